@@ -1,0 +1,50 @@
+"""How numbers and tables look in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+#: Width of tables where no terminal says one: log files and pipes.
+PLAIN_WIDTH = 160
+
+
+def console() -> Console:
+    """Where results are printed: standard output."""
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> Table:
+    """A table without frames, which survives in a log file.
+
+    Args:
+        title: Printed above.
+        columns: Headings.
+        rows: Cells, turned to text.
+        left: How many first columns hold text; the others are numbers and stand to the right.
+    """
+    result = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for place, column in enumerate(columns):
+        result.add_column(column, justify="left" if place < left else "right", overflow="fold")
+    for row in rows:
+        result.add_row(*(cell if isinstance(cell, str) else str(cell) for cell in row))
+    return result
+
+
+def number(value: float | None) -> str:
+    """A measured or computed number, to four significant digits; a dash for none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"  # noqa: PLR2004 - from there on, digits suffice
+
+
+def size(count: float) -> str:
+    """A number of bytes."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:  # noqa: PLR2004 - a thousand of a unit is one of the next
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

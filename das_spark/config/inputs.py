@@ -1,0 +1,129 @@
+"""What each reader needs of `[input]`, checked before Spark starts.
+
+The readers themselves live above this room, in `io`; a test keeps the two registries equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from das_spark.config.plan import InputSettings
+from das_spark.config.problems import Problems, nearest
+
+if TYPE_CHECKING:
+    from das_spark.config.model import Input
+    from das_spark.products import Product
+
+#: Fields of tidy tables besides the attributes of the product.
+FIELDS = ("geocode", "count", "unit", "units", "vacant")
+FILE_KEYS = ("path", "persons", "units", "geography")
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderNeeds:
+    """The keys of `[input]` that one reader understands.
+
+    Attributes:
+        what: One sentence for `das-spark list readers`.
+        person_keys: Keys of which one must say where the people are; none needed where empty.
+        optional: Keys that may be there besides.
+        unit_keys: Keys of which one must be there where units are invariant; none needed where empty.
+        geounit_keys: Keys of which one must say which geounits exist; none needed where empty.
+    """
+
+    what: str
+    person_keys: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    unit_keys: tuple[str, ...] = ()
+    geounit_keys: tuple[str, ...] = ()
+
+
+def _tidy(what: str, geounit_keys: tuple[str, ...]) -> ReaderNeeds:
+    """A folder of tables of known names, or the tables one by one."""
+    others = ("units", "geography", "columns", "code_base")
+    return ReaderNeeds(what, ("path", "persons"), others, ("units", "path"), geounit_keys)
+
+
+READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
+    {
+        "ipums_1940": ReaderNeeds("IPUMS extract EXT1940USCB.dat, fixed width (.dat or .dat.gz)", ("path",)),
+        "pl94_summary": ReaderNeeds("official P.L. 94-171 redistricting summary files of 2020, a folder", ("path",)),
+        "tidy_counts": _tidy(
+            "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
+        ),
+        "tidy_records": _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path")),
+        "simulated": ReaderNeeds("an invented population, made while reading", (), ("simulate",)),
+    }
+)
+
+
+def resolve_input(
+    section: Input, product: Product | None, *, units_invariant: bool, files: bool, problems: Problems
+) -> InputSettings:
+    """Check `[input]` against the reader's needs.
+
+    Args:
+        section: `[input]`.
+        product: Its attributes may have columns and code bases; None where it is unknown.
+        units_invariant: Whether the run declares the units invariant.
+        files: Whether the files must be there; a plan can be made without them.
+        problems: Where to note what is wrong.
+
+    Returns:
+        The settings, right or wrong.
+    """
+    needs = READER_NEEDS.get(section.reader)
+    if needs is None:
+        problems.add("input.reader", f"unknown reader '{section.reader}'; {nearest(section.reader, READER_NEEDS)}")
+    else:
+        _check_keys(section, needs, problems)
+        if files:
+            _check_files(section, needs, units_invariant, problems)
+    values = section.model_dump()
+    if product is not None:
+        attributes = [attribute.name for attribute in product.schema.attributes]
+        classes = [f"units_{number}" for number in range(len(product.unit_classes))]
+        _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes], problems)
+        _check_fields("code_base", section.code_base, attributes, problems)
+        values["code_base"] = {**product.code_base, **section.code_base}
+    return InputSettings(**values)
+
+
+def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problems: Problems) -> None:
+    names = list(known)
+    for field in fields:
+        if field not in names:
+            problems.add(f"input.{key}.{field}", f"there is no such field; {nearest(field, names)}")
+
+
+def _check_keys(section: Input, needs: ReaderNeeds, problems: Problems) -> None:
+    allowed = ("reader", *needs.person_keys, *needs.optional, "unit_conflicts")
+    for key in sorted(section.model_fields_set - set(allowed)):
+        problems.add(f"input.{key}", f"the reader '{section.reader}' does not use it; it uses {', '.join(allowed)}")
+    if section.path is not None and section.persons is not None:
+        problems.add("input", "path (a folder of tables) and persons are both given; a run has one of them")
+
+
+def _check_files(section: Input, needs: ReaderNeeds, units_invariant: bool, problems: Problems) -> None:
+    wanted = [
+        (needs.person_keys, "nothing says where the people are"),
+        (needs.unit_keys if units_invariant else (), "the units are declared invariant, and nothing gives them"),
+        (needs.geounit_keys, "nothing says which geounits exist (that a cell is occupied does not say it)"),
+    ]
+    for keys, sentence in wanted:
+        if keys and not any(getattr(section, key) for key in keys):
+            problems.add(f"input.{keys[0]}", f"{sentence}; give it by --set input.{keys[0]}=FILE")
+            break
+    for key in FILE_KEYS:
+        value = getattr(section, key)
+        if value is not None and _is_missing(value):
+            problems.add(f"input.{key}", f"there is no file or folder {value} (looked for {Path(value).absolute()})")
+
+
+def _is_missing(path: str) -> bool:
+    """Whether a local path leads nowhere; other file systems and patterns are left to the reader."""
+    return "://" not in path and not any(sign in path for sign in "*?[") and not Path(path).exists()

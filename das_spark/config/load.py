@@ -1,0 +1,149 @@
+"""From TOML files, overlays and `--set` options to a checked `RunFile`. No product is looked up here."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from das_spark.config.model import RunFile
+from das_spark.config.problems import Problems
+from das_spark.config.validate import validated
+from das_spark.errors import ConfigurationError
+
+#: Tables of shares are one statement each: an overlay replaces them as a whole.
+_WHOLE_TABLES = {("budget", "geolevels"), ("budget", "queries"), ("budget", "level_queries")}
+_PATH_KEYS = (
+    ("input", "path"),
+    ("input", "persons"),
+    ("input", "units"),
+    ("input", "geography"),
+    ("output", "root"),
+    ("output", "public"),
+    ("output", "restricted"),
+    ("evaluation", "areas"),
+)
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def read_run_file(
+    path: str | Path, overlays: Sequence[str | Path] = (), settings: Sequence[str] = ()
+) -> tuple[RunFile | None, Problems]:
+    """Read a run file with its overlays and settings.
+
+    Args:
+        path: The TOML file.
+        overlays: Further TOML files, each laid over what came before.
+        settings: Texts `key.path=value`, applied last.
+
+    Returns:
+        The run file, or None where it is beyond reading, and the problems found so far. A run file that comes with
+        problems lacks the keys that they are about, so that the rest can still be examined.
+
+    Raises:
+        ConfigurationError: A file is missing or no TOML, or a setting is malformed: nothing else can be examined.
+    """
+    data = _read_toml(Path(path))
+    for overlay in overlays:
+        data = merged(data, _read_toml(Path(overlay)))
+    for setting in settings:
+        apply_setting(data, setting)
+    problems = Problems(str(path))
+    _expand_variables(data, problems)
+    return validated(data, problems), problems
+
+
+def merged(base: Mapping[str, Any], overlay: Mapping[str, Any], at: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Lay one file over another: tables key by key; values, lists and tables of shares as a whole.
+
+    Args:
+        base: The tables below.
+        overlay: The tables above.
+        at: Path of the two tables in their files.
+
+    Returns:
+        New tables; the arguments are not changed.
+    """
+    result = deepcopy(dict(base))
+    for key, value in overlay.items():
+        below = result.get(key)
+        if isinstance(value, Mapping) and isinstance(below, Mapping) and (*at, key) not in _WHOLE_TABLES:
+            result[key] = merged(below, value, (*at, key))
+        else:
+            result[key] = deepcopy(value)
+    return result
+
+
+def apply_setting(data: dict[str, Any], setting: str) -> None:
+    """Apply one `key.path=value` in place.
+
+    The value is read as TOML, but decimals stay text, so that `budget.epsilon=0.25` is exactly 1/4; what is no TOML is
+    text. A key with other signs than letters, digits, `_` and `-` is quoted: `budget.queries."hhgq * race"=1/2`.
+
+    Args:
+        data: The tables.
+        setting: The text of the option.
+
+    Raises:
+        ConfigurationError: There is no `=`, or the key leads through something that is no table.
+    """
+    key_text, value_text = _split_setting(setting)
+    try:
+        keys = _key_path(tomllib.loads(f"{key_text} = 0"))
+    except tomllib.TOMLDecodeError as error:
+        hint = "write key.path=value, with quotes around a key that has other signs than letters, digits, _ and -"
+        raise ConfigurationError(f"--set {setting}: {key_text!r} is not a key path", hint=hint) from error
+    table = data
+    for depth, key in enumerate(keys[:-1], 1):
+        table = table.setdefault(key, {})
+        if not isinstance(table, dict):
+            raise ConfigurationError(f"--set {setting}: {'.'.join(keys[:depth])} is not a table")
+    table[keys[-1]] = _setting_value(value_text)
+
+
+def _split_setting(setting: str) -> tuple[str, str]:
+    """Split at the first `=` that is not inside quotes."""
+    found = re.match(r"""((?:"[^"]*"|'[^']*'|[^="'])+)=(.*)\Z""", setting, re.DOTALL)
+    if found is None:
+        raise ConfigurationError(f"--set {setting}: there is no '='", hint="write key.path=value")
+    return found.group(1).strip(), found.group(2).strip()
+
+
+def _key_path(table: Mapping[str, Any]) -> list[str]:
+    (key, value), *_ = table.items()
+    return [key, *(_key_path(value) if isinstance(value, Mapping) else [])]
+
+
+def _setting_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    try:
+        value = tomllib.loads(f"value = {text}", parse_float=str)["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    # Dates are TOML values too, but a run named 2020-04-01 is text.
+    return value if isinstance(value, bool | int | str | list | dict) else text
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"{path}: no such run file", hint=f"looked for {path.absolute()}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path}: is not TOML: {error}") from error
+
+
+def _expand_variables(data: dict[str, Any], problems: Problems) -> None:
+    for section, key in _PATH_KEYS:
+        table = data.get(section)
+        if not isinstance(table, dict) or not isinstance(table.get(key), str):
+            continue
+        for name in _VARIABLE.findall(table[key]):
+            if name not in os.environ:
+                problems.add(f"{section}.{key}", f"the environment variable {name} is not set")
+        table[key] = _VARIABLE.sub(lambda found: os.environ.get(found.group(1), found.group(0)), table[key])

@@ -1,0 +1,162 @@
+"""The keys of a run file: names, types and defaults. What they mean together is checked in `resolve`.
+
+Every class is one table of the TOML file. Strict: no key beyond these, no text for a number, no float where privacy is
+decided. `conf/reference.toml` explains every key to users; a test keeps it complete.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
+
+from das_spark.config.plan import MeasurementRows, MicrodataFormat, Rounding, UnitConflicts
+from das_spark.errors import BudgetError
+from das_spark.privacy.budget import exact
+
+CONFIG_VERSION = 1
+
+
+def _exact(value: object) -> Fraction:
+    """Read a number that decides privacy; a float has lost digits before we see it."""
+    if isinstance(value, float):
+        example = Fraction(repr(value)) if math.isfinite(value) else "1/4"
+        message = f'{value!r} is a float; write an exact fraction as a string, e.g. "{example}"'
+        raise ValueError(message)
+    try:
+        return exact(value, "")  # type: ignore[arg-type]  # whatever TOML gives: `exact` refuses the rest
+    except BudgetError as error:
+        raise ValueError(f"{error.message.removeprefix(': ')}; {error.hint}") from error
+
+
+def _tolerance(value: object) -> object:
+    """Accept the text that `--set` makes of a decimal."""
+    if isinstance(value, str):
+        return float(value)
+    return value
+
+
+def _one_or_many(value: object) -> object:
+    """Let a single right-hand side stand for a list of one."""
+    return [value] if isinstance(value, int) else value
+
+
+Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str)]
+Shares = dict[str, Exact]
+Tolerance = Annotated[float, BeforeValidator(_tolerance), Field(gt=0, lt=1)]
+# TOML has arrays only; a plan has tuples only.
+Names = Annotated[tuple[str, ...], Strict(False), Field(min_length=1)]
+RightHandSides = Annotated[tuple[int, ...], Strict(False), BeforeValidator(_one_or_many), Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+
+
+class Section(BaseModel):
+    """A table of the run file: unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Run(Section):
+    """`[run]`: name and product."""
+
+    name: Name | None = None
+    product: str
+
+
+class Input(Section):
+    """`[input]`: where the confidential records are and how they are read."""
+
+    reader: str
+    path: str | None = None
+    persons: str | None = None
+    units: str | None = None
+    geography: str | None = None
+    columns: dict[str, str] = {}
+    code_base: dict[str, int] = {}
+    unit_conflicts: UnitConflicts = "fail"
+    simulate: dict[str, Any] = {}
+
+
+class Output(Section):
+    """`[output]`: where the run is written, and as what."""
+
+    root: str = "runs"
+    public: str | None = None
+    restricted: str | None = None
+    microdata: Annotated[tuple[MicrodataFormat, ...], Strict(False), Field(min_length=1)] = ("parquet",)
+
+
+class Geography(Section):
+    """`[geography]`: the levels of the spine, root first."""
+
+    levels: Names | None = None
+
+
+class Budget(Section):
+    """`[budget]`: the total, and how levels and queries share it."""
+
+    framework: Literal["pure_dp", "zcdp"] | None = None
+    epsilon: Exact | None = None
+    rho: Exact | None = None
+    strategy: str | None = None
+    geolevels: Shares | None = None
+    queries: Shares | None = None
+    level_queries: dict[str, Shares] = {}
+
+
+class Invariants(Section):
+    """`[invariants]`: what is published exactly."""
+
+    total_at: str | None = None
+    units: bool = True
+
+
+class Constraint(Section):
+    """`[[constraints]]`: a linear rule with public constants that estimates must keep."""
+
+    name: str
+    geolevel: str
+    query: str
+    sense: Literal["=", "<=", ">="]
+    right: RightHandSides
+
+
+class Measurement(Section):
+    """`[measurement]`: which noisy answers are kept."""
+
+    rows: MeasurementRows = "support"
+
+
+class Estimation(Section):
+    """`[estimation]`: how families are solved, rounded and certified."""
+
+    solvers: Names | None = None
+    gap_tolerance: Tolerance = 1e-6
+    rounding: Rounding = "nearest"
+    failsafe: bool = False
+    partitions_per_core: Annotated[int, Field(ge=1, le=1000)] = 4
+
+
+class Evaluation(Section):
+    """`[evaluation]`: the restricted comparison with the confidential histograms."""
+
+    enabled: bool = True
+    areas: str | None = None
+
+
+class RunFile(Section):
+    """A whole run file."""
+
+    config_version: Literal[1]
+    run: Run
+    input: Input
+    output: Output = Output()
+    geography: Geography = Geography()
+    budget: Budget = Budget()
+    invariants: Invariants = Invariants()
+    constraints: Annotated[tuple[Constraint, ...], Strict(False)] = ()
+    measurement: Measurement = Measurement()
+    estimation: Estimation = Estimation()
+    evaluation: Evaluation = Evaluation()

@@ -1,0 +1,136 @@
+"""What a run will do, resolved and checked: the frozen values that stages read and workers receive.
+
+A :class:`RunPlan` is made by :func:`das_spark.config.resolve.resolve` only. Nothing in it is optional guesswork: every
+default has been filled in, every name looked up, every share made an exact fraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from das_spark.constraints import AddedConstraint, Invariants
+    from das_spark.geography import Spine
+    from das_spark.histogram import Query
+    from das_spark.privacy.budget import Budget
+    from das_spark.products import Product
+
+UnitConflicts = Literal["fail", "from_people"]
+Rounding = Literal["nearest", "released"]
+MeasurementRows = Literal["support", "all"]
+MicrodataFormat = Literal["parquet", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputSettings:
+    """Where the confidential records are and how their columns are called.
+
+    Attributes:
+        reader: Name in the registry of readers.
+        path: File or folder of a reader that takes one; None otherwise.
+        persons: Person records or counts, for readers that take files one by one.
+        units: Housing units and group quarters by class.
+        geography: Table of the geounits that exist, where no unit file says so.
+        columns: Field of the system -> column of the file; a field without a row here is named alike in the file.
+        code_base: Field -> first code in the file (1 where the file counts from one); 0 where missing.
+        unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
+        simulate: Arguments of the simulator, for the reader "simulated".
+    """
+
+    reader: str
+    path: str | None = None
+    persons: str | None = None
+    units: str | None = None
+    geography: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    code_base: Mapping[str, int] = field(default_factory=dict)
+    unit_conflicts: UnitConflicts = "fail"
+    simulate: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSettings:
+    """Where a run is written: `<root>/<run id>/{restricted,public}`, unless the two roots are named apart.
+
+    Attributes:
+        root: Folder of the runs.
+        public: Another root of everything that may be published; None: below `root`.
+        restricted: Another root of everything confidential; None: below `root`.
+    """
+
+    root: str = "runs"
+    public: str | None = None
+    restricted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EstimationSettings:
+    """How families are solved, rounded and certified.
+
+    Attributes:
+        solvers: Chain of solvers, tried in this order until one is certified.
+        gap_tolerance: Largest accepted relative duality gap.
+        rounding: Objective of the rounder: the distance to the real solution ("nearest") or the Bureau's ("released").
+        failsafe: Whether an infeasible family may relax consistency with its parent (marks the run).
+        partitions_per_core: Spark partitions of a level for each core, at most.
+    """
+
+    solvers: tuple[str, ...]
+    gap_tolerance: float = 1e-6
+    rounding: Rounding = "nearest"
+    failsafe: bool = False
+    partitions_per_core: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSettings:
+    """Whether estimates are compared with the confidential histograms (restricted).
+
+    Attributes:
+        enabled: Whether `run` writes the accuracy report.
+        areas: CSV of leaf geocode and area (such as a precinct), for errors of areas off the spine; None for none.
+    """
+
+    enabled: bool = True
+    areas: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A whole run, ready to be carried out.
+
+    Attributes:
+        name: Name of the run, part of its run id.
+        product: What is published.
+        spine: Geolevels of this run, root first.
+        budget: Exact budget: total, shares of levels and of queries.
+        invariants: What is published exactly.
+        queries: Every measured query by its name in the budget.
+        added: Constraints that the run file adds; public constants.
+        input: Where the confidential records are.
+        output: Where the run is written.
+        estimation: How families are solved.
+        measurement_rows: Rows of the measurements that are kept: those the support can touch, or all.
+        microdata_formats: Formats of the microdata files.
+        evaluation: The accuracy report.
+        config_hash: SHA-256 of the canonical JSON of `resolved`.
+        resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest).
+    """
+
+    name: str
+    product: Product
+    spine: Spine
+    budget: Budget
+    invariants: Invariants
+    queries: Mapping[str, Query]
+    added: tuple[AddedConstraint, ...]
+    input: InputSettings
+    output: OutputSettings
+    estimation: EstimationSettings
+    measurement_rows: MeasurementRows
+    microdata_formats: tuple[MicrodataFormat, ...]
+    evaluation: EvaluationSettings
+    config_hash: str
+    resolved: Mapping[str, Any]

@@ -1,0 +1,221 @@
+"""From a run file to a run plan: names are looked up, shares made exact, all cross-checks done. No Spark, no data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from das_spark.config.inputs import resolve_input
+from das_spark.config.load import read_run_file
+from das_spark.config.model import RunFile
+from das_spark.config.plan import EstimationSettings, EvaluationSettings, OutputSettings, RunPlan
+from das_spark.config.problems import Problems, nearest
+from das_spark.config.shares import resolve_budget
+from das_spark.constraints import AddedConstraint, Invariants, Sense
+from das_spark.errors import ConfigurationError
+from das_spark.estimation.solvers import SOLVERS, Capability
+from das_spark.geography import Spine
+from das_spark.privacy.budget import Budget
+from das_spark.products import PRODUCTS, Product
+
+#: What `invariants.total_at` says where no total is exact.
+NO_TOTAL = "none"
+DEFAULT_SOLVERS = ("piqp", "clarabel", "osqp")
+
+
+def load_plan(
+    path: str | Path,
+    overlays: Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+    *,
+    files: bool = True,
+) -> RunPlan:
+    """Read a run file and resolve it.
+
+    Args:
+        path: The TOML file.
+        overlays: Further TOML files, each laid over what came before.
+        settings: Texts `key.path=value`, applied last.
+        files: Whether the input files must be there; a plan can be looked at without them.
+
+    Returns:
+        The plan of the run.
+
+    Raises:
+        ConfigurationError: With all problems together, each with its key path.
+    """
+    run_file, problems = read_run_file(path, overlays, settings)
+    if run_file is None:
+        problems.raise_if_any()
+        raise ConfigurationError(f"{path}: is not a run file")
+    plan = resolve(run_file, problems, files=files)
+    problems.raise_if_any()
+    if plan is None:
+        raise ConfigurationError(f"{path}: is not a run file")
+    return plan
+
+
+def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> RunPlan | None:
+    """Look everything up and check it together.
+
+    Args:
+        run_file: What the user wrote, valid key by key.
+        problems: Where to note what is wrong.
+        files: Whether the input files must be there.
+
+    Returns:
+        The plan, or None where something is wrong.
+    """
+    product = PRODUCTS.get(run_file.run.product)
+    invariants = _invariants(run_file, product, problems)
+    units_invariant = invariants is not None and invariants.units
+    settings = resolve_input(run_file.input, product, units_invariant=units_invariant, files=files, problems=problems)
+    estimation = _estimation(run_file, problems)
+    if product is None:
+        problems.add(
+            "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
+        )
+        return None
+    spine = _spine(run_file, product, problems)
+    levels = spine.names if spine else ()
+    _check_total_level(invariants, levels, problems)
+    _check_level_names(run_file, levels, problems)
+    budget = resolve_budget(run_file.budget, product, levels, problems)
+    added = _added(run_file, product, levels, problems)
+    if problems.found or spine is None or budget is None or invariants is None:
+        return None
+    resolved = _resolved(run_file, product, spine, budget[0], invariants, estimation)
+    return RunPlan(
+        name=resolved["run"]["name"],
+        product=product,
+        spine=spine,
+        budget=budget[0],
+        invariants=invariants,
+        queries=MappingProxyType(budget[1]),
+        added=added,
+        input=settings,
+        output=OutputSettings(run_file.output.root, run_file.output.public, run_file.output.restricted),
+        estimation=estimation,
+        measurement_rows=run_file.measurement.rows,
+        microdata_formats=run_file.output.microdata,
+        evaluation=EvaluationSettings(run_file.evaluation.enabled, run_file.evaluation.areas),
+        config_hash=_hash(resolved),
+        resolved=resolved,
+    )
+
+
+def _spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | None:
+    known = {level.name: level for level in product.geolevels}
+    names = run_file.geography.levels or product.default_levels
+    unknown = [name for name in names if name not in known]
+    for name in unknown:
+        problems.add("geography.levels", f"the product has no geolevel '{name}'; {nearest(name, known)}")
+    if unknown:
+        return None
+    with problems.at("geography.levels"):
+        return Spine(tuple(known[name] for name in names))
+    return None
+
+
+def _invariants(run_file: RunFile, product: Product | None, problems: Problems) -> Invariants | None:
+    section = run_file.invariants
+    total_at = section.total_at or (product.total_at if product else None)
+    with problems.at("invariants"):
+        return Invariants(total_at=None if total_at == NO_TOTAL else total_at, units=section.units)
+    return None
+
+
+def _check_total_level(invariants: Invariants | None, levels: Sequence[str], problems: Problems) -> None:
+    level = invariants.total_at if invariants else None
+    if levels and level is not None and level not in levels:
+        sentence = f"'{level}' is no geolevel of the run; {nearest(level, levels)}; \"{NO_TOTAL}\" for no exact total"
+        problems.add("invariants.total_at", sentence)
+
+
+def _check_level_names(run_file: RunFile, levels: Sequence[str], problems: Problems) -> None:
+    for level in run_file.budget.level_queries:
+        if levels and level not in levels:
+            key = f"budget.level_queries.{level}"
+            problems.add(key, f"there is no such geolevel in the run; {nearest(level, levels)}")
+
+
+def _added(
+    run_file: RunFile, product: Product, levels: Sequence[str], problems: Problems
+) -> tuple[AddedConstraint, ...]:
+    added = []
+    names: set[str] = set()
+    for place, section in enumerate(run_file.constraints):
+        key = f"constraints.{place}"
+        if levels and section.geolevel not in levels:
+            sentence = f"there is no such geolevel in the run; {nearest(section.geolevel, levels)}"
+            problems.add(f"{key}.geolevel", f"'{section.geolevel}': {sentence}")
+        if section.name in names:
+            problems.add(f"{key}.name", f"another constraint is called '{section.name}'")
+        names.add(section.name)
+        with problems.at(key):
+            constraint = AddedConstraint(
+                section.name, section.geolevel, section.query, Sense(section.sense), section.right
+            )
+            constraint.resolve(product.schema)
+            added.append(constraint)
+    return tuple(added)
+
+
+def _estimation(run_file: RunFile, problems: Problems) -> EstimationSettings:
+    section = run_file.estimation
+    solvers = section.solvers or DEFAULT_SOLVERS
+    quadratic = [name for name, solver in SOLVERS.items() if Capability.QUADRATIC in solver.capabilities]
+    for name in solvers:
+        if name not in quadratic:
+            sentence = f"'{name}' is no solver of quadratic programs; {nearest(name, quadratic)}"
+            problems.add("estimation.solvers", sentence)
+    if len(set(solvers)) != len(solvers):
+        problems.add("estimation.solvers", "a solver stands twice in the chain")
+    if section.failsafe and run_file.measurement.rows != "all":
+        problems.add("estimation.failsafe", 'needs every noisy answer: set measurement.rows = "all"')
+    return EstimationSettings(
+        solvers=solvers,
+        gap_tolerance=section.gap_tolerance,
+        rounding=section.rounding,
+        failsafe=section.failsafe,
+        partitions_per_core=section.partitions_per_core,
+    )
+
+
+def _resolved(
+    run_file: RunFile,
+    product: Product,
+    spine: Spine,
+    budget: Budget,
+    invariants: Invariants,
+    estimation: EstimationSettings,
+) -> dict[str, Any]:
+    """The whole configuration as JSON values, with every default and every share spelled out."""
+    resolved = run_file.model_dump(mode="json")
+    resolved["run"]["name"] = run_file.run.name or product.name
+    resolved["geography"]["levels"] = list(spine.names)
+    resolved["budget"] = {
+        "framework": str(budget.framework),
+        "total": str(budget.total),
+        "strategy": run_file.budget.strategy,
+        "levels": [
+            {
+                "geolevel": level.geolevel,
+                "share": str(level.share),
+                "queries": {item.query: str(item.share) for item in level.queries},
+            }
+            for level in budget.levels
+        ],
+    }
+    resolved["invariants"] = {"total_at": invariants.total_at, "units": invariants.units}
+    resolved["estimation"]["solvers"] = list(estimation.solvers)
+    return resolved
+
+
+def _hash(resolved: Mapping[str, Any]) -> str:
+    canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()

@@ -1,0 +1,108 @@
+"""The one tree of exceptions: every error has a code, an exit code and, where there is one, a hint.
+
+Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a privacy guard, 130 interrupted.
+No message ever contains a confidential value: it names file, field, geounit and the fix.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DasError(Exception):
+    """Base of every error that das_spark raises on purpose.
+
+    Args:
+        message: What was found, where, and what was expected.
+        hint: What to do about it.
+    """
+
+    code: ClassVar[str] = "DAS000"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """One line: code, message and hint."""
+        text = f"[{self.code}] {self.message}"
+        return f"{text} Hint: {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the hint when an error travels between processes."""
+        return (_rebuild, (type(self), self.message, self.hint))
+
+
+def _rebuild(kind: type[DasError], message: str, hint: str) -> DasError:
+    return kind(message, hint=hint)
+
+
+class ConfigurationError(DasError, ValueError):
+    """A run file, an option or a product's table says something impossible."""
+
+    code = "DAS100"
+    exit_code = 2
+
+
+class QueryError(ConfigurationError):
+    """A query string names an unknown attribute or recode, or cannot be measured."""
+
+    code = "DAS110"
+
+
+class BudgetError(ConfigurationError):
+    """A budget or share is not exact, not positive, or does not sum to 1."""
+
+    code = "DAS120"
+
+
+class GeographyError(ConfigurationError):
+    """A geolevel or geocode does not fit the spine."""
+
+    code = "DAS130"
+
+
+class InputError(DasError, ValueError):
+    """An input file is missing, unreadable, or holds something that is not allowed."""
+
+    code = "DAS200"
+
+
+class InfeasibleError(InputError):
+    """Declared invariants and bounds contradict each other; found before any budget is spent."""
+
+    code = "DAS210"
+
+
+class EstimationError(DasError, RuntimeError):
+    """A family could not be estimated, or its solution could not be certified."""
+
+    code = "DAS300"
+
+
+class VerificationError(DasError, RuntimeError):
+    """Written results break a rule that they must keep."""
+
+    code = "DAS400"
+
+
+class OutputError(DasError, OSError):
+    """A run folder cannot be used, or writing failed."""
+
+    code = "DAS500"
+
+
+class EnvironmentProblemError(DasError, RuntimeError):
+    """Java, Spark or a library is missing or too old."""
+
+    code = "DAS600"
+    exit_code = 2
+
+
+class PrivacyGuardError(DasError, RuntimeError):
+    """A guard of the privacy guarantee refuses to go on."""
+
+    code = "DAS700"
+    exit_code = 3

@@ -1,0 +1,271 @@
+"""Prove that a proposed estimate is feasible and, up to a stated gap, the best there is (E-13 to E-20).
+
+Everything here is rebuilt from the family's tables: rows of queries by `Query.row_of`, answers, variances, bounds. The
+solver's arrays are not looked at; its multipliers are hints, and a wrong hint can only make the proof fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.estimation.assembly import Candidate
+from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
+from das_spark.estimation.support import Relaxation
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What was proved of a candidate.
+
+    Attributes:
+        certified: Whether gap and violations are within the plan's tolerances.
+        primal_residual: Worst violation of any constraint, in people.
+        violation: Worst violation relative to max(1, size of what is violated) (E-17).
+        gap: Objective less a proved lower bound, relative to max(1, objective) (E-20).
+        objective: Weighted squared distance to the noisy answers (E-2).
+    """
+
+    certified: bool
+    primal_residual: float
+    violation: float
+    gap: float
+    objective: float
+
+
+def certify(
+    problem: FamilyProblem,
+    plan: FamilyPlan,
+    cells: NDArray[np.int32],
+    candidate: Candidate,
+    relaxation: Relaxation | None = None,
+) -> Certificate:
+    """Certify a candidate.
+
+    Args:
+        problem: The family.
+        plan: Tolerances.
+        cells: The cells of the candidate, shape ``(n,)``.
+        candidate: People, flows and hints of multipliers.
+        relaxation: Given when the failsafe has replaced consistency with the parent.
+
+    Returns:
+        The certificate.
+    """
+    x = candidate.x
+    parent = _parent(problem, cells)
+    worst = _Worst()
+    worst.note(-x, np.ones(1))
+    _parent_violations(worst, x, parent, relaxation)
+    objective, gradient, answers = _objective(problem.measurements, cells, x)
+    box = _box(problem, cells, parent, relaxation)
+    if parent is None:
+        box = np.minimum(box, _level_box(problem.measurements, cells, x, 2.0 * objective + 1.0))
+    curvature = _curvature(problem.measurements, cells, box, answers)
+    reduced, slack = gradient, 0.0
+    for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
+        rows = bound.query.row_of(cells)
+        value = _sums(x, rows, bound.query.rows)
+        lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
+        worst.note(np.maximum(lower - value, value - upper), np.where(value > upper, upper, lower))
+        slack += float((multiplier * value - np.where(multiplier > 0, multiplier * lower, multiplier * upper)).sum())
+        reduced = reduced - _spread(multiplier, rows)
+    if problem.flows is not None:
+        rows = problem.flows.query.row_of(cells)
+        margins = _sums(x, rows, problem.flows.query.rows)
+        _flow_violations(worst, problem.flows, margins, candidate.flows)
+        prices = candidate.flow_multipliers
+        if prices is not None:
+            slack += float((prices * margins).sum()) - _cheapest_flows(problem.flows, prices)
+            reduced = reduced - _spread(prices, rows)
+    gap = slack - _cells_bound(x, parent, relaxation, reduced, curvature, box, candidate.parent_multipliers)
+    relative = gap / max(1.0, objective)
+    certified = worst.relative <= plan.feasibility_tolerance and abs(relative) <= plan.gap_tolerance
+    return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), objective)
+
+
+@dataclass(slots=True)
+class _Worst:
+    """Keeps the worst violation, in people and relative to the size of what is violated."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+    def note(self, violation: Floats, size: Floats) -> None:
+        if not violation.size:
+            return
+        if np.isnan(violation).any():
+            self.absolute = self.relative = float("inf")
+            return
+        self.absolute = max(self.absolute, float(violation.max()))
+        self.relative = max(self.relative, float((violation / np.maximum(1.0, np.abs(size))).max()))
+
+
+def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
+    """The parent's people in the cells; people in other cells are not accounted for here but by the exact check."""
+    if problem.parent is None:
+        return None
+    return problem.parent.dense()[cells].astype(np.float64)
+
+
+def _parent_violations(worst: _Worst, x: Floats, parent: Floats | None, relaxation: Relaxation | None) -> None:
+    if parent is None:
+        return
+    sums = x.sum(axis=0)
+    if relaxation is None:
+        worst.note(np.abs(sums - parent), parent)
+        return
+    totals = relaxation.totals.astype(np.float64)
+    grouped = np.bincount(relaxation.group, sums, minlength=len(totals))
+    worst.note(np.abs(grouped - totals), totals)
+    worst.note(np.array([np.abs(sums - parent).sum() - relaxation.allowance]), parent.sum(keepdims=True))
+
+
+def _objective(
+    measurements: tuple[FamilyMeasurement, ...], cells: NDArray[np.int32], x: Floats
+) -> tuple[float, Floats, list[Integers]]:
+    """F, its gradient, and the place of each cell's answer in every measurement (E-2, E-13)."""
+    total, gradient, places = 0.0, np.zeros(x.shape), []
+    for each in measurements:
+        place = _place(each, cells)
+        residual = _sums(x, place, len(each.rows)) - each.values
+        residual[:, np.setdiff1d(np.arange(len(each.rows)), place)] = 0.0  # constants: no cell can change them
+        weighted = residual / each.variance[:, None]
+        total += float((weighted * residual).sum())
+        gradient += 2.0 * _spread(weighted, place)
+        places.append(place)
+    return total, gradient, places
+
+
+def _place(measurement: FamilyMeasurement, cells: NDArray[np.int32]) -> Integers:
+    """Place of each cell's answer among the rows present, -1 where the query does not count the cell."""
+    rows = measurement.query.row_of(cells)
+    place = np.searchsorted(measurement.rows, rows)
+    return np.where(rows < 0, -1, place)
+
+
+def _sums(x: Floats, rows: Integers, count: int) -> Floats:
+    """Sum cells by row: shape ``(K, n)`` to ``(K, count)``."""
+    children = len(x)
+    flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
+    sums = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
+    return sums.reshape(children, count + 1)[:, :count]
+
+
+def _spread(values: Floats, rows: Integers) -> Floats:
+    """Give each cell the value of its row: shape ``(K, count)`` to ``(K, n)``; the transpose of `_sums`."""
+    return np.where(rows >= 0, values[:, rows], 0.0)
+
+
+def _box(
+    problem: FamilyProblem, cells: NDArray[np.int32], parent: Floats | None, relaxation: Relaxation | None
+) -> Floats:
+    """Upper bound that every feasible point keeps in each cell (E-15)."""
+    shape = (len(problem.children), len(cells))
+    box = np.full(shape, np.inf)
+    if relaxation is not None:
+        box = np.broadcast_to(relaxation.totals[relaxation.group].astype(np.float64), shape)
+    elif parent is not None:
+        box = np.broadcast_to(parent, shape)
+    for bound in problem.bounds:
+        rows = bound.query.row_of(cells)
+        most = np.where(rows >= 0, bound.upper[:, rows].astype(np.float64), np.inf)
+        box = np.minimum(box, most)
+    return np.asarray(box)
+
+
+def _level_box(
+    measurements: tuple[FamilyMeasurement, ...], cells: NDArray[np.int32], x: Floats, level: float
+) -> Floats:
+    """Upper bound of each cell of any point as good as the candidate: its answer is near the noisy one (E-16)."""
+    box = np.full(x.shape, np.inf)
+    for each in measurements:
+        most = each.values + np.sqrt(level * each.variance)[:, None]
+        place = _place(each, cells)
+        box = np.minimum(box, np.where(place >= 0, np.maximum(most[:, place], 0.0), np.inf))
+    return np.maximum(box, x)
+
+
+def _curvature(
+    measurements: tuple[FamilyMeasurement, ...], cells: NDArray[np.int32], box: Floats, places: list[Integers]
+) -> Floats:
+    """Sum of weights of the rows that count no other movable cell of the child (E-14)."""
+    movable = (box > 0).astype(np.float64)
+    curvature = np.zeros(box.shape)
+    for each, place in zip(measurements, places, strict=True):
+        alone = _spread(_sums(movable, place, len(each.rows)), place) * movable == 1.0
+        curvature += np.where(alone, (1.0 / each.variance)[:, None], 0.0)
+    return curvature
+
+
+def _cells_bound(
+    x: Floats,
+    parent: Floats | None,
+    relaxation: Relaxation | None,
+    reduced: Floats,
+    curvature: Floats,
+    box: Floats,
+    hint: Floats,
+) -> float:
+    """Lower bound of the change in F that any feasible point can make, for the best of our multipliers (E-18, E-19)."""
+    if parent is None:
+        return float(_least(x, reduced, curvature, box).sum())
+    if relaxation is not None:
+        free = _least(x, reduced - hint, curvature, box).sum()
+        return float(free + _relaxed_parent(hint, x.sum(axis=0), parent, relaxation))
+    total = x.sum(axis=0)
+    mean = np.divide((x * reduced).sum(axis=0), total, out=np.where(box > 0, reduced, np.inf).min(axis=0), where=total > 0)
+    mean = np.where(np.isfinite(mean), mean, 0.0)
+    bounds = [
+        _least(x, reduced - price, curvature, box).sum(axis=0) + price * (parent - total) for price in (mean, hint)
+    ]
+    return float(np.maximum(*bounds).sum())
+
+
+def _least(x: Floats, slope: Floats, curvature: Floats, box: Floats) -> Floats:
+    """Least value over 0 <= z <= box of slope (z - x) + curvature (z - x)^2, cell by cell (E-18)."""
+    upward = np.maximum(box - x, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = np.where(curvature > 0, -slope / (2.0 * curvature), -np.sign(slope) * np.inf)
+        step = np.where(slope == 0, 0.0, np.clip(step, -np.maximum(x, 0.0), upward))
+        value = slope * step + curvature * step**2
+    return np.where(step == 0, 0.0, value)
+
+
+def _relaxed_parent(price: Floats, total: Floats, parent: Floats, relaxation: Relaxation) -> float:
+    """Least value of price (p - total) over children's sums p that the failsafe allows (E-33)."""
+    groups = len(relaxation.totals)
+    most, least = np.full(groups, -np.inf), np.full(groups, np.inf)
+    np.maximum.at(most, relaxation.group, price)
+    np.minimum.at(least, relaxation.group, price)
+    spread = float((most - least).max(initial=0.0))
+    return float((price * (parent - total)).sum()) - 0.5 * relaxation.allowance * spread
+
+
+def _flow_violations(worst: _Worst, flows: FamilyFlows, margins: Floats, witness: Floats | None) -> None:
+    """Check that the witness divides the margins among the descendants."""
+    if witness is None:
+        worst.note(np.full(1, np.nan), np.ones(1))
+        return
+    worst.note(np.maximum(flows.lower - witness, witness - flows.upper), flows.total[:, None].astype(np.float64))
+    worst.note(np.abs(witness.sum(axis=1) - flows.total), flows.total.astype(np.float64))
+    divided = np.zeros(margins.shape)
+    np.add.at(divided, flows.child, witness)
+    worst.note(np.abs(divided - margins), margins)
+
+
+def _cheapest_flows(flows: FamilyFlows, prices: Floats) -> float:
+    """Least cost of flows at given class prices: every descendant fills its cheapest classes first (E-19)."""
+    price = prices[flows.child]
+    order = np.argsort(price, axis=1, kind="stable")
+    lower = flows.lower.astype(np.float64)
+    room = np.take_along_axis(flows.upper - lower, order, axis=1)
+    left = (flows.total - lower.sum(axis=1))[:, None]
+    before = np.cumsum(room, axis=1) - room
+    filled = np.clip(left - before, 0.0, room)
+    return float((price * lower).sum() + (np.take_along_axis(price, order, axis=1) * filled).sum())

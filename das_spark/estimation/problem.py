@@ -1,0 +1,246 @@
+"""What a family is: a parent geounit, its children, their noisy answers and what must hold; and what comes out.
+
+Numbers in brackets, as in (E-3), are equations of the README.md beside this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import EstimationError
+from das_spark.histogram import Histogram, Query
+
+Rounding = Literal["nearest", "released"]
+
+
+class FamilyStatus(StrEnum):
+    """How the estimation of a family ended."""
+
+    OPTIMAL = "optimal"  # certified, rounded, checked
+    ONLY_CHILD = "only_child"  # the child is its parent
+    EMPTY_PARENT = "empty_parent"  # nobody to divide
+    RELAXED = "relaxed"  # certified and checked, but children need not sum to the parent cell by cell (failsafe)
+    UNCERTIFIED = "uncertified"  # no solver's solution was proved optimal; numbers of the best one
+    UNROUNDED = "unrounded"  # no whole numbers that keep all constraints were found
+    INFEASIBLE = "infeasible"  # the constraints contradict each other
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the counts keep every constraint (of the relaxed family, under the failsafe) and are proved best."""
+        return self in {FamilyStatus.OPTIMAL, FamilyStatus.ONLY_CHILD, FamilyStatus.EMPTY_PARENT, FamilyStatus.RELAXED}
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyMeasurement:
+    """Noisy answers to one query for all children (E-1).
+
+    Attributes:
+        query: What was asked.
+        rows: Answer rows that are present, sorted and unique, shape ``(r,)``.
+        values: Noisy answers in people, int64, shape ``(K, r)``.
+        variance: Noise variance of each child's answers, people squared, positive, shape ``(K,)``.
+    """
+
+    query: Query
+    rows: NDArray[np.int64]
+    values: NDArray[np.int64]
+    variance: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyBounds:
+    """Bounds on the answers to one query, child by child; equal bounds are an equality (E-4).
+
+    Attributes:
+        name: For messages.
+        query: Its answers are bounded.
+        lower: Least number of people in each answer, int64, shape ``(K, query.rows)``.
+        upper: Largest number, int64, shape ``(K, query.rows)``.
+    """
+
+    name: str
+    query: Query
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyFlows:
+    """Descendants with invariant totals, among whom the class margins of each child must be divisible (E-5).
+
+    Attributes:
+        query: The class query, C answers.
+        child: Position of the child that each descendant belongs to, shape ``(D,)``.
+        lower: Least people of each class in each descendant, int64, shape ``(D, C)``.
+        upper: Most people, int64, shape ``(D, C)``.
+        total: Invariant total of each descendant, int64, shape ``(D,)``.
+    """
+
+    query: Query
+    child: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    total: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyProblem:
+    """One parent and its children: the unit of work.
+
+    Attributes:
+        parent_geocode: Geocode of the parent, empty at the root.
+        parent: The parent's finished estimate; None at the root, whose only child is the geounit itself.
+        children: Geocodes, sorted.
+        size: Number of cells of the schema.
+        measurements: Noisy answers.
+        bounds: What must hold in each child.
+        flows: What must remain divisible below the children, or None.
+    """
+
+    parent_geocode: str
+    parent: Histogram | None
+    children: tuple[str, ...]
+    size: int
+    measurements: tuple[FamilyMeasurement, ...]
+    bounds: tuple[FamilyBounds, ...] = ()
+    flows: FamilyFlows | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not fit together."""
+        count = len(self.children)
+        if not count or list(self.children) != sorted(set(self.children)):
+            raise EstimationError(f"family {self.parent_geocode!r}: children must be sorted, unique and at least one")
+        for each in self.measurements:
+            _check_measurement(each, count, self.size, self.parent_geocode)
+        for bound in self.bounds:
+            expected = (count, bound.query.rows)
+            if bound.lower.shape != expected or bound.upper.shape != expected or bound.query.size != self.size:
+                raise EstimationError(f"family {self.parent_geocode!r}: bounds {bound.name!r} need shape {expected}")
+        if self.flows is not None:
+            _check_flows(self.flows, count, self.parent_geocode)
+
+
+def _check_measurement(each: FamilyMeasurement, count: int, size: int, family: str) -> None:
+    where = f"family {family!r}: measurement {each.query.name!r}"
+    if each.query.size != size:
+        raise EstimationError(f"{where} has {each.query.size} cells, the family {size}")
+    if each.values.shape != (count, len(each.rows)) or each.variance.shape != (count,):
+        raise EstimationError(f"{where} needs one row of {len(each.rows)} answers and one variance for each child")
+    if not (np.isfinite(each.variance) & (each.variance > 0)).all():
+        raise EstimationError(f"{where} has a variance that is not positive and finite")
+    if len(each.rows) > 1 and not (each.rows[1:] > each.rows[:-1]).all():
+        raise EstimationError(f"{where} has answer rows that are not sorted and unique")
+
+
+def _check_flows(flows: FamilyFlows, count: int, family: str) -> None:
+    shape = (len(flows.child), flows.query.rows)
+    fits = flows.lower.shape == shape and flows.upper.shape == shape and flows.total.shape == shape[:1]
+    if not fits or ((flows.child < 0) | (flows.child >= count)).any():
+        raise EstimationError(f"family {family!r}: flows need bounds of shape {shape}, totals, and a child for each")
+
+
+def _no_cells() -> NDArray[np.int32]:
+    return np.zeros(0, dtype=np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyPlan:
+    """How families of a geolevel are estimated; small and picklable.
+
+    Attributes:
+        geolevel: Name of the children's level.
+        zero_cells: Structural zeros, int32, sorted.
+        solvers: Names of solvers, tried in this order until one is certified.
+        gap_tolerance: Largest duality gap accepted, relative to the objective (E-20).
+        feasibility_tolerance: Largest violation accepted in people, relative to the size of what is violated (E-17).
+        rounding: Objective of the cell-wise rounder; both names mean the same there (README, section 6).
+        failsafe: Whether an infeasible family may give up consistency with its parent.
+        class_query: Name of the query whose attributes the failsafe sums out; it must be among bounds or measurements.
+    """
+
+    geolevel: str
+    zero_cells: NDArray[np.int32] = field(default_factory=_no_cells)
+    solvers: tuple[str, ...] = ("piqp", "clarabel", "osqp")
+    gap_tolerance: float = 1e-6
+    feasibility_tolerance: float = 1e-6
+    rounding: Rounding = "nearest"
+    failsafe: bool = False
+    class_query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One solver's try at a family.
+
+    Attributes:
+        solver: Its name.
+        status: What it said of itself.
+        certified: What the certificate said.
+        primal_residual: Worst violation in people.
+        gap: Relative duality gap.
+        iterations: As the solver counts them.
+    """
+
+    solver: str
+    status: str
+    certified: bool
+    primal_residual: float
+    gap: float
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyDiagnostics:
+    """What happened to a family; public.
+
+    Attributes:
+        parent: Geocode of the parent, empty at the root.
+        children: Number of children.
+        variables: Unknowns that were left for the solver.
+        status: How it ended.
+        solver: Whose solution was kept; "presolve" where none was needed.
+        passes: Least-squares passes.
+        primal_residual: Worst violation of the real-valued solution, in people.
+        gap: Relative duality gap of the real-valued solution (E-20).
+        iterations: Iterations of the solver that was kept.
+        attempts: Number of solvers tried.
+        rounding: How whole numbers were found: "largest remainder", "linear program", ...; empty where not needed.
+        message: What is wrong, where something is; names rows of public bounds, never a confidential value.
+        tried: The attempts one by one.
+    """
+
+    parent: str
+    children: int
+    variables: int
+    status: FamilyStatus
+    solver: str = "presolve"
+    passes: int = 1
+    primal_residual: float = 0.0
+    gap: float = 0.0
+    iterations: int = 0
+    attempts: int = 0
+    rounding: str = ""
+    message: str = ""
+    tried: tuple[Attempt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyResult:
+    """The children's estimates.
+
+    Attributes:
+        cells: Cells that may be occupied, int32, sorted, shape ``(n,)``.
+        counts: People of each child in each of them, int64, shape ``(K, n)``.
+        relaxed: Whether consistency with the parent was given up (failsafe).
+        diagnostics: What happened.
+    """
+
+    cells: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    relaxed: bool
+    diagnostics: FamilyDiagnostics

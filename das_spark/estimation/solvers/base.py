@@ -1,0 +1,185 @@
+"""What a solver is here: a convex program in, a solution out; and one vocabulary of statuses.
+
+A solver's own "solved" is believed only after :func:`audited` has recomputed its residuals, and an estimate only after
+:mod:`das_spark.estimation.certify` has rebuilt the problem from the tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Capability(StrEnum):
+    """What kinds of program a solver can take."""
+
+    QUADRATIC = "quadratic"
+    LINEAR = "linear"
+    MIXED_INTEGER = "mixed_integer"
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    OPTIMAL = "optimal"  # within the requested tolerances, by our own residuals
+    INACCURATE = "inaccurate"  # a point, but not within the tolerances
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    LIMIT = "limit"  # iterations ran out
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    r"""A convex program with a diagonal quadratic term.
+
+    .. math:: \min \tfrac12 \sum_j P_j x_j^2 + c^T x \;:\; A x = b,\; \ell \le x \le u,\; g \le G x \le h,\; x_I \in Z
+
+    Attributes:
+        diagonal: P, not negative, shape ``(N,)``.
+        linear: c, shape ``(N,)``.
+        equality: A in CSC form, shape ``(M, N)``.
+        right: b, shape ``(M,)``.
+        lower: Lower bounds of variables, ``-inf`` where there is none, shape ``(N,)``.
+        upper: Upper bounds, ``inf`` where there is none, shape ``(N,)``.
+        rows: G in CSC form, shape ``(L, N)``, or None.
+        rows_lower: g, shape ``(L,)``, or None.
+        rows_upper: h, shape ``(L,)``, or None.
+        integral: Whether each variable must be whole, shape ``(N,)``, or None when none must.
+    """
+
+    diagonal: Floats
+    linear: Floats
+    equality: sp.csc_matrix
+    right: Floats
+    lower: Floats
+    upper: Floats
+    rows: sp.csc_matrix | None = None
+    rows_lower: Floats | None = None
+    rows_upper: Floats | None = None
+    integral: NDArray[np.bool_] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return len(self.linear)
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """What a solver must be able to do."""
+        kinds = {Capability.QUADRATIC if self.diagonal.any() else Capability.LINEAR}
+        if self.integral is not None and self.integral.any():
+            kinds.add(Capability.MIXED_INTEGER)
+        return frozenset(kinds)
+
+
+QuadraticProgram = Program
+"""The name under which the estimator speaks of a program without whole variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolverOptions:
+    """Limits and tolerances; iterations instead of time, so that a solve can be repeated.
+
+    Attributes:
+        tolerance: Residuals asked for, absolute, in the program's units.
+        iterations: Largest number of iterations; 0: the solver's own.
+        accepted: Residuals up to which :func:`audited` lets a solver's "solved" stand, relative to the data.
+    """
+
+    tolerance: float = 1e-8
+    iterations: int = 0
+    accepted: float = 1e-5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    r"""What a solver returns.
+
+    Multipliers obey :math:`P x + c = A^T y + z + G^T s`, where z is positive at a lower and negative at an upper bound,
+    and s likewise for rows.
+
+    Attributes:
+        status: How it ended.
+        x: The point, shape ``(N,)``, or None.
+        multipliers: y, shape ``(M,)``, or None where the solver gives none.
+        bounds: z, shape ``(N,)``, or None.
+        rows: s, shape ``(L,)``, or None.
+        iterations: As the solver counts them.
+    """
+
+    status: Status
+    x: Floats | None = None
+    multipliers: Floats | None = None
+    bounds: Floats | None = None
+    rows: Floats | None = None
+    iterations: int = 0
+
+
+class Solver(Protocol):
+    """A solver of convex programs; deterministic, one thread, no state between calls."""
+
+    name: ClassVar[str]
+    capabilities: ClassVar[frozenset[Capability]]
+
+    def solve(self, program: Program, options: SolverOptions) -> Solution:
+        """Solve a program whose needs are among the capabilities.
+
+        Args:
+            program: The program.
+            options: Limits and tolerances.
+
+        Returns:
+            The solution; never raises for a program that cannot be solved.
+        """
+        ...
+
+
+def primal_residual(program: Program, x: Floats) -> float:
+    """Worst violation of a program's constraints, relative to max(1, |b|) for rows and absolute for variables."""
+    worst = [0.0]
+    if len(program.right):
+        difference = np.abs(program.equality @ x - program.right)
+        worst.append(float(difference.max()) / max(1.0, float(np.abs(program.right).max())))
+    if program.rows is not None and program.rows_lower is not None and program.rows_upper is not None:
+        answer = program.rows @ x
+        worst.append(float(np.maximum(program.rows_lower - answer, answer - program.rows_upper).max(initial=0.0)))
+    worst.append(float(np.maximum(program.lower - x, x - program.upper).max(initial=0.0)))
+    return max(worst)
+
+
+def dual_residual(program: Program, solution: Solution) -> float:
+    """Worst entry of P x + c - A'y - z - G's, relative to max(1, |c|); 0 where multipliers are missing."""
+    if solution.x is None or solution.multipliers is None or solution.bounds is None:
+        return 0.0
+    gradient = program.diagonal * solution.x + program.linear
+    gradient = gradient - program.equality.T @ solution.multipliers - solution.bounds
+    if program.rows is not None and solution.rows is not None:
+        gradient = gradient - program.rows.T @ solution.rows
+    return float(np.abs(gradient).max(initial=0.0)) / max(1.0, float(np.abs(program.linear).max(initial=0.0)))
+
+
+def audited(program: Program, solution: Solution, options: SolverOptions) -> Solution:
+    """Take back an "optimal" that its own residuals do not bear out.
+
+    Args:
+        program: The program.
+        solution: What a solver said.
+        options: Its tolerances.
+
+    Returns:
+        The same solution, with status INACCURATE where it is not finite or a residual is too large.
+    """
+    if solution.status is not Status.OPTIMAL:
+        return solution
+    if solution.x is None or not np.isfinite(solution.x).all():
+        return replace(solution, status=Status.FAILED, x=None)
+    worst = max(primal_residual(program, solution.x), dual_residual(program, solution))
+    return solution if worst <= options.accepted else replace(solution, status=Status.INACCURATE)

@@ -1,0 +1,228 @@
+"""Restrict a family to the cells that can be occupied: tables in, small arrays out (E-2, E-3).
+
+Every query becomes a *partition* of the support: the position, among the rows that the support touches, of the row
+that counts each cell. Queries that cut the support alike become one partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import EstimationError
+from das_spark.estimation.problem import FamilyBounds, FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
+from das_spark.histogram import Query
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """All that is asked of, or demanded from, one way to group the cells of the support.
+
+    Attributes:
+        index: Row of each cell, shape ``(n,)``; -1 where none counts it.
+        rows: Number of rows r.
+        weight: Inverse noise variance by child, 0 where nothing is measured, shape ``(K,)``.
+        values: Noisy answers, shape ``(K, r)``.
+        lower: Lower bounds, ``-inf`` where there is none, shape ``(K, r)``.
+        upper: Upper bounds, ``inf`` where there is none, shape ``(K, r)``.
+        limits: Which of the family's bounds are in it, each with the query's own number of every row, shape ``(r,)``.
+    """
+
+    index: Integers
+    rows: int
+    weight: Floats
+    values: Floats
+    lower: Floats
+    upper: Floats
+    limits: tuple[tuple[int, Integers], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxation:
+    """Consistency with the parent, given up by the failsafe as far as it must be (E-30 to E-32).
+
+    Attributes:
+        group: Group of each cell: cells that differ only in the attributes summed out, shape ``(n,)``.
+        totals: The parent's people in each group, which the children must keep, shape ``(G,)``.
+        allowance: Largest L1 distance between the children's sum and the parent, in people.
+    """
+
+    group: Integers
+    totals: Integers
+    allowance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Support:
+    """A family on the cells that can be occupied.
+
+    Attributes:
+        problem: The family itself.
+        cells: Those cells, int32, sorted, shape ``(n,)``.
+        parent: The parent's people in each, shape ``(n,)``; None at the root.
+        most: Upper bound of each child in each cell, from every row that counts it, shape ``(K, n)``.
+        partitions: What is asked and demanded.
+        relaxation: Given by the failsafe only.
+        contradiction: What already cannot be; empty when nothing.
+    """
+
+    problem: FamilyProblem
+    cells: NDArray[np.int32]
+    parent: Integers | None
+    most: Floats
+    partitions: tuple[Partition, ...]
+    relaxation: Relaxation | None = None
+    contradiction: str = ""
+
+    @property
+    def children(self) -> int:
+        """Number of children K."""
+        return len(self.problem.children)
+
+
+def restrict(problem: FamilyProblem, plan: FamilyPlan) -> Support:
+    """Restrict a family to its support: parent's occupied cells, or at the root all that are no structural zeros.
+
+    Args:
+        problem: The family.
+        plan: Structural zeros.
+
+    Returns:
+        The support with its partitions.
+
+    Raises:
+        EstimationError: When a measurement lacks a row that the support touches.
+    """
+    if problem.parent is None:
+        cells = np.setdiff1d(np.arange(problem.size, dtype=np.int32), plan.zero_cells, assume_unique=True)
+        return on_cells(problem, cells, None)
+    kept = ~np.isin(problem.parent.cells, plan.zero_cells)
+    support = on_cells(problem, problem.parent.cells[kept], problem.parent.counts[kept])
+    if kept.all():
+        return support
+    return replace(support, contradiction="the parent has people in a structural zero")
+
+
+def on_cells(problem: FamilyProblem, cells: NDArray[np.int32], parent: Integers | None) -> Support:
+    """Restrict a family to given cells.
+
+    Args:
+        problem: The family.
+        cells: Sorted cells, shape ``(n,)``.
+        parent: The parent's people in them, or None.
+
+    Returns:
+        The support.
+
+    Raises:
+        EstimationError: When a measurement lacks a row that the cells touch.
+    """
+    merged: dict[bytes, Partition] = {}
+    contradiction = ""
+    for measurement in sorted(problem.measurements, key=lambda each: each.query.name):
+        _merge(merged, _measured(measurement, cells))
+    most = np.full((len(problem.children), len(cells)), np.inf)
+    order = sorted(range(len(problem.bounds)), key=lambda number: problem.bounds[number].name)
+    for number in order:
+        partition, trouble = _bounded(problem, number, cells)
+        contradiction = contradiction or trouble
+        _merge(merged, partition)
+        counted = partition.index >= 0
+        most[:, counted] = np.minimum(most[:, counted], partition.upper[:, partition.index[counted]])
+    return Support(
+        problem=problem,
+        cells=cells,
+        parent=parent,
+        most=most,
+        partitions=tuple(merged.values()),
+        contradiction=contradiction,
+    )
+
+
+def class_rows(flows: FamilyFlows, cells: NDArray[np.int32]) -> Integers:
+    """Class of each cell of the support, -1 where none, shape ``(n,)``."""
+    return flows.query.row_of(cells)
+
+
+def _canonical(query: Query, cells: NDArray[np.int32]) -> tuple[Integers, Integers]:
+    """Rows of a query that cells touch, in order of first appearance, and the position of each cell's row."""
+    rows = query.row_of(cells)
+    counted = rows >= 0
+    unique, first, inverse = np.unique(rows[counted], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    index = np.full(len(cells), -1, dtype=np.int64)
+    index[counted] = rank[inverse]
+    return unique[order], index
+
+
+def _measured(measurement: FamilyMeasurement, cells: NDArray[np.int32]) -> Partition:
+    rows, index = _canonical(measurement.query, cells)
+    place = np.searchsorted(measurement.rows, rows)
+    inside = place < len(measurement.rows)
+    if not inside.all() or not np.array_equal(measurement.rows[place], rows):
+        raise EstimationError(f"measurement {measurement.query.name!r} lacks answers that the parent's cells touch")
+    shape = (len(measurement.variance), len(rows))
+    return Partition(
+        index=index,
+        rows=len(rows),
+        weight=1.0 / measurement.variance,
+        values=measurement.values[:, place].astype(np.float64),
+        lower=np.full(shape, -np.inf),
+        upper=np.full(shape, np.inf),
+    )
+
+
+def _bounded(problem: FamilyProblem, number: int, cells: NDArray[np.int32]) -> tuple[Partition, str]:
+    bound = problem.bounds[number]
+    rows, index = _canonical(bound.query, cells)
+    partition = Partition(
+        index=index,
+        rows=len(rows),
+        weight=np.zeros(len(problem.children)),
+        values=np.zeros((len(problem.children), len(rows))),
+        lower=bound.lower[:, rows].astype(np.float64),
+        upper=bound.upper[:, rows].astype(np.float64),
+        limits=((number, rows),),
+    )
+    untouched = np.ones(bound.query.rows, dtype=np.bool_)
+    untouched[rows] = False
+    return partition, _trouble(problem, bound, untouched)
+
+
+def _trouble(problem: FamilyProblem, bound: FamilyBounds, untouched: NDArray[np.bool_]) -> str:
+    wrong = (bound.lower > bound.upper) | (untouched & ((bound.lower > 0) | (bound.upper < 0)))
+    if not wrong.any():
+        return ""
+    child, row = (int(place) for place in np.argwhere(wrong)[0])
+    return f"{problem.children[child]}: row {row} of {bound.name!r} cannot be met by any cell the parent occupies"
+
+
+def _merge(merged: dict[bytes, Partition], new: Partition) -> None:
+    """Join a partition with the one that cuts the support alike, if there is one."""
+    key = new.index.tobytes()
+    old = merged.get(key)
+    merged[key] = new if old is None else _joined(old, new)
+
+
+def _joined(old: Partition, new: Partition) -> Partition:
+    weight = old.weight + new.weight
+    values = old.values if not new.weight.any() else new.values
+    if old.weight.any() and new.weight.any():
+        share = (new.weight / weight)[:, None]
+        values = old.values + share * (new.values - old.values)
+    return Partition(
+        index=old.index,
+        rows=old.rows,
+        weight=weight,
+        values=values,
+        lower=np.maximum(old.lower, new.lower),
+        upper=np.minimum(old.upper, new.upper),
+        limits=old.limits + new.limits,
+    )

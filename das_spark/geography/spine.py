@@ -1,0 +1,141 @@
+"""The spine: geolevels from the root to the leaf, each geounit inside exactly one of the level above."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+
+from das_spark.errors import GeographyError
+from das_spark.geography.geocode import LONGEST_GEOCODE, ROOT_GEOCODE, check_geocode
+
+
+@dataclass(frozen=True, slots=True)
+class Geolevel:
+    """One level of geography, such as "County".
+
+    Attributes:
+        name: How budgets, tables and reports call the level.
+        length: Number of digits of its geocodes, a prefix of every geocode below; 0 for a root with geocode "0".
+
+    Raises:
+        GeographyError: The name is empty or the length is out of range.
+    """
+
+    name: str
+    length: int
+
+    def __post_init__(self) -> None:
+        """Check name and length."""
+        if not self.name.strip():
+            raise GeographyError("a geolevel has an empty name")
+        if not 0 <= self.length <= LONGEST_GEOCODE:
+            raise GeographyError(
+                f"geolevel {self.name!r} has geocodes of {self.length} digits, expected 0 to {LONGEST_GEOCODE}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Spine:
+    """The geolevels of a run, root first.
+
+    The top level may hold several geounits, such as the counties of a run without a state: each is then estimated as a
+    root of its own.
+
+    Attributes:
+        levels: Geolevels with strictly growing geocode lengths.
+
+    Raises:
+        GeographyError: There is no level, a name occurs twice, or lengths do not grow.
+    """
+
+    levels: tuple[Geolevel, ...]
+
+    def __post_init__(self) -> None:
+        """Check that the levels nest."""
+        if not self.levels:
+            raise GeographyError("a spine needs one geolevel at least")
+        for above, below in pairwise(self.levels):
+            if below.length <= above.length:
+                raise GeographyError(
+                    f"geolevel {below.name!r} has geocodes of {below.length} digits and stands below "
+                    f"{above.name!r} with {above.length}",
+                    hint="list the geolevels from the root down; each level's geocode begins with its parent's",
+                )
+        if len(set(self.names)) != len(self.levels):
+            raise GeographyError(f"a geolevel occurs twice in the spine: {', '.join(self.names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the levels, root first."""
+        return tuple(level.name for level in self.levels)
+
+    @property
+    def leaf(self) -> Geolevel:
+        """The lowest level."""
+        return self.levels[-1]
+
+    def index(self, name: str) -> int:
+        """Depth of a level: 0 is the top.
+
+        Raises:
+            GeographyError: No level has that name; the nearest name is offered.
+        """
+        if name in self.names:
+            return self.names.index(name)
+        near = get_close_matches(name, self.names, n=1, cutoff=0.0)[0]
+        raise GeographyError(
+            f"the spine has no geolevel {name!r}; it has {', '.join(self.names)}", hint=f"did you mean {near!r}?"
+        )
+
+    def level(self, name: str) -> Geolevel:
+        """The level of that name.
+
+        Raises:
+            GeographyError: No level has that name.
+        """
+        return self.levels[self.index(name)]
+
+    def parent_level(self, name: str) -> Geolevel | None:
+        """The level above, or None at the top.
+
+        Raises:
+            GeographyError: No level has that name.
+        """
+        depth = self.index(name)
+        return self.levels[depth - 1] if depth else None
+
+    def geocode_at(self, geocode: str, name: str) -> str:
+        """Geocode of the geounit of a level that contains a geounit (or is it).
+
+        Args:
+            geocode: A geocode of this or a lower level.
+            name: Name of the level.
+
+        Returns:
+            The first digits of the geocode; "0" at a root of length 0.
+
+        Raises:
+            GeographyError: The level is unknown, or the geocode is no geocode of this or a lower level.
+        """
+        below = self.levels[self.index(name) :]
+        if len(geocode) in {level.length for level in below}:
+            check_geocode(geocode, len(geocode))
+        elif not (geocode == ROOT_GEOCODE and below[0].length == 0):
+            lengths = ", ".join(f"{level.length} ({level.name})" for level in below)
+            raise GeographyError(f"geocode {geocode!r} has {len(geocode)} digits, expected {lengths}")
+        return geocode[: below[0].length] or ROOT_GEOCODE
+
+    def parent(self, geocode: str, name: str) -> str:
+        """Geocode of the parent of a geounit of a level; "" at the top, as in the tables of a run.
+
+        Args:
+            geocode: A geocode of that level.
+            name: Name of the level.
+
+        Raises:
+            GeographyError: The level is unknown or the geocode is none of its geocodes.
+        """
+        check_geocode(geocode, self.level(name).length)
+        above = self.parent_level(name)
+        return "" if above is None else self.geocode_at(geocode, above.name)

@@ -1,0 +1,220 @@
+"""A schema: the ordered attributes whose combinations are the cells of a histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import InputError, QueryError
+from das_spark.histogram.attribute import Attribute
+from das_spark.histogram.parser import DETAILED, RESERVED, SEPARATOR, TOTAL, check_name, split_names, unknown_name
+from das_spark.histogram.query import Query
+
+MOST_CELLS = 2**31 - 1
+"""Cells are stored as 32-bit integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The cells that are counted: all combinations of the levels of some attributes.
+
+    A cell's flat index counts the last attribute fastest (C order).
+
+    Args:
+        name: For messages and manifests.
+        attributes: The axes, in order.
+
+    Raises:
+        QueryError: When there is no attribute, a name is used twice, or there are too many cells.
+    """
+
+    name: str
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        """Check names and size."""
+        check_name(self.name, "a schema")
+        if not self.attributes:
+            raise QueryError(f"schema {self.name!r} has no attribute")
+        seen: set[str] = set()
+        for name, _ in self._spelled():
+            if name in seen:
+                raise QueryError(f"schema {self.name!r} uses the name {name!r} twice")
+            seen.add(name)
+        if self.size > MOST_CELLS:
+            raise QueryError(f"schema {self.name!r} has {self.size} cells, more than {MOST_CELLS}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of levels of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return prod(self.shape)
+
+    def axis(self, name: str) -> int:
+        """Find an attribute by name.
+
+        Args:
+            name: Name of an attribute (not of a recode).
+
+        Returns:
+            Its place in ``attributes``.
+
+        Raises:
+            QueryError: When there is none, with the nearest name.
+        """
+        names = [attribute.name for attribute in self.attributes]
+        if name not in names:
+            raise unknown_name(name, names, f"schema {self.name!r}: a selection")
+        return names.index(name)
+
+    def ravel(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Turn level codes into flat cell indices.
+
+        Args:
+            codes: One row a record, one column an attribute, shape ``(n, k)``.
+
+        Returns:
+            Cell of each record, shape ``(n,)``.
+
+        Raises:
+            InputError: When a code is no level of its attribute; the message names the attribute, not the code.
+        """
+        table = np.asarray(codes)
+        if table.ndim != 2 or table.shape[1] != len(self.attributes) or table.dtype.kind not in "iu":  # noqa: PLR2004
+            expected = f"(n, {len(self.attributes)})"
+            raise InputError(
+                f"schema {self.name!r} needs integer codes of shape {expected}, not {table.dtype} of {table.shape}"
+            )
+        cells = np.zeros(len(table), dtype=np.int64)
+        for column, attribute in zip(table.T, self.attributes, strict=True):
+            if ((column < 0) | (column >= attribute.size)).any():
+                raise InputError(
+                    f"attribute {attribute.name!r}: a code outside 0 to {attribute.size - 1}",
+                    hint="check the column's codes and its code base",
+                )
+            cells = cells * attribute.size + column.astype(np.int64)
+        return cells
+
+    def unravel(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Turn flat cell indices into level codes.
+
+        Args:
+            cells: Flat cell indices, shape ``(n,)``.
+
+        Returns:
+            Level codes, shape ``(n, k)``.
+
+        Raises:
+            InputError: When a cell is outside the schema.
+        """
+        flat = np.asarray(cells)
+        if ((flat < 0) | (flat >= self.size)).any():
+            raise InputError(f"schema {self.name!r}: a cell outside 0 to {self.size - 1}")
+        return np.stack(np.unravel_index(flat.astype(np.int64), self.shape), axis=-1).astype(np.int64)
+
+    def label(self, cell: int) -> str:
+        """Spell out a cell.
+
+        Args:
+            cell: Flat cell index.
+
+        Returns:
+            For example ``"sex=female, race=white"``.
+
+        Raises:
+            InputError: When the cell is outside the schema.
+        """
+        codes = self.unravel(np.array([cell]))[0]
+        pairs = zip(self.attributes, codes, strict=True)
+        return ", ".join(f"{attribute.name}={attribute.levels[code]}" for attribute, code in pairs)
+
+    def query(self, text: str) -> Query:
+        """Make a query from its spelling.
+
+        Args:
+            text: Names of attributes and recodes separated by ``*``, in any order; or ``total``, or ``detailed``.
+
+        Returns:
+            The query, with its answers in the order of the schema's axes and a canonical name.
+
+        Raises:
+            QueryError: When a name is unknown (the nearest is named) or two names group the same attribute.
+        """
+        names = split_names(text)
+        if names == (TOTAL,):
+            return self._product(TOTAL, {})
+        if names == (DETAILED,):
+            return self._product(DETAILED, {axis: attribute.name for axis, attribute in enumerate(self.attributes)})
+        known = dict(self._spelled())
+        chosen: dict[int, str] = {}
+        for name in names:
+            if name not in known:
+                raise unknown_name(name, (*known, *sorted(RESERVED)), f"query {text!r} on schema {self.name!r}")
+            axis = known[name]
+            if axis in chosen:
+                raise QueryError(
+                    f"query {text!r} groups attribute {self.attributes[axis].name!r} twice: "
+                    f"by {chosen[axis]!r} and {name!r}",
+                    hint="name each attribute, or one of its recodes, once",
+                )
+            chosen[axis] = name
+        return self._product(SEPARATOR.join(chosen[axis] for axis in sorted(chosen)), chosen)
+
+    def select(self, **levels: Iterable[int]) -> NDArray[np.bool_]:
+        """Mark the cells that have certain levels.
+
+        Args:
+            **levels: For an attribute, the level indices to select; attributes that are not named are not restricted.
+
+        Returns:
+            Mask of cells, shape ``(size,)``.
+
+        Raises:
+            QueryError: When an attribute is unknown or a level is not one of its own.
+        """
+        mask = np.ones(self.shape, dtype=np.bool_)
+        for name, wanted in levels.items():
+            axis = self.axis(name)
+            size = self.attributes[axis].size
+            chosen = np.zeros(size, dtype=np.bool_)
+            for level in wanted:
+                if not 0 <= level < size:
+                    raise QueryError(f"attribute {name!r} has no level {level}; its levels are 0 to {size - 1}")
+                chosen[level] = True
+            mask &= chosen.reshape(_along(axis, size, len(self.shape)))
+        return mask.reshape(-1)
+
+    def _spelled(self) -> list[tuple[str, int]]:
+        """Every name that a query may use, and the axis that it groups."""
+        return [
+            (name, axis)
+            for axis, attribute in enumerate(self.attributes)
+            for name in (attribute.name, *(recode.name for recode in attribute.recodes))
+        ]
+
+    def _product(self, name: str, chosen: Mapping[int, str]) -> Query:
+        factors = tuple(_factor(attribute, chosen.get(axis)) for axis, attribute in enumerate(self.attributes))
+        return Query(name, self.shape, factors)
+
+
+def _factor(attribute: Attribute, name: str | None) -> NDArray[np.int64]:
+    """Group of each level: one group for all, each its own, or those of a recode."""
+    if name is None:
+        return np.zeros(attribute.size, dtype=np.int64)
+    if name == attribute.name:
+        return np.arange(attribute.size, dtype=np.int64)
+    recodes = {recode.name: recode for recode in attribute.recodes}
+    return recodes[name].group_of(attribute.size)
+
+
+def _along(axis: int, size: int, axes: int) -> Sequence[int]:
+    return [size if index == axis else 1 for index in range(axes)]

@@ -1,0 +1,153 @@
+"""The data dictionary: what every output of a run is, so that nobody has to guess from column names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from das_spark.io.writers.columns import Column, FileColumns, Scope, person_columns, unit_columns
+
+if TYPE_CHECKING:
+    from das_spark.products.base import MicrodataColumn, Product
+
+_GEOCODE = ("geocode", "string", "digits of the geounit; a prefix is the geocode of the geounit around it")
+_PARENT = ("parent", "string", "geocode of the parent; empty at the top")
+_HISTOGRAM = (
+    _GEOCODE,
+    _PARENT,
+    ("cells", "array<int>", "occupied cells: flat row-major indices of the schema, ascending"),
+    ("counts", "array<long>", "people in these cells"),
+)
+_TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
+    "histograms": ("restricted", "a geounit: its confidential histogram", _HISTOGRAM),
+    "geounits": (
+        "public",
+        "a geounit of the spine",
+        (_GEOCODE, _PARENT, ("children", "long", "geounits one level below")),
+    ),
+    "invariants": (
+        "public",
+        "a geounit and a declared invariant",
+        (
+            _GEOCODE,
+            _PARENT,
+            ("name", "string", "total (people), units (units by class) or vacant (vacant units)"),
+            ("values", "array<long>", "exact values: people or units"),
+        ),
+    ),
+    "bounds": (
+        "public",
+        "a geounit and a bound that follows from invariants and public constants",
+        (
+            _GEOCODE,
+            _PARENT,
+            ("name", "string", "total, class (people by unit class), flow, or added:<constraint>"),
+            ("member", "string", "the geounit itself, or in a flow row the descendant that is bounded"),
+            ("lower", "array<long>", "least people, by answer of the query"),
+            ("upper", "array<long>", "most people, by answer of the query"),
+        ),
+    ),
+    "measurements": (
+        "public",
+        "a geounit and a measured query; written once",
+        (
+            _GEOCODE,
+            _PARENT,
+            ("query", "string", "what was asked"),
+            ("rows", "array<int>", "which answers are kept; null means all"),
+            ("values", "array<long>", "noisy answers, people; they may be negative"),
+            ("variance", "double", "variance of the noise of each value, people squared"),
+        ),
+    ),
+    "estimates": ("public", "a geounit: its protected histogram", _HISTOGRAM),
+    "diagnostics": (
+        "public",
+        "a family: a parent and its children",
+        (
+            ("geolevel", "string", "level of the children"),
+            ("family", "string", "geocode of the parent"),
+            ("children", "long", "children"),
+            ("variables", "long", "unknowns of the least-squares problem"),
+            ("status", "string", "how the family was solved"),
+            ("solver", "string", "which solver was certified"),
+            ("passes", "long", "least-squares passes"),
+            ("primal_residual", "double", "largest violation of a constraint before rounding, people"),
+            ("gap", "double", "relative duality gap of the certificate"),
+            ("iterations", "long", "solver iterations"),
+            ("attempts", "long", "solvers tried"),
+            ("rounding", "string", "how the rounder solved its problem"),
+            ("relaxed", "boolean", "consistency with the parent was relaxed"),
+            ("message", "string", "what went wrong, if anything did"),
+            ("problem", "binary", "the problem, where it could not be solved"),
+        ),
+    ),
+}
+_NUMBERS = {
+    Scope.UNIT_NUMBER: "running number of the unit over the whole file, from 0",
+    Scope.PERSON_NUMBER: "number of the person in the unit, from 1",
+    Scope.POPULATION: "people in the unit",
+}
+
+
+def data_dictionary(product: Product, flavours: Sequence[str], *, units: bool) -> tuple[dict[str, Any], ...]:
+    """Describe every table and file of a run.
+
+    Args:
+        product: Whose microdata layout and schema.
+        flavours: Flavours of the microdata files.
+        units: Whether a unit file is written.
+
+    Returns:
+        One entry an output: path, root, what a row is, columns (name, type, meaning); ready for JSON.
+    """
+    tables = [
+        {
+            "path": f"{name}/level=<geolevel>",
+            "root": root,
+            "row": row,
+            "columns": [_entry(*column) for column in columns],
+        }
+        for name, (root, row, columns) in _TABLES.items()
+    ]
+    cells = {
+        "path": "(schema)",
+        "root": "public",
+        "row": "what a cell index means: row-major over these attributes",
+        "columns": [
+            _entry(
+                attribute.name,
+                f"{attribute.size} levels",
+                "; ".join(f"{i} {v}" for i, v in enumerate(attribute.levels)),
+            )
+            for attribute in product.schema.attributes
+        ],
+    }
+    files = [(person_columns(product, units=units), product.microdata.person)]
+    if units:
+        files.append((unit_columns(product), product.microdata.unit))
+    microdata = [_file(columns, layout, flavour) for columns, layout in files for flavour in flavours]
+    return (*tables, cells, *microdata)
+
+
+def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], flavour: str) -> dict[str, Any]:
+    types = {column.name: column.type for column in layout}
+    sources = {column.name: column.source for column in layout}
+    kept = columns.columns if flavour == "text" else columns.produced
+    return {
+        "path": f"microdata/{columns.kind}.{flavour}",
+        "root": "public",
+        "row": f"a protected {columns.kind} record",
+        "columns": [_entry(column.name, types[column.name], _meaning(column, sources[column.name])) for column in kept],
+    }
+
+
+def _meaning(column: Column, source: str) -> str:
+    if column.scope is Scope.CONSTANT:
+        return f"always {column.values[0]}"
+    if column.scope is Scope.GEOCODE:
+        return f"digits {column.begin + 1} to {column.end} of the geocode"
+    return _NUMBERS.get(column.scope, source)
+
+
+def _entry(name: str, kind: str, meaning: str) -> dict[str, str]:
+    return {"name": name, "type": kind, "meaning": meaning}

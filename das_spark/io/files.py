@@ -1,0 +1,259 @@
+"""Durable steps on files: write, promote, destroy; and disks that fill."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from das_spark.errors import OutputError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL_WORDS = ("No space left on device", "Disk quota exceeded")
+_SUCCESS = "_SUCCESS"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One file that was written, and by what its bytes are known again.
+
+    Attributes:
+        name: Its name in its folder.
+        size: Bytes.
+        sha256: Checksum in hexadecimal.
+    """
+
+    name: str
+    size: int
+    sha256: str
+
+
+def record_of(path: Path, name: str | None = None) -> FileRecord:
+    """The record of a file, by reading it.
+
+    Args:
+        path: The file.
+        name: The name to record, by default its own.
+    """
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return FileRecord(name or path.name, path.stat().st_size, digest)
+
+
+def part_files(folder: Path) -> tuple[Path, ...]:
+    """The data files of a folder, sorted by name; markers, checksums and metadata left out."""
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted(path for path in folder.iterdir() if path.name.startswith("part-") and path.is_file()))
+
+
+def finished(folder: Path) -> bool:
+    """Whether the folder is a whole result: it holds `_SUCCESS`."""
+    return (folder / _SUCCESS).is_file()
+
+
+def write_durably(path: Path, content: str | bytes) -> None:
+    """Write a small file in one step: a reader sees the old one or the new one, also after a power cut.
+
+    Args:
+        path: The file, replaced when it exists.
+        content: Text (written as UTF-8) or bytes.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with disk_errors(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def promote(
+    staging: Path, target: Path, files: Sequence[FileRecord] | None = None, *, check: bool = True
+) -> tuple[FileRecord, ...]:
+    """Move exactly the recorded part files to their final folder, then set the marker.
+
+    May be called again after a crash at any point: a file that already arrived is accepted when its bytes are the
+    recorded ones.
+
+    Args:
+        staging: The folder where the files were written, or what is left of it; removed at the end.
+        target: The final folder; created when it is missing.
+        files: What to move, by default all part files of the staging folder. Others are destroyed with it.
+        check: Whether the bytes are read again and compared with the records before they move.
+
+    Returns:
+        The records of the promoted files.
+
+    Raises:
+        OutputError: A recorded file is in neither folder with the recorded bytes, the target holds a file that is
+            not on the list, or the disk is full.
+    """
+    records = tuple(record_of(path) for path in part_files(staging)) if files is None else tuple(files)
+    check = check and files is not None  # what was just read need not be read again
+    strangers = {path.name for path in part_files(target)} - {record.name for record in records}
+    if strangers:
+        raise OutputError(f"{target}: holds {sorted(strangers)[0]}, which is not part of what is promoted")
+    with disk_errors(target):
+        target.mkdir(parents=True, exist_ok=True)
+        for record in records:
+            _promote_file(staging / record.name, target / record.name, record, check=check)
+        sync_folder(target)
+        succeed(target)
+    discard(staging)
+    return records
+
+
+def _promote_file(source: Path, target: Path, record: FileRecord, *, check: bool) -> None:
+    if not source.is_file():
+        if not target.is_file() or record_of(target) != record:
+            raise OutputError(f"{target}: the bytes that were staged for it are gone")
+        return
+    if check and record_of(source) != record:
+        raise OutputError(f"{source}: not the bytes that were recorded when it was written")
+    with source.open("rb") as file:
+        os.fsync(file.fileno())
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _copy(source, target)
+        source.unlink()
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy to another device; the target gets its name only when all bytes are down."""
+    temporary = target.with_name(f".{target.name}.copy")
+    with source.open("rb") as reader, temporary.open("wb") as writer:
+        shutil.copyfileobj(reader, writer, 1 << 20)
+        writer.flush()
+        os.fsync(writer.fileno())
+    temporary.replace(target)
+
+
+def succeed(folder: Path) -> None:
+    """Set the marker of a whole result, durably and as the last thing."""
+    with disk_errors(folder):
+        descriptor = os.open(folder / _SUCCESS, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        sync_folder(folder)
+
+
+def discard(folder: Path, *, fence: bool = False) -> None:
+    """Destroy a folder and all it holds.
+
+    The folder first loses its name, so that nobody sees half of it. With `fence` a plain file takes that name: a task
+    of a dead driver that still runs somewhere then cannot write there (a file cannot hold files), whatever it tries.
+
+    Args:
+        folder: What to destroy; nothing happens when it does not exist (but the fence is set).
+        fence: Whether the name is blocked for ever.
+    """
+    if not folder.parent.is_dir():
+        if not fence:
+            return
+        folder.parent.mkdir(parents=True)
+    doomed = folder.with_name(f".{folder.name}.destroyed")
+    shutil.rmtree(doomed, ignore_errors=True)
+    while True:
+        if folder.is_dir():
+            folder.rename(doomed)
+            shutil.rmtree(doomed)
+        if not fence or _set_fence(folder):
+            break
+    sync_folder(folder.parent)
+
+
+def _set_fence(path: Path) -> bool:
+    """Put an empty file in the place of a folder; False when a late task has made the folder anew."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400))
+    except FileExistsError:
+        return not path.is_dir()
+    return True
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Refuse to begin what the disk cannot hold.
+
+    Args:
+        folder: Where it will be written; its nearest existing parent is asked.
+        needed: Bytes.
+
+    Raises:
+        OutputError: There is less room than that.
+    """
+    place = folder
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise OutputError(
+            f"{folder}: about {needed / 1e9:.1f} GB will be written and {free / 1e9:.1f} GB are free",
+            hint="Make room, or set output.root to another disk; the run resumes where it stopped.",
+        )
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error, or what caused it (also in the JVM), is a disk without room."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in _FULL:
+            return True
+        if any(words in str(seen) for words in _FULL_WORDS):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+@contextmanager
+def disk_errors(place: Path) -> Iterator[None]:
+    """Turn the many faces of a full disk, Spark's among them, into one error that says what to do.
+
+    Args:
+        place: What was being written.
+
+    Raises:
+        OutputError: The disk is full, or the place cannot be written.
+    """
+    try:
+        yield
+    except OutputError:
+        raise
+    except Exception as error:
+        if is_disk_full(error):
+            raise OutputError(
+                f"{place}: no space left on the disk",
+                hint="Make room, or set output.root to another disk; the run resumes where it stopped.",
+            ) from error
+        if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
+            raise OutputError(
+                f"{place}: cannot be written ({type(error).__name__})", hint="Choose another output folder."
+            ) from error
+        raise

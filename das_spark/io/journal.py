@@ -1,0 +1,274 @@
+"""The journal of measuring: no number is ever drawn twice without the first draw being destroyed.
+
+An attempt at a level is one file, `<geolevel>.<attempt>.json`, created exclusively and made durable *before* anything
+is drawn. Its states:
+
+    opened ----> staged ----> promoted          drawn, listed with checksums, moved to the public root
+       |
+       +-------> destroyed                      the driver died while drawing; the bytes are gone, the place is fenced off
+
+Every step needs the lock of the run (`das_spark.io.layout.hold_run`). What does not fit this picture is refused:
+somebody removed, added or changed files, and going on could publish two draws of one measurement.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from das_spark.errors import PrivacyGuardError
+from das_spark.io.files import (
+    FileRecord,
+    discard,
+    disk_errors,
+    finished,
+    part_files,
+    promote,
+    record_of,
+    sync_folder,
+    write_durably,
+)
+
+JOURNAL_VERSION = 1
+
+
+class State(StrEnum):
+    """How far an attempt came."""
+
+    OPENED = "opened"
+    STAGED = "staged"
+    PROMOTED = "promoted"
+    DESTROYED = "destroyed"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at measuring one level.
+
+    Attributes:
+        geolevel: Which level.
+        number: 1 for the first.
+        state: How far it came.
+        files: What was drawn, when it is staged or promoted.
+    """
+
+    geolevel: str
+    number: int
+    state: State
+    files: tuple[FileRecord, ...] = ()
+
+
+class Step(StrEnum):
+    """What to do next with a level."""
+
+    NOTHING = "nothing"
+    PROMOTE = "promote"
+    DRAW = "draw"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `Journal.next_step` found.
+
+    Attributes:
+        step: What to do.
+        number: The attempt: the one to open and draw, the one to promote, or the one that is done.
+    """
+
+    step: Step
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The attempts of one run.
+
+    Attributes:
+        folder: `restricted/journal`.
+        staging: The staging folder of (geolevel, attempt).
+        target: The final folder of a geolevel's measurements.
+    """
+
+    folder: Path
+    staging: Callable[[str, int], Path]
+    target: Callable[[str], Path]
+
+    def attempts(self, geolevel: str) -> tuple[Attempt, ...]:
+        """All attempts at a level, oldest first.
+
+        Raises:
+            PrivacyGuardError: A file cannot be read, or one is missing in between.
+        """
+        found = sorted(
+            (self._read(path) for path in self.folder.glob(f"{geolevel}.*.json")), key=lambda attempt: attempt.number
+        )
+        if [attempt.number for attempt in found] != list(range(1, len(found) + 1)):
+            raise _refusal(geolevel, "attempts are missing from the journal")
+        if any(attempt.state is not State.DESTROYED for attempt in found[:-1]):
+            raise _refusal(geolevel, "an older attempt was never destroyed")
+        return tuple(found)
+
+    def next_step(self, geolevel: str) -> Decision:
+        """Find out how far a level is, destroying what a dead driver left half drawn.
+
+        Returns:
+            Nothing to do, staged files to promote, or an attempt to open and draw.
+
+        Raises:
+            PrivacyGuardError: Files and journal do not agree.
+        """
+        attempts = self.attempts(geolevel)
+        last = attempts[-1] if attempts else None
+        if finished(self.target(geolevel)):
+            return self._check_finished(geolevel, last)
+        if last is None:
+            self._refuse_bytes(geolevel, 1)
+            return Decision(Step.DRAW, 1)
+        if last.state is State.PROMOTED:
+            raise _refusal(geolevel, "the measurements were published, and are no longer there")
+        if last.state is State.STAGED:
+            self._check_staged(last)
+            return Decision(Step.PROMOTE, last.number)
+        self._refuse_bytes(geolevel, None)
+        self._destroy(last)
+        return Decision(Step.DRAW, last.number + 1)
+
+    def open(self, geolevel: str, number: int) -> Attempt:
+        """Open an attempt durably and exclusively; draw only after this returned.
+
+        Raises:
+            PrivacyGuardError: It was opened before, or is not the next one.
+        """
+        if len(self.attempts(geolevel)) != number - 1:
+            raise _refusal(geolevel, f"attempt {number} is not the next one")
+        attempt = Attempt(geolevel, number, State.OPENED)
+        path = self._path(geolevel, number)
+        with disk_errors(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(self.folder.parent)
+            try:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError as error:
+                raise _refusal(geolevel, f"attempt {number} was opened before") from error
+            try:
+                os.write(descriptor, _encode(attempt))
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            sync_folder(self.folder)
+        return attempt
+
+    def stage(self, geolevel: str, number: int) -> Attempt:
+        """Record the bytes that were drawn: from here on they are the level's measurements, and no others.
+
+        Raises:
+            PrivacyGuardError: The attempt is not open, or nothing was written.
+        """
+        attempt = self._expect(geolevel, number, State.OPENED)
+        files = part_files(self.staging(geolevel, number))
+        if not files:
+            raise _refusal(geolevel, f"attempt {number} left no files to stage")
+        for path in files:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        sync_folder(self.staging(geolevel, number))
+        return self._write(replace(attempt, state=State.STAGED, files=tuple(record_of(path) for path in files)))
+
+    def promote(self, geolevel: str, number: int) -> Attempt:
+        """Publish exactly the staged bytes, and record it; safe to repeat after a crash.
+
+        Raises:
+            PrivacyGuardError: The attempt is not staged.
+            OutputError: The disk is full.
+        """
+        attempt = self._expect(geolevel, number, State.STAGED)
+        promote(self.staging(geolevel, number), self.target(geolevel), attempt.files)
+        return self._write(replace(attempt, state=State.PROMOTED))
+
+    def _check_finished(self, geolevel: str, last: Attempt | None) -> Decision:
+        if last is None or last.state not in (State.STAGED, State.PROMOTED):
+            raise _refusal(geolevel, "measurements are published that the journal does not know")
+        names = {path.name for path in part_files(self.target(geolevel))}
+        if names != {record.name for record in last.files}:
+            raise _refusal(geolevel, "the published files are not those of the journal")
+        if last.state is State.STAGED:  # the driver died between the marker and the journal
+            self.promote(geolevel, last.number)
+        return Decision(Step.NOTHING, last.number)
+
+    def _check_staged(self, attempt: Attempt) -> None:
+        staging, target = self.staging(attempt.geolevel, attempt.number), self.target(attempt.geolevel)
+        for record in attempt.files:
+            path = next(
+                (folder / record.name for folder in (staging, target) if (folder / record.name).is_file()), None
+            )
+            if path is None or record_of(path) != record:
+                raise _refusal(attempt.geolevel, f"{record.name}: the staged bytes are gone or changed")
+        if not {path.name for path in part_files(target)} <= {record.name for record in attempt.files}:
+            raise _refusal(attempt.geolevel, "the public folder holds files that were not staged")
+
+    def _destroy(self, attempt: Attempt) -> None:
+        discard(self.staging(attempt.geolevel, attempt.number), fence=True)
+        if attempt.state is not State.DESTROYED:
+            self._write(replace(attempt, state=State.DESTROYED))
+
+    def _refuse_bytes(self, geolevel: str, number: int | None) -> None:
+        """Refuse bytes in the public folder, and in the staging folder of an attempt that was never opened."""
+        if part_files(self.target(geolevel)):
+            raise _refusal(geolevel, "the public folder holds measurements of an unfinished attempt")
+        if number is not None and self.staging(geolevel, number).exists():
+            raise _refusal(geolevel, "staged bytes exist that the journal does not know")
+
+    def _expect(self, geolevel: str, number: int, state: State) -> Attempt:
+        attempts = self.attempts(geolevel)
+        if not attempts or attempts[-1].number != number or attempts[-1].state is not state:
+            raise _refusal(geolevel, f"attempt {number} is not {state}")
+        return attempts[-1]
+
+    def _path(self, geolevel: str, number: int) -> Path:
+        return self.folder / f"{geolevel}.{number}.json"
+
+    def _write(self, attempt: Attempt) -> Attempt:
+        write_durably(self._path(attempt.geolevel, attempt.number), _encode(attempt))
+        return attempt
+
+    def _read(self, path: Path) -> Attempt:
+        geolevel = path.name.rsplit(".", 2)[0]
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["schema_version"] != JOURNAL_VERSION:
+                raise _refusal(geolevel, f"{path.name} is of version {content['schema_version']}")
+            files = tuple(FileRecord(**entry) for entry in content["files"])
+            attempt = Attempt(content["geolevel"], int(content["number"]), State(content["state"]), files)
+        except (ValueError, KeyError, TypeError) as error:
+            torn = self._torn(path, geolevel)
+            if torn is None:
+                raise _refusal(geolevel, f"{path.name} cannot be read") from error
+            return torn
+        if self._path(attempt.geolevel, attempt.number) != path:
+            raise _refusal(geolevel, f"{path.name} speaks of another attempt")
+        return attempt
+
+    def _torn(self, path: Path, geolevel: str) -> Attempt | None:
+        """A file whose first writing was cut short: nothing was drawn, since drawing waits for it to be durable."""
+        number = path.name.rsplit(".", 2)[1]
+        if not number.isdigit():
+            return None
+        attempt = Attempt(geolevel, int(number), State.OPENED)
+        begun = path.read_bytes().rstrip(b"\0")
+        return attempt if _encode(attempt).startswith(begun) else None
+
+
+def _encode(attempt: Attempt) -> bytes:
+    content: dict[str, object] = {"schema_version": JOURNAL_VERSION, **asdict(attempt)}
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def _refusal(geolevel: str, reason: str) -> PrivacyGuardError:
+    return PrivacyGuardError(
+        f"measurements of level {geolevel}: {reason}",
+        hint="Nothing is drawn again here. Start a new run (it spends its own budget), or restore the files.",
+    )

@@ -1,0 +1,155 @@
+"""The two records of a run: `public/manifest.json`, and `restricted/manifest.json` for what tells of the input.
+
+A manifest is a frozen value; each stage makes the next one (`dataclasses.replace`) and saves it in one step. The public
+one holds no time of a task, no size of the input, no accuracy; the restricted one holds just these.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from das_spark.errors import OutputError
+from das_spark.io.files import write_durably
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """A stage that is done.
+
+    Attributes:
+        name: Such as `measure`.
+        geolevel: Its level; empty for a stage of the whole run.
+        outputs: What it wrote, as paths below the root.
+    """
+
+    name: str
+    geolevel: str = ""
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What both manifests share: loading, saving, and the version.
+
+    Attributes:
+        run_id: Name of the run.
+        created: When it began, UTC, ISO 8601.
+    """
+
+    run_id: str
+    created: str
+
+    def to_json(self) -> str:
+        """The manifest as text; the version stands first."""
+        return (
+            json.dumps({"schema_version": SCHEMA_VERSION, "kind": _kind(type(self)), **asdict(self)}, indent=2) + "\n"
+        )
+
+    def save(self, path: Path) -> None:
+        """Write in one step: a reader sees the last whole manifest.
+
+        Raises:
+            OutputError: The disk is full.
+        """
+        write_durably(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a manifest.
+
+        Raises:
+            OutputError: It is missing, not readable, of another kind, or of a version that this software does not know.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise OutputError(f"{path}: there is no manifest", hint="Is this a run folder?") from error
+        except ValueError as error:
+            raise OutputError(f"{path}: not readable as a manifest") from error
+        version, kind = content.pop("schema_version", None), content.pop("kind", None)
+        if version != SCHEMA_VERSION:
+            raise OutputError(
+                f"{path}: schema version {version}, expected {SCHEMA_VERSION}",
+                hint="Read it with the software that wrote it.",
+            )
+        if kind != _kind(cls):
+            raise OutputError(f"{path}: a {kind} manifest, expected a {_kind(cls)} one")
+        return cls._from(content, path)
+
+    @classmethod
+    def _from(cls, content: dict[str, Any], path: Path) -> Self:
+        known = {entry.name for entry in fields(cls)}
+        if set(content) != known:
+            odd = sorted(set(content) ^ known)[0]
+            raise OutputError(f"{path}: field {odd!r} is missing or unknown in version {SCHEMA_VERSION}")
+        if "stages" in content:
+            stages = ({**stage, "outputs": tuple(stage["outputs"])} for stage in content["stages"])
+            content["stages"] = tuple(StageRecord(**stage) for stage in stages)
+        for name in ("invariants", "overridden_guards", "relaxed"):
+            if name in content:
+                content[name] = tuple(content[name])
+        return cls(**content)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicManifest(_Manifest):
+    """What everybody may know of a run.
+
+    Attributes:
+        product: Name of the product.
+        config: The resolved configuration.
+        config_hash: Its SHA-256.
+        versions: Software -> version.
+        ledger: The run's entry of the privacy ledger: exact shares as strings.
+        invariants: Declared invariants, as sentences.
+        stages: What is done, in order.
+        rows: Rows of the public tables, by `<table>/<geolevel>` or `microdata/<kind>.<flavour>`.
+        solver_status: Geolevel -> status -> families.
+        worst_residuals: Geolevel -> name of a residual -> its largest value.
+        overridden_guards: Guards that were switched off by name, such as `insecure-test-key`.
+        relaxed: Families whose consistency with their parent was relaxed, by `<geolevel>/<parent>`.
+        data_dictionary: Every output: what a row is, columns, types, units (`das_spark.io.dictionary`).
+    """
+
+    product: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    config_hash: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    ledger: Mapping[str, Any] = field(default_factory=dict)
+    invariants: tuple[str, ...] = ()
+    stages: tuple[StageRecord, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    solver_status: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    worst_residuals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    overridden_guards: tuple[str, ...] = ()
+    relaxed: tuple[str, ...] = ()
+    data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedManifest(_Manifest):
+    """What tells of the confidential input; stays with it.
+
+    Attributes:
+        input_files: Path -> size and SHA-256.
+        input_rows: What was read -> rows.
+        problems: What was wrong in the input, and how often.
+        seconds: `<stage>/<geolevel>` -> wall time.
+        accuracy: The few accuracy figures that are printed.
+    """
+
+    input_files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    input_rows: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    accuracy: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _kind(cls: type[_Manifest]) -> str:
+    return cls.__name__.removesuffix("Manifest").lower()

@@ -1,0 +1,155 @@
+"""What every reader gives back, and how it says what is wrong with its input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from das_spark.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.config.plan import InputSettings
+    from das_spark.geography import Spine
+    from das_spark.products import Product
+
+MOST_PROBLEMS = 20
+"""Problems that one error message lists; the others are counted."""
+
+MOST_EXAMPLES = 10
+"""Row numbers, or geounits, that are kept of one problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in an input file that is not as it must be; it never holds a value of the file.
+
+    Args:
+        file: File or folder.
+        field: Field, as the file calls it.
+        expected: What was expected there.
+        rows: How many rows are not so.
+        examples: Numbers of some of those rows, counted from 1: for the restricted log only.
+        geounits: Some well-formed geocodes that are concerned.
+    """
+
+    file: str
+    field: str
+    expected: str
+    rows: int
+    examples: tuple[int, ...] = ()
+    geounits: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One line without row numbers."""
+        where = f"{self.file}, {self.field}" if self.field else self.file
+        geounits = f" (geounits {', '.join(self.geounits)})" if self.geounits else ""
+        rows = f"{self.rows:,} row{'s' if self.rows != 1 else ''}"
+        return f"{where}: expected {self.expected}; not so in {rows}{geounits}"
+
+
+class BadInputError(InputError):
+    """Input files break rules; all that were found together.
+
+    Args:
+        message: All problems, one a line, without any value.
+        hint: What to do about them.
+        problems: The same as values, with row numbers for the restricted log.
+    """
+
+    code = "DAS201"
+
+    def __init__(self, message: str, *, hint: str = "", problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedTables:
+    """The confidential input, read and checked.
+
+    Args:
+        counts: Columns geocode (string, leaf), cell (int), count (long, people); occupied cells, which may repeat.
+        geounits: Columns geocode (string, leaf, unique), units (array of long by class, or null), vacant (long or null):
+            every leaf geounit that exists.
+        problems: What was put right while reading, because the settings asked for it.
+    """
+
+    counts: DataFrame
+    geounits: DataFrame
+    problems: tuple[Problem, ...] = ()
+
+
+class Reader(Protocol):
+    """A kind of input files."""
+
+    name: str
+
+    def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
+        """Read and check the input.
+
+        Args:
+            spark: The session.
+            settings: Where the files are and how their columns are called.
+            product: Its schema says what the cells are, its classes what the units are.
+            spine: Its lowest level says how long the geocodes are.
+
+        Returns:
+            Counts and geounits, all checks passed.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed; all problems together.
+            ConfigurationError: The reader cannot serve this product, spine or setting.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        ...
+
+
+def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
+    """Raise one error for all problems, if there are any.
+
+    Args:
+        problems: What was found.
+        hint: What to do about it.
+
+    Raises:
+        BadInputError: There is a problem.
+    """
+    if not problems:
+        return
+    lines = [str(problem) for problem in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - MOST_PROBLEMS} problems more")
+    hint = hint or "the restricted log holds row numbers; correct the files, or the columns and code bases of [input]"
+    raise BadInputError("\n".join(lines), hint=hint, problems=tuple(problems))
+
+
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Turn Spark's errors about a file into one that names the file and quotes nothing of it.
+
+    Args:
+        file: File or folder.
+
+    Raises:
+        InputError: Spark could not find or read it.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        raise _unreadable(file, error.getCondition() or "") from None
+    except Py4JJavaError:
+        raise _unreadable(file, "") from None
+
+
+def _unreadable(file: str, condition: str) -> InputError:
+    if condition.startswith("PATH_NOT_FOUND"):
+        return InputError(f"{file}: no such file or folder", hint="check input.path, input.persons and input.units")
+    reason = f" ({condition})" if condition else ""
+    return InputError(f"{file}: cannot be read{reason}", hint="is the file whole, and of the kind the reader expects?")

@@ -1,0 +1,214 @@
+"""Reader of the official P.L. 94-171 redistricting summary files: what anybody can download of a state.
+
+Voting age x Hispanic x race63 of every block is exact. Who lives in group quarters is not published: the persons of P5 are placed by the
+fixed rule of :func:`~das_spark.io.readers.redistricting_tables.assign_group_quarters`. Units: the occupied units of H1 are class 0,
+one facility of a type stands where P5 has people of it, vacant units are those of H1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
+from das_spark.io.readers.pl94_files import (
+    KINDS,
+    SEGMENTS,
+    find_files,
+    joined_blocks,
+    open_kind,
+    partner_problems,
+    row_problems,
+    some_geounits,
+)
+from das_spark.io.readers.redistricting_tables import (
+    HISPANIC_ITEMS,
+    RULES,
+    TOTAL_ITEMS,
+    Counts,
+    Tables,
+    assign_group_quarters,
+    contradictions,
+)
+from das_spark.io.readers.sources import required
+from das_spark.io.readers.target import leaf_geocode, require_attributes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.config.plan import InputSettings
+    from das_spark.geography import Spine
+    from das_spark.products import Product
+
+ATTRIBUTES = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
+_CLASSES = 8
+_GEOCODE_LENGTH = 16
+_BLOCKS = (
+    "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint, broken int, conflict boolean"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pl94Summary:
+    """Reads the summary files of one or many states from a folder."""
+
+    name: str = "pl94_summary"
+
+    def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
+        """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Published units and people may contradict each other, because both are protected: with ``unit_conflicts = "from_people"`` the occupied
+        units of such a block become the nearest number that its people allow.
+        """
+        require_attributes(self.name, product, ATTRIBUTES)
+        if spine.leaf.length > _GEOCODE_LENGTH:
+            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
+        folder = required(settings.path, "input.path", self.name)
+        frames = _checked_frames(spark, folder)
+        rule = UnitRule(settings.unit_conflicts == "from_people", product.unit_bounds.least[0], product.unit_bounds.most[0])
+        with reading(folder):
+            blocks = joined_blocks(frames).mapInArrow(partial(_tabulate, rule=rule), _BLOCKS).persist()
+            problems = _block_problems(blocks, folder)
+            refuse(problems)
+            conflicts = _conflicts(blocks, folder)
+        if not rule.from_people:
+            refuse(conflicts, hint='input.unit_conflicts = "from_people" takes the units of these blocks from their people')
+        return IngestedTables(_counts(blocks, spine), _geounits(blocks, spine), tuple(conflicts))
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRule:
+    """What occupied units must be, and what to do where they are not.
+
+    Args:
+        from_people: Whether to put them right.
+        least: Fewest persons in an occupied unit.
+        most: Most persons in an occupied unit.
+    """
+
+    from_people: bool
+    least: int
+    most: int
+
+    def allowed(self, households: Counts) -> tuple[Counts, Counts]:
+        """Fewest and most occupied units for a number of persons in households, (B,) each."""
+        fewest = -(-households // self.most)
+        return fewest, households // self.least if self.least else np.full_like(households, np.iinfo(np.int64).max)
+
+
+def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
+    files = find_files(spark, folder)
+    frames, problems = {}, []
+    for kind in KINDS:
+        frame, checks = open_kind(spark, kind, files[kind.name], folder)
+        problems += row_problems(frame, kind, checks)
+        frames[kind.name] = frame
+    refuse(problems)
+    refuse(partner_problems(frames, folder))
+    return frames
+
+
+def _tabulate(batches: Iterator[pa.RecordBatch], rule: UnitRule) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if batch.num_rows:
+            yield _batch(batch, rule)
+
+
+def _items(batch: pa.RecordBatch, name: str) -> Counts:
+    flat: Counts = batch.column(name).flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(batch.num_rows, -1)
+
+
+def _batch(batch: pa.RecordBatch, rule: UnitRule) -> pa.RecordBatch:
+    first, second, third = (_items(batch, segment.name) for segment in SEGMENTS)
+    p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
+    tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
+    wrong = contradictions(tables)
+    people, quarters = tables.people(), tables.quarters()
+    broken = wrong.any(axis=1)
+    people[broken], quarters[broken] = 0, 0
+    occupied, conflict = _occupied(h1[:, 1], people.sum(axis=(1, 2, 3)) - quarters.sum(axis=1), rule)
+    units = np.concatenate([occupied[:, None], quarters[:, 1:] > 0], axis=1).astype(np.int64)
+    cells, counts = _sparse(people, quarters)
+    columns = [
+        batch.column("geocode"),
+        cells,
+        counts,
+        pa.ListArray.from_arrays(np.arange(0, units.size + 1, _CLASSES, dtype=np.int32), units.ravel()),
+        pa.array(h1[:, 2]),
+        pa.array((wrong << np.arange(len(RULES))).sum(axis=1).astype(np.int32)),
+        pa.array(conflict & ~broken),
+    ]
+    return pa.RecordBatch.from_arrays(columns, ["geocode", "cells", "counts", "units", "vacant", "broken", "conflict"])
+
+
+def _occupied(stated: Counts, households: Counts, rule: UnitRule) -> tuple[Counts, Counts]:
+    fewest, most = rule.allowed(households)
+    conflict = (stated < fewest) | (stated > most)
+    return (np.clip(stated, fewest, most) if rule.from_people else stated), conflict
+
+
+def _sparse(people: Counts, quarters: Counts) -> tuple[pa.ListArray, pa.ListArray]:
+    """Occupied cells and their counts, a list a block; only blocks with group quarters need the full histogram."""
+    flat = people.reshape(len(people), -1)
+    cells, counts = [], []
+    has_quarters = quarters.any(axis=1)
+    for block, row in enumerate(flat):
+        full = assign_group_quarters(people[block], quarters[block]).ravel() if has_quarters[block] else row
+        mine = np.flatnonzero(full)
+        cells.append(mine)
+        counts.append(full[mine])
+    offsets = np.concatenate([[0], np.cumsum([len(mine) for mine in cells])]).astype(np.int32)
+    return (
+        pa.ListArray.from_arrays(offsets, pa.array(np.concatenate(cells).astype(np.int32))),
+        pa.ListArray.from_arrays(offsets, pa.array(np.concatenate(counts).astype(np.int64))),
+    )
+
+
+def _block_problems(blocks: DataFrame, folder: str) -> list[Problem]:
+    counted = {row[0]: row[1] for row in blocks.groupBy("broken").count().collect()}
+    if not counted:
+        raise InputError(f"{folder}: no block (summary level 750) in the geographic header")
+    problems = []
+    for bit, (field, expected) in enumerate(RULES):
+        number = sum(rows for mask, rows in counted.items() if mask >> bit & 1)
+        if number:
+            some = some_geounits(blocks.where(F.col("broken").bitwiseAND(F.lit(1 << bit)) != 0))
+            problems.append(Problem(folder, field, expected, number, geounits=some))
+    twice = blocks.groupBy("geocode").count().where("count > 1")
+    number = twice.count()
+    if number:
+        problems.append(Problem(folder, "GEOCODE", "each block once", number, geounits=some_geounits(twice)))
+    return problems
+
+
+def _conflicts(blocks: DataFrame, folder: str) -> list[Problem]:
+    conflict = blocks.where("conflict")
+    number = conflict.count()
+    expected = "occupied units that the people in households can fill, and that can hold them"
+    return [Problem(folder, "H1, P1, P5", expected, number, geounits=some_geounits(conflict))] if number else []
+
+
+def _counts(blocks: DataFrame, spine: Spine) -> DataFrame:
+    pairs = blocks.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
+    return pairs.select(
+        leaf_geocode("geocode", spine).alias("geocode"),
+        F.col("pair.cells").alias("cell"),
+        F.col("pair.counts").alias("count"),
+    )
+
+
+def _geounits(blocks: DataFrame, spine: Spine) -> DataFrame:
+    if spine.leaf.length == _GEOCODE_LENGTH:
+        return blocks.select("geocode", "units", "vacant")
+    units = F.array(*[F.sum(F.get("units", F.lit(each))) for each in range(_CLASSES)])
+    return blocks.groupBy(leaf_geocode("geocode", spine).alias("geocode")).agg(
+        units.alias("units"), F.sum("vacant").alias("vacant")
+    )

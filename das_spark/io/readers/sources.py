@@ -1,0 +1,136 @@
+"""Finding and opening input files: local ones are looked for at once, others are left to Spark's file systems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.readers.base import reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Format = Literal["parquet", "csv"]
+_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+
+
+def required(path: str | None, key: str, reader: str) -> str:
+    """The path that a reader cannot do without.
+
+    Args:
+        path: What the settings say.
+        key: Key path of that setting.
+        reader: Name of the reader.
+
+    Raises:
+        ConfigurationError: It is not set.
+    """
+    if not path:
+        raise ConfigurationError(f"reader {reader!r} needs {key}", hint=f"set it with --set {key}=FILE")
+    return path
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names a file system, such as ``s3a://bucket/file``."""
+    return "://" in path
+
+
+def require_path(path: str) -> None:
+    """Refuse a local path that does not exist, or an empty folder, before Spark is asked.
+
+    Raises:
+        InputError: There is no such file or folder, or no file in it.
+    """
+    if is_remote(path) or any(character in path for character in "*?["):
+        return
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
+    if place.is_dir() and not any(_is_data(file) for file in place.rglob("*") if file.is_file()):
+        raise InputError(f"{path}: the folder holds no file")
+
+
+def _is_data(file: Path) -> bool:
+    # Spark skips these names, as Hadoop does: they are markers and checksums.
+    return not file.name.startswith((".", "_"))
+
+
+def format_of(path: str) -> Format:
+    """Whether a file or folder holds CSV or Parquet, by the names of its files.
+
+    Args:
+        path: A local path, or the address of a remote one, which is taken for Parquet when its name does not say CSV.
+
+    Raises:
+        InputError: A local folder holds both, or neither.
+    """
+    place = Path(path)
+    if is_remote(path) or not place.is_dir():
+        return "csv" if path.lower().endswith(_CSV) else "parquet"
+    names = [file.name.lower() for file in place.rglob("*") if file.is_file() and _is_data(file)]
+    csv, parquet = any(name.endswith(_CSV) for name in names), any(name.endswith(".parquet") for name in names)
+    if csv == parquet:
+        found = "both CSV and Parquet files" if csv else "neither CSV nor Parquet files"
+        raise InputError(f"{path}: the folder holds {found}", hint="name one kind by .csv or .parquet")
+    return "csv" if csv else "parquet"
+
+
+def read_table(spark: SparkSession, path: str) -> tuple[DataFrame, Format]:
+    """Open a table with named columns.
+
+    Args:
+        spark: The session.
+        path: A file or folder of CSV (with a header; all columns are text) or Parquet.
+
+    Raises:
+        InputError: It is missing, or no table.
+    """
+    require_path(path)
+    kind = format_of(path)
+    with reading(path):
+        if kind == "parquet":
+            return spark.read.parquet(path), kind
+        return spark.read.csv(path, header=True, inferSchema=False, mode="FAILFAST", enforceSchema=False), kind
+
+
+def companion(folder: str, name: str) -> str | None:
+    """A table of a known name in a folder: `name`.parquet or `name`.csv, as a file or a folder.
+
+    Args:
+        folder: Where to look; a remote one is expected to hold Parquet.
+        name: Such as ``persons``.
+
+    Returns:
+        Its path, or None.
+    """
+    if is_remote(folder):
+        return f"{folder.rstrip('/')}/{name}.parquet"
+    for ending in (".parquet", *_CSV):
+        place = Path(folder) / f"{name}{ending}"
+        if place.exists():
+            return str(place)
+    return None
+
+
+def files_in(spark: SparkSession, folder: str) -> tuple[str, ...]:
+    """Every file in a folder and in its folders.
+
+    Args:
+        spark: Lists remote folders.
+        folder: A local path or a remote address.
+
+    Returns:
+        Paths or addresses, sorted.
+
+    Raises:
+        InputError: There is no such folder, or it is a file.
+    """
+    require_path(folder)
+    if is_remote(folder):
+        with reading(folder):
+            listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
+            return tuple(sorted(row[0] for row in listing.select("path").collect()))
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder}: a folder is expected, not a file")
+    return tuple(sorted(str(file) for file in Path(folder).rglob("*") if file.is_file() and _is_data(file)))

@@ -1,0 +1,175 @@
+"""Columns of tidy tables: found by the names of the settings, made whole numbers, codes and geocodes, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, StringType
+
+from das_spark.errors import InputError
+from das_spark.io.readers.base import reading
+from das_spark.io.readers.rows import FAULTS, Check, faults, problems_of, with_place
+from das_spark.io.readers.sources import read_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from das_spark.config.plan import InputSettings
+    from das_spark.io.readers.base import Problem
+
+LARGEST = 2**63 - 1
+"""The largest count that an int64 can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An opened table with the names of the settings.
+
+    Args:
+        file: Its path, for messages.
+        frame: Its columns, and where each row lies.
+        settings: Names of columns and code bases.
+    """
+
+    file: str
+    frame: DataFrame
+    settings: InputSettings
+
+    @classmethod
+    def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> Table:
+        """Open a CSV or Parquet table.
+
+        Raises:
+            InputError: It is missing or unreadable.
+        """
+        frame, _ = read_table(spark, file)
+        return cls(file, with_place(frame), settings)
+
+    def name(self, field: str) -> str:
+        """What the file calls a field."""
+        return self.settings.columns.get(field, field)
+
+    def has(self, field: str) -> bool:
+        """Whether the file has the field."""
+        return self.name(field) in self.frame.columns
+
+    def column(self, field: str) -> Column:
+        """The column of a field.
+
+        Raises:
+            InputError: The file has no such column; its nearest name is given.
+        """
+        name = self.name(field)
+        if not self.has(field):
+            known = [column for column in self.frame.columns if not column.startswith("row_")]
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(
+                f"{self.file}: no column {name!r} for {field!r}",
+                hint=f"{hint}The file has {', '.join(known)}. Map it as input.columns.{field}.",
+            )
+        return F.col(f"`{name}`")
+
+    def whole(self, field: str) -> Whole:
+        """A field that holds whole numbers, of any integer, decimal, float or text type.
+
+        Raises:
+            InputError: The file has no such column, or one of another type.
+        """
+        column, kind = self.column(field), self.frame.schema[self.name(field)].dataType
+        if isinstance(kind, IntegralType):
+            return Whole(column.cast("long"), F.lit(True), F.lit(True))
+        if isinstance(kind, StringType):
+            trimmed = F.trim(column)
+            return Whole(trimmed.try_cast("long"), trimmed.rlike(r"^[+-]?[0-9]+$"), _fits(trimmed))
+        if isinstance(kind, DoubleType | FloatType | DecimalType):
+            whole = column == F.floor(column) if isinstance(kind, DecimalType) else column % 1 == 0
+            return Whole(column.try_cast("long"), F.coalesce(whole, F.lit(False)), _fits(column))
+        raise InputError(f"{self.file}: column {self.name(field)!r} holds no numbers", hint=f"it is {kind.simpleString()}")
+
+    def count_checks(self, field: str) -> tuple[Column, list[Check]]:
+        """A count: whole, not negative, not beyond int64.
+
+        Returns:
+            Its column (long), and its checks.
+        """
+        number, name = self.whole(field), self.name(field)
+        missing = self.column(field).isNull()
+        return number.value, [
+            Check(self.file, name, "a count in every row, none missing", missing),
+            Check(self.file, name, "a whole number", ~missing & ~number.is_whole),
+            Check(self.file, name, f"a number up to {LARGEST:,}", ~missing & number.is_whole & ~number.fits),
+            Check(self.file, name, "a count of 0 or more", number.value < 0),
+        ]
+
+    def code_checks(self, field: str, levels: int) -> tuple[Column, list[Check]]:
+        """A code, counted from the code base of the settings.
+
+        Args:
+            field: Name of an attribute or of the class of units.
+            levels: How many levels it has.
+
+        Returns:
+            Its 0-based column (long), and its checks.
+        """
+        number, first = self.whole(field), self.settings.code_base.get(field, 0)
+        known = number.is_whole & number.fits & number.value.between(first, first + levels - 1)
+        expected = f"a code from {first} to {first + levels - 1}"
+        return number.value - first, [Check(self.file, self.name(field), expected, _not(known))]
+
+    def geocode_checks(self, field: str, length: int) -> tuple[Column, list[Check]]:
+        """A geocode: text of as many digits as the lowest level has.
+
+        Returns:
+            Its column (string), and its checks.
+        """
+        length = max(length, 1)  # the root's geocode is "0"
+        column = self.column(field)
+        expected = f"a geocode of {length} digits, as text with its leading zeros"
+        good = column.cast("string").rlike(f"^[0-9]{{{length}}}$")
+        return column.cast("string"), [Check(self.file, self.name(field), expected, _not(good))]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A column of whole numbers.
+
+    Args:
+        value: Long; null where it is none.
+        is_whole: Whether the row holds a whole number.
+        fits: Whether it fits into int64.
+    """
+
+    value: Column
+    is_whole: Column
+    fits: Column
+
+
+def _not(condition: Column) -> Column:
+    return ~F.coalesce(condition, F.lit(False))
+
+
+def _fits(column: Column) -> Column:
+    return column.try_cast("long").isNotNull()
+
+
+def check_rows(table: Table, checks: list[Check], total: Column | None = None) -> tuple[list[Problem], int]:
+    """Apply all checks to a table, and sum a column exactly, in one pass.
+
+    Args:
+        table: The table.
+        checks: Its rules.
+        total: A column of long.
+
+    Returns:
+        Problems, and the sum over all rows (0 without a column).
+    """
+    checked = table.frame.withColumn(FAULTS, faults(checks))
+    exact = F.sum((F.lit(0) if total is None else total).cast("decimal(38,0)"))
+    with reading(table.file):
+        rows = checked.groupBy(FAULTS).agg(F.count(F.lit(1)).alias("rows"), exact.alias("total")).collect()
+        problems = problems_of(checked, {row[FAULTS]: row["rows"] for row in rows if row[FAULTS]}, checks)
+    return problems, sum(int(row["total"] or 0) for row in rows)

@@ -1,0 +1,186 @@
+"""The columns of a microdata file, compiled from the product's layout to what a worker needs: ranges and codes.
+
+The sources of a column are those of `das_spark.products.base`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from das_spark.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from das_spark.histogram import Schema
+    from das_spark.products.base import MicrodataColumn, Product
+
+#: What stands in the number columns of a file that is written without units.
+NO_UNIT_NUMBER = "999999999"
+NO_PERSON_NUMBER = "99999"
+#: Name of the class of a unit in a `recode` source.
+UNIT_CLASS = "unit_class"
+
+_GEOCODE = re.compile(r"geocode\[(\d+):(\d+)\]")
+
+
+class Scope(StrEnum):
+    """What the value of a column depends on."""
+
+    CONSTANT = "constant"
+    GEOCODE = "geocode"
+    CODE = "code"
+    UNIT_NUMBER = "unit_number"
+    PERSON_NUMBER = "person_number"
+    POPULATION = "population"
+
+
+NUMBERS = (Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.POPULATION)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One compiled column.
+
+    Attributes:
+        name: Its name.
+        scope: What its value depends on.
+        begin: First digit of the geocode part.
+        end: Digit after the last of the geocode part.
+        values: The constant (one value), or the code of each cell (persons) or kind of unit.
+    """
+
+    name: str
+    scope: Scope
+    begin: int = 0
+    end: int = 0
+    values: tuple[str, ...] = ()
+
+    @property
+    def produced(self) -> bool:
+        """Whether the run made the value: geocode parts, codes and numbers, no constants."""
+        return self.scope is not Scope.CONSTANT
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """The columns of one file.
+
+    Attributes:
+        kind: `person` or `unit`.
+        columns: In the order of the layout.
+    """
+
+    kind: str
+    columns: tuple[Column, ...]
+
+    @property
+    def produced(self) -> tuple[Column, ...]:
+        """The columns that Parquet files hold."""
+        return tuple(column for column in self.columns if column.produced)
+
+
+def person_columns(product: Product, *, units: bool) -> FileColumns:
+    """Compile the columns of the person file.
+
+    Args:
+        product: Whose layout.
+        units: Whether units are known; without them the number columns hold fillers.
+
+    Raises:
+        ConfigurationError: A source of the layout is none of those above.
+    """
+    compiled = []
+    for column in product.microdata.person:
+        if column.source == "record_type":
+            values = tuple("3" if kind == 0 else "5" for kind in class_codes(product).tolist())
+            compiled.append(Column(column.name, Scope.CODE, values=values))
+        elif column.source.startswith("recode:"):
+            compiled.append(Column(column.name, Scope.CODE, values=_cell_codes(column, product.schema)))
+        elif column.source in ("unit_number", "person_number") and not units:
+            filler = NO_UNIT_NUMBER if column.source == "unit_number" else NO_PERSON_NUMBER
+            compiled.append(Column(column.name, Scope.CONSTANT, values=(filler,)))
+        else:
+            compiled.append(_common(column))
+    return FileColumns("person", tuple(compiled))
+
+
+def unit_columns(product: Product) -> FileColumns:
+    """Compile the columns of the unit file; codes are by class, vacant units last.
+
+    Args:
+        product: Whose layout.
+
+    Raises:
+        ConfigurationError: A source of the layout is none of those above.
+    """
+    classes = len(product.unit_classes)
+    tables = {
+        "record_type": ("2", *["4"] * (classes - 1), "2"),
+        "tenure": ("9", *["0"] * classes),
+        "vacancy": (*["0"] * classes, "9"),
+    }
+    compiled = []
+    for column in product.microdata.unit:
+        if column.source in tables:
+            compiled.append(Column(column.name, Scope.CODE, values=tables[column.source]))
+        elif column.source.startswith(f"recode:{UNIT_CLASS}:"):
+            values = _codes(column, classes + 1, f"one for each of {classes} classes and one for vacant units")
+            compiled.append(Column(column.name, Scope.CODE, values=values))
+        else:
+            compiled.append(_common(column))
+    return FileColumns("unit", tuple(compiled))
+
+
+def class_codes(product: Product) -> np.ndarray:
+    """The unit class of each cell, shape (cells,), int64: the answer of the class query that counts it."""
+    codes = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
+    return np.asarray(codes, dtype=np.int64)
+
+
+def geocode_parts(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Names of the columns that make up the whole geocode when they are joined in this order.
+
+    Raises:
+        ConfigurationError: The parts leave a gap.
+    """
+    parts = sorted((column for column in columns if column.scope is Scope.GEOCODE), key=lambda column: column.begin)
+    reached = 0
+    for part in parts:
+        if part.begin != reached:
+            raise ConfigurationError(f"microdata column {part.name}: begins at digit {part.begin}, expected {reached}")
+        reached = part.end
+    return tuple(part.name for part in parts)
+
+
+def _common(column: MicrodataColumn) -> Column:
+    part = _GEOCODE.fullmatch(column.source)
+    if part:
+        return Column(column.name, Scope.GEOCODE, int(part[1]), int(part[2]))
+    if column.source.startswith("constant:"):
+        return Column(column.name, Scope.CONSTANT, values=(column.source.removeprefix("constant:"),))
+    if column.source in [str(scope) for scope in NUMBERS]:
+        return Column(column.name, Scope(column.source))
+    raise ConfigurationError(f"microdata column {column.name}: no source {column.source!r} exists")
+
+
+def _cell_codes(column: MicrodataColumn, schema: Schema) -> tuple[str, ...]:
+    name = column.source.split(":", 2)[1]
+    axis = [attribute.name for attribute in schema.attributes].index(name)
+    size = schema.shape[axis]
+    values = _codes(column, size, f"one for each level of {name}")
+    levels = np.arange(schema.size) // int(np.prod(schema.shape[axis + 1 :], dtype=np.int64)) % size
+    return tuple(np.array(values, dtype=object)[levels].tolist())
+
+
+def _codes(column: MicrodataColumn, expected: int, meaning: str) -> tuple[str, ...]:
+    values = tuple(column.source.split(":", 2)[2].split(","))
+    if len(values) != expected:
+        raise ConfigurationError(
+            f"microdata column {column.name}: {len(values)} codes, expected {expected} ({meaning})"
+        )
+    return values

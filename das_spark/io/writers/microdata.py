@@ -1,0 +1,218 @@
+"""The protected microdata: one record a person and, where units are known, one a unit.
+
+Spark cuts the leaf geounits, in the order of their geocodes, into slices of about equal numbers of records; each task
+writes the files of its slice itself (a row-wise writer would cost microseconds a person) under a name of its own
+attempt and reports them; the driver promotes exactly the reported files, destroys all others and sets the marker last.
+
+Without units the person file alone is written: in text its unit number is 999999999 and its person number 99999 in
+every record, in Parquet both columns are left out.
+
+Workers write to the staging folder themselves, so it must lie on a file system that all of them mount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from das_spark import __version__
+from das_spark.errors import OutputError
+from das_spark.io.files import FileRecord, discard, disk_errors, promote, write_durably
+from das_spark.io.writers import WRITERS
+from das_spark.io.writers.columns import class_codes, person_columns, unit_columns
+from das_spark.io.writers.task import PROBLEM, REPORT, WriteTask
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame
+
+    from das_spark.io.layout import PublicLayout
+    from das_spark.products.base import Product
+
+METADATA = "metadata"
+#: Records (persons and units) that a file holds, about.
+RECORDS_A_FILE = 4_000_000
+#: What a geounit costs besides its records, in records.
+_GEOUNIT_COST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFolder:
+    """One finished microdata file: a folder of parts.
+
+    Attributes:
+        kind: `person` or `unit`.
+        flavour: Name in `WRITERS`.
+        rows: Records.
+        files: Its parts.
+    """
+
+    kind: str
+    flavour: str
+    rows: int
+    files: tuple[FileRecord, ...]
+
+
+def write_microdata(
+    estimates: DataFrame,
+    invariants: DataFrame | None,
+    product: Product,
+    layout: PublicLayout,
+    flavours: Sequence[str],
+    *,
+    created: str,
+    notices: tuple[str, ...] = (),
+) -> tuple[WrittenFolder, ...]:
+    """Write the microdata of a run; what an earlier driver left is destroyed first.
+
+    Args:
+        estimates: Leaf estimates: geocode, parent, cells, counts.
+        invariants: Leaf invariants (geocode, name, values) with `units` and, it may be, `vacant`; None without units.
+        product: Whose layout.
+        layout: Where.
+        flavours: Names in `WRITERS`.
+        created: When, as it shall stand in the metadata of text files.
+        notices: Sentences that every file must carry, such as that the run is insecure.
+
+    Returns:
+        The finished folders.
+
+    Raises:
+        OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
+    """
+    staging = layout.staging("microdata", "leaf")
+    kinds = ("person",) if invariants is None else ("person", "unit")
+    discard(staging)
+    with disk_errors(layout.path):
+        for kind in kinds:
+            for flavour in flavours:
+                discard(layout.microdata(kind, flavour))
+                (staging / f"{kind}.{flavour}").mkdir(parents=True)
+        reports = _run(estimates, invariants, product, staging, tuple(flavours), notices)
+        comments = _comments(product, created, notices)
+        written = tuple(
+            _finish(reports, kind, flavour, staging, layout.microdata(kind, flavour), comments)
+            for kind in kinds
+            for flavour in flavours
+        )
+    discard(staging)
+    return written
+
+
+def _run(
+    estimates: DataFrame,
+    invariants: DataFrame | None,
+    product: Product,
+    staging: Path,
+    flavours: tuple[str, ...],
+    notices: tuple[str, ...],
+) -> list[dict[str, object]]:
+    """Write all parts to the staging folder; one report a part (slices x files of a slice)."""
+    leaves = _with_units(estimates, invariants, len(product.unit_classes))
+    slices = _slices(leaves)
+    task = WriteTask(
+        person_columns(product, units=invariants is not None),
+        None if invariants is None else unit_columns(product),
+        class_codes(product),
+        np.array(product.unit_bounds.least, dtype=np.int64),
+        flavours,
+        staging.absolute(),
+        notices,
+    )
+    count = slices.column("slice").to_numpy()[-1] + 1
+    placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
+    sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
+    report = sorted_rows.select("slice", "first_unit", "geocode", "cells", "counts", "units").mapInArrow(task, REPORT)
+    reports: list[dict[str, object]] = report.toArrow().to_pylist()
+    stuck = sorted(str(row["file"]) for row in reports if row["kind"] == PROBLEM)
+    if stuck:
+        raise OutputError(
+            f"geounits {', '.join(stuck[:10])}: their people cannot be dealt to their units",
+            hint="Estimates and unit invariants do not belong together: run verify.",
+        )
+    return reports
+
+
+def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int) -> DataFrame:
+    """Leaf rows with units by class and vacant units in one array (null without units)."""
+    leaves = estimates.select("geocode", F.coalesce("parent", F.lit("")).alias("parent"), "cells", "counts")
+    if invariants is None:
+        return leaves.withColumn("units", F.lit(None).cast("array<bigint>"))
+    units = invariants.where("name = 'units'").select("geocode", F.col("values").alias("occupied"))
+    vacant = invariants.where("name = 'vacant'").select("geocode", F.col("values").getItem(0).alias("vacant"))
+    none = F.array_repeat(F.lit(0).cast("bigint"), classes)
+    both = F.concat(F.coalesce("occupied", none), F.array(F.coalesce("vacant", F.lit(0)).cast("bigint")))
+    joined = leaves.join(units, "geocode", "left").join(vacant, "geocode", "left")
+    return joined.select("geocode", "parent", "cells", "counts", both.alias("units"))
+
+
+def _slices(leaves: DataFrame) -> pa.Table:
+    """Cut the parents, in the order of their children's geocodes, into slices of about equal size.
+
+    Returns:
+        Columns parent, slice, first_unit (number of the first unit of the slice). One row a parent of the lowest level
+        is collected: a thousandth of the people, and public.
+    """
+    sums = [
+        F.min("geocode").alias("first"),
+        F.sum(_total("counts")).alias("persons"),
+        F.sum(F.coalesce(_total("units"), F.lit(0))).alias("units"),
+        F.count(F.lit(1)).alias("geounits"),
+    ]
+    parents = leaves.groupBy("parent").agg(*sums).toArrow().sort_by("first")
+    persons, units, geounits = (parents.column(name).to_numpy() for name in ("persons", "units", "geounits"))
+    cost = persons + units + _GEOUNIT_COST * geounits
+    before = np.cumsum(cost) - cost
+    whole = int(cost.sum())
+    least = min(leaves.sparkSession.sparkContext.defaultParallelism, len(cost))
+    wanted = max(least, -(-whole // RECORDS_A_FILE))
+    _, slices = np.unique(before * wanted // max(whole, 1), return_inverse=True)
+    first_of_parent = np.cumsum(units) - units
+    first_of_slice = first_of_parent[np.searchsorted(slices, slices)]
+    return pa.table(
+        {
+            "parent": parents.column("parent"),
+            "slice": slices.astype(np.int32),
+            "first_unit": first_of_slice.astype(np.int64),
+        }
+    )
+
+
+def _total(column: str) -> Column:
+    return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
+
+
+def _finish(
+    reports: list[dict[str, object]], kind: str, flavour: str, staging: Path, target: Path, comments: list[str]
+) -> WrittenFolder:
+    """Promote the reported parts of one folder, and nothing else."""
+    folder = staging / f"{kind}.{flavour}"
+    chosen = [row for row in reports if row["kind"] == kind and row["flavour"] == flavour]
+    records = []
+    for row in sorted(chosen, key=lambda row: str(row["file"])):
+        name = f"part-{row['slice']:05d}{WRITERS[flavour].suffix}"
+        (folder / str(row["file"])).replace(folder / name)
+        records.append(FileRecord(name, int(str(row["size"])), str(row["sha256"])))
+    rows = sum(int(str(row["rows"])) for row in chosen)
+    if WRITERS[flavour].has_metadata_file:
+        target.mkdir(parents=True)
+        write_durably(target / METADATA, "\n".join([*comments, f"# Records: {rows}"]) + "\n")
+    return WrittenFolder(kind, flavour, rows, promote(folder, target, records, check=False))
+
+
+def _comments(product: Product, created: str, notices: tuple[str, ...]) -> list[str]:
+    """The lines of a metadata file; none names a person, a machine or a path."""
+    first = [product.microdata.comment] if product.microdata.comment else []
+    facts = [f"Product: {product.name}", f"Created: {created}", f"Software: das_spark {__version__}"]
+    return [line if line.startswith("#") else f"# {line}" for line in (*first, *notices, *facts)]
+
+
+def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:
+    """Rows by `<kind>.<flavour>`, as the public manifest lists them."""
+    return {f"{folder.kind}.{folder.flavour}": folder.rows for folder in written}

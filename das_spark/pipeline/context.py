@@ -1,0 +1,113 @@
+"""What every stage of a run is given, and how stages read and write the run's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.io.files import discard, disk_errors, finished, promote, succeed
+from das_spark.spark import tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.io.layout import RunLayout
+    from das_spark.pipeline.progress import Progress
+    from das_spark.privacy import RunKey
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class RunContext:
+    """One run at work.
+
+    Attributes:
+        plan: What to do.
+        layout: Where.
+        spark: With what.
+        key: The run key: given to measure tasks (as derived streams) and to nothing else.
+        progress: Says how far the run is, and names jobs in Spark's own displays.
+        facts: What stages found out for the two manifests, by root and name.
+    """
+
+    plan: RunPlan
+    layout: RunLayout
+    spark: SparkSession
+    key: RunKey
+    progress: Progress
+    public_facts: dict[str, object] = field(default_factory=dict)
+    restricted_facts: dict[str, object] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def folder(self, table: str, geolevel: str) -> Path:
+        """The folder of one level of a table."""
+        _, restricted = tables.LEVEL_TABLES[table]
+        side = self.layout.restricted if restricted else self.layout.public
+        return side.level(table, geolevel)
+
+    def read(self, table: str, geolevel: str) -> DataFrame:
+        """One finished level of a table."""
+        schema, _ = tables.LEVEL_TABLES[table]
+        return self.spark.read.schema(schema).parquet(str(self.folder(table, geolevel)))
+
+    def read_all(self, table: str) -> DataFrame:
+        """All levels of a table, with a column level in front."""
+        names = self.plan.spine.names
+        frames = [self.read(table, name).select(F.lit(name).alias("level"), "*") for name in names]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionByName(frame)
+        return whole
+
+    def is_finished(self, table: str) -> bool:
+        """Whether every level of a table is whole."""
+        return all(finished(self.folder(table, name)) for name in self.plan.spine.names)
+
+    def write_all(self, table: str, frame: DataFrame) -> None:
+        """Write all levels of a table by one job, and let each level's folder appear only when it is whole.
+
+        Args:
+            table: Name in `tables.LEVEL_TABLES`.
+            frame: The table's columns with a column level.
+
+        Raises:
+            OutputError: If the disk is full or the place cannot be written.
+        """
+        schema, restricted = tables.LEVEL_TABLES[table]
+        side = self.layout.restricted if restricted else self.layout.public
+        staging = side.path / ".staging" / table
+        discard(staging)
+        with disk_errors(staging):
+            columns = ["level", *[each.name for each in schema.fields]]
+            frame.select(*columns).write.partitionBy("level").parquet(str(staging))
+            for name in self.plan.spine.names:
+                source, target = staging / f"level={name}", self.folder(table, name)
+                if source.is_dir():
+                    promote(source, target)
+                else:
+                    target.mkdir(parents=True, exist_ok=True)
+                    succeed(target)
+        discard(staging)
+
+    def geounit_counts(self) -> Mapping[str, int]:
+        """Number of geounits of every level."""
+        if not self._sizes:
+            rows = self.read_all("geounits").groupBy("level").count().collect()  # one row a level
+            self._sizes.update({row["level"]: row["count"] for row in rows})
+        return self._sizes
+
+    def partitions(self, geolevel: str) -> int:
+        """Number of partitions for the families whose children are of a level: never more than there are families."""
+        depth = self.plan.spine.index(geolevel)
+        names = self.plan.spine.names
+        counts = self.geounit_counts()
+        families = counts[names[depth - 1]] if depth else counts[names[0]]
+        cores = self.spark.sparkContext.defaultParallelism
+        return max(1, min(families, cores * self.plan.estimation.partitions_per_core))

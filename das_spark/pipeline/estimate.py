@@ -1,0 +1,99 @@
+"""The estimate stage: public tables in, estimates and diagnostics out; failed families fail the stage once, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pyspark.sql import functions as F
+
+from das_spark.errors import EstimationError
+from das_spark.estimation import FamilyPlan, Status
+from das_spark.io.files import discard, disk_errors, finished, promote
+from das_spark.spark.estimate import EstimationTask, estimates
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from das_spark.pipeline.context import RunContext
+
+#: How many failed families an error names and saves.
+NAMED = 10
+
+
+def estimate(context: RunContext, geolevel: str) -> None:
+    """Estimate one level from what is public.
+
+    Raises:
+        EstimationError: If a family is infeasible, or none of its solutions could be certified.
+        OutputError: If the disk is full.
+    """
+    target = context.folder("estimates", geolevel)
+    if finished(target):
+        return
+    staging = context.layout.public.staging("estimates", geolevel)
+    discard(staging)
+    spine = context.plan.spine
+    depth = spine.index(geolevel)
+    frame = estimates(
+        context.read("geounits", geolevel),
+        context.read("measurements", geolevel),
+        context.read("bounds", geolevel),
+        context.read("estimates", spine.names[depth - 1]) if depth else None,
+        estimation_task(context, geolevel),
+        context.partitions(geolevel),
+    )
+    with disk_errors(staging):
+        frame.write.partitionBy("record").parquet(str(staging))
+        _refuse_failures(context, geolevel, staging / "record=diagnostics")
+        promote(staging / "record=diagnostics", context.layout.public.level("diagnostics", geolevel))
+        promote(staging / "record=estimate", target)
+    discard(staging)
+
+
+def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
+    """What the tasks of a level are given."""
+    plan = context.plan
+    schema = plan.product.schema
+    zero = np.zeros(schema.size, dtype=bool)
+    for each in plan.product.structural_zeros:
+        zero |= each.mask(schema)
+    queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
+    queries |= {"class": schema.query(plan.product.class_query), "total": schema.query("total")}
+    queries |= {f"added:{each.name}": schema.query(each.query) for each in plan.added}
+    return EstimationTask(
+        size=schema.size,
+        plan=FamilyPlan(
+            geolevel=geolevel,
+            zero_cells=np.flatnonzero(zero).astype(np.int32),
+            solvers=plan.estimation.solvers,
+            gap_tolerance=plan.estimation.gap_tolerance,
+            rounding=plan.estimation.rounding,
+            failsafe=plan.estimation.failsafe,
+        ),
+        queries=queries,
+    )
+
+
+def diagnostics(context: RunContext, folder: Path) -> DataFrame:
+    """The diagnostics rows of a folder that an estimation job wrote."""
+    return context.spark.read.parquet(str(folder)).select("diagnostics.*")
+
+
+def _refuse_failures(context: RunContext, geolevel: str, folder: Path) -> None:
+    usable = [str(status) for status in Status if status.is_usable]
+    failed = diagnostics(context, folder).where(~F.col("status").isin(*usable))
+    rows = failed.orderBy("family").limit(NAMED).collect()
+    if not rows:
+        return
+    problems = context.layout.public.problems
+    problems.mkdir(exist_ok=True)
+    for row in rows:
+        (problems / f"{geolevel}.{row['family']}.npz").write_bytes(row["problem"])
+    named = "; ".join(f"{row['family']} ({row['status']}: {row['message']})" for row in rows)
+    raise EstimationError(
+        f"{failed.count():,} families of level {geolevel} could not be estimated: {named}",
+        hint=f"the problems are saved in {problems}; added constraints can do that (estimation.failsafe)",
+    )

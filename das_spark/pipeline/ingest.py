@@ -1,0 +1,140 @@
+"""Ingestion: confidential records to histograms (restricted), invariants and bounds (public), before any spending."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.errors import InfeasibleError, InputError
+from das_spark.io.files import discard, disk_errors, finished, promote
+from das_spark.io.readers import READERS
+from das_spark.spark import bounds, histograms, tables
+from das_spark.spark.conflicts import UnitRule, conflicts, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from das_spark.io.readers import Problem
+    from das_spark.pipeline.context import RunContext
+
+#: How many geounits an error names.
+NAMED = 5
+
+
+def ingest(context: RunContext) -> None:
+    """Read the input and write every table that is made before noise: leaves, histograms, invariants, bounds.
+
+    Raises:
+        InputError: If the input cannot be read or contradicts itself.
+        InfeasibleError: If invariants and bounds leave no possible estimate.
+    """
+    plan = context.plan
+    folder = context.layout.restricted.table("leaves")
+    if not finished(folder):
+        _write_leaves(context, folder)
+    leaves = _leaves(context, folder)
+    if not context.is_finished("geounits"):
+        context.write_all("geounits", histograms.all_geounits(leaves, plan.spine))
+    if not context.is_finished("histograms"):
+        context.write_all("histograms", histograms.all_levels(leaves, plan.spine))
+    if not context.is_finished("invariants"):
+        declared = bounds.all_invariants(leaves, context.read_all("histograms"), plan.spine, plan.invariants)
+        context.write_all("invariants", declared)
+    if not context.is_finished("bounds"):
+        _write_bounds(context)
+
+
+def _leaves(context: RunContext, folder: Path) -> DataFrame:
+    return context.spark.read.schema(tables.LEAVES).parquet(str(folder))
+
+
+def _write_leaves(context: RunContext, folder: Path) -> None:
+    plan = context.plan
+    try:
+        ingested = READERS[plan.input.reader].read(context.spark, plan.input, plan.product, plan.spine)
+    except InputError as error:
+        _log_problems(context, getattr(error, "problems", ()))
+        raise
+    _log_problems(context, ingested.problems)
+    staging = context.layout.restricted.path / ".staging" / "leaves"
+    discard(staging)
+    with disk_errors(staging):
+        histograms.leaf_table(ingested.counts, ingested.geounits).write.parquet(str(staging))
+        if plan.invariants.units:
+            staging = _settle_conflicts(context, staging)
+        promote(staging, folder)
+
+
+def _settle_conflicts(context: RunContext, staging: Path) -> Path:
+    """Name the geounits where units and people contradict each other, and do what the run file says of them."""
+    plan = context.plan
+    leaves = _leaves(context, staging)
+    unknown = [row["geocode"] for row in leaves.where("units is null").limit(NAMED).collect()]
+    if unknown:
+        raise InputError(
+            f"no units are given for geounits such as {', '.join(unknown)}, and units are a declared invariant",
+            hint="give them in the unit file, or set invariants.units to false",
+        )
+    rule = UnitRule(plan.product.schema.query(plan.product.class_query), plan.product.unit_bounds)
+    found = conflicts(leaves, rule)
+    number = found.count()
+    context.restricted_facts["unit_conflicts"] = number
+    if not number:
+        return staging
+    if plan.input.unit_conflicts == "fail":
+        named = [f"{row['geocode']} (class {row['unit_class']})" for row in found.limit(NAMED).collect()]
+        raise InputError(
+            f"units and people contradict each other in geounits such as {', '.join(named)}: a geounit with units of a "
+            "class must hold between the least and the most people that they can take",
+            hint='correct the unit file, or set input.unit_conflicts = "from_people"',
+        )
+    settled = staging.with_name("leaves_settled")
+    discard(settled)
+    settle(leaves, rule).write.parquet(str(settled))
+    discard(staging)
+    context.progress.say(
+        f"ingest: units changed to what the people allow where they contradicted them ({number:,} places)"
+    )
+    return settled
+
+
+def _write_bounds(context: RunContext) -> None:
+    plan = context.plan
+    added = tuple((each, plan.product.schema.query(each.query)) for each in plan.added)
+    frame = bounds.all_bounds(
+        context.read_all("invariants"),
+        context.read_all("geounits"),
+        plan.spine,
+        plan.invariants,
+        plan.product.unit_bounds,
+        added,
+    )
+    context.write_all("bounds", frame)
+    failing = [row["geocode"] for row in bounds.indivisible(context.read_all("bounds")).limit(NAMED).collect()]
+    if failing:
+        discard(context.layout.public.table("bounds"))
+        raise InfeasibleError(
+            f"the declared invariants contradict each other in geounits such as {', '.join(failing)}: the total does not "
+            "lie between the sums of the least and the most people of their units (rule hhgq_total_lb / hhgq_total_ub)",
+            hint="correct the units, or declare fewer invariants in [invariants]",
+        )
+
+
+def _log_problems(context: RunContext, problems: Sequence[Problem]) -> None:
+    """Row numbers go to the restricted log and nowhere else."""
+    if not problems:
+        return
+    log = context.layout.restricted.log
+    with disk_errors(log), log.open("a", encoding="utf-8") as file:
+        for problem in problems:
+            entry = {
+                "file": problem.file,
+                "field": problem.field,
+                "expected": problem.expected,
+                "rows": problem.rows,
+                "examples": list(problem.examples),
+            }
+            file.write(json.dumps(entry) + "\n")

@@ -1,0 +1,109 @@
+"""The cumulative ledger of an input: a file beside the restricted input, one entry a run, made before any draw."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.errors import InputError
+from das_spark.io.files import disk_errors
+from das_spark.privacy import Ledger, LedgerEntry
+
+if TYPE_CHECKING:
+    from das_spark.config.plan import InputSettings, RunPlan
+    from das_spark.io.layout import RunLayout
+
+_SUFFIX = ".privacy-ledger.jsonl"
+_BLOCK = 1 << 22
+
+
+def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
+    """Identity of an input: a checksum over its files' contents, or over the simulator's arguments.
+
+    Args:
+        settings: Where the input is.
+
+    Returns:
+        SHA-256 in hexadecimal, and name, size and checksum of each file (restricted).
+
+    Raises:
+        InputError: If a file cannot be read.
+    """
+    whole = hashlib.sha256()
+    if settings.reader == "simulated":
+        whole.update(json.dumps(dict(settings.simulate), sort_keys=True, default=str).encode())
+        return whole.hexdigest(), []
+    files = []
+    for path in sorted(set(_files(settings))):
+        checksum = _checksum(path)
+        files.append({"file": str(path), "bytes": path.stat().st_size, "sha256": checksum})
+    for content in sorted(str(each["sha256"]) for each in files):
+        whole.update(content.encode())
+    return whole.hexdigest(), files
+
+
+def ledger_file(plan: RunPlan, layout: RunLayout, identity: str) -> Path:
+    """Where the ledger of an input lies: beside it, or below the root of the runs where that folder is read-only."""
+    source = plan.input.path or plan.input.persons
+    if source is not None and plan.input.reader != "simulated":
+        path = Path(source).resolve()
+        if path.parent.stat().st_mode & stat.S_IWUSR and os.access(path.parent, os.W_OK):
+            return path.with_name(path.name + _SUFFIX)
+    return layout.root / "ledgers" / f"{identity[:32]}{_SUFFIX}"
+
+
+def commit(file: Path, entry: LedgerEntry) -> Ledger:
+    """Enter a run in the ledger of its input, durably, before it draws; a run that is there already is not entered twice.
+
+    Args:
+        file: Result of `ledger_file`.
+        entry: The run.
+
+    Returns:
+        The whole ledger, this run included.
+
+    Raises:
+        OutputError: If it cannot be written.
+    """
+    with disk_errors(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "r+", encoding="utf-8") as opened:
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            ledger = Ledger.from_json_lines(opened.read())
+            if all(each.run_id != entry.run_id for each in ledger.entries):
+                opened.write(entry.to_json() + "\n")
+                opened.flush()
+                os.fsync(opened.fileno())
+                ledger = Ledger((*ledger.entries, entry))
+            return ledger
+
+
+def _files(settings: InputSettings) -> Iterator[Path]:
+    for name in (settings.path, settings.persons, settings.units, settings.geography):
+        if name is None:
+            continue
+        path = Path(name)
+        if path.is_dir():
+            yield from (each for each in path.rglob("*") if each.is_file() and not each.name.endswith(_SUFFIX))
+        elif path.is_file():
+            yield path
+        else:
+            raise InputError(f"{path}: no such file or folder", hint="check [input] in the run file")
+
+
+def _checksum(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({type(error).__name__})", hint="check its permissions") from error
+    return digest.hexdigest()

@@ -1,0 +1,57 @@
+"""What is spent: exact budgets, accounting, the two laws of noise, exact sampling, keyed bits.
+
+What is claimed and what is not stands in this room's README.md.
+"""
+
+from das_spark.privacy.accounting import (
+    PUBLISHED_DELTA,
+    Composition,
+    compose,
+    delta_cks,
+    epsilon_bun_steinke,
+    epsilon_cks,
+)
+from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
+from das_spark.privacy.keyed import KeyedStream, RunKey, StreamDomain
+from das_spark.privacy.ledger import Ledger, LedgerEntry
+from das_spark.privacy.loss_distribution import delta_of_laplace
+from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
+from das_spark.privacy.mechanisms import MECHANISMS, DiscreteGaussian, DiscreteLaplace, Mechanism, mechanism_for
+from das_spark.privacy.sampler import sample, sample_grid, sample_many
+from das_spark.privacy.statement import StatementFacts, privacy_statement
+from das_spark.privacy.tables import CumulativeTable, cumulative_table
+
+__all__ = [
+    "MECHANISMS",
+    "PUBLISHED_DELTA",
+    "Budget",
+    "Composition",
+    "CumulativeTable",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Framework",
+    "KeyedStream",
+    "Ledger",
+    "LedgerEntry",
+    "LevelBudget",
+    "Loss",
+    "Mechanism",
+    "QueryShare",
+    "RunKey",
+    "StatementFacts",
+    "StreamDomain",
+    "attribute_losses",
+    "compose",
+    "cumulative_table",
+    "delta_cks",
+    "delta_of_laplace",
+    "epsilon_bun_steinke",
+    "epsilon_cks",
+    "exact",
+    "mechanism_for",
+    "privacy_statement",
+    "sample",
+    "sample_grid",
+    "sample_many",
+    "within_geolevel_losses",
+]

@@ -1,0 +1,90 @@
+"""Losses besides the total: about one attribute of a person, and about where in a geounit a person lives.
+
+A neighbour that differs in one attribute only cannot be told apart by a query that does not look at it; a person who
+moves within a geounit of some level changes nothing that is measured at that level or above. Only the remaining
+queries or levels are spent on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from das_spark.errors import BudgetError
+from das_spark.histogram.query import Query
+from das_spark.histogram.schema import Schema
+from das_spark.privacy.accounting import PUBLISHED_DELTA, epsilon_cks
+from das_spark.privacy.budget import Budget
+from das_spark.privacy.mechanisms import Framework
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A partial privacy loss.
+
+    Args:
+        name: The attribute, or the geolevel within which a person may move.
+        spent: Epsilon or rho that is spent on it, exact; 0 where nothing measured depends on it.
+        epsilon: The same as an epsilon: itself in pure differential privacy, else converted by (P-8) at delta.
+        delta: The delta of that epsilon; 0 in pure differential privacy.
+    """
+
+    name: str
+    spent: Fraction
+    epsilon: float
+    delta: Fraction
+
+
+def attribute_losses(
+    budget: Budget, queries: Mapping[str, Query], schema: Schema, delta: Fraction = PUBLISHED_DELTA
+) -> tuple[Loss, ...]:
+    """The loss about each attribute, were all others of the person known and unchanged.
+
+    A query counts where its factor for the attribute has at least two distinct groups.
+
+    Args:
+        budget: Budget of the run.
+        queries: Every query of the budget, by name.
+        schema: The attributes, in the order of the queries' factors.
+        delta: For the conversion of rho.
+
+    Raises:
+        BudgetError: If the budget names a query that is not given.
+    """
+    spent = [Fraction(0)] * len(schema.attributes)
+    for level in budget.levels:
+        for item in level.queries:
+            if item.query not in queries:
+                raise BudgetError(f"the budget names query '{item.query}', which is not among the queries of the run")
+            for axis in range(len(schema.attributes)):
+                if queries[item.query].involves(axis):
+                    spent[axis] += budget.spent(level.geolevel, item.query)
+    return tuple(
+        _loss(attribute.name, value, budget.framework, delta)
+        for attribute, value in zip(schema.attributes, spent, strict=True)
+    )
+
+
+def within_geolevel_losses(budget: Budget, delta: Fraction = PUBLISHED_DELTA) -> tuple[Loss, ...]:
+    """The loss about where in a geounit of each level a person lives: what is spent strictly below that level.
+
+    Args:
+        budget: Budget of the run, geolevels root first.
+        delta: For the conversion of rho.
+
+    Returns:
+        A loss for every geolevel but the last, root first.
+    """
+    losses = []
+    below = Fraction(1)
+    for level in budget.levels[:-1]:
+        below -= level.share
+        losses.append(_loss(level.geolevel, budget.total * below, budget.framework, delta))
+    return tuple(losses)
+
+
+def _loss(name: str, spent: Fraction, framework: Framework, delta: Fraction) -> Loss:
+    if framework is Framework.PURE_DP or spent == 0:
+        return Loss(name, spent, float(spent), Fraction(0))
+    return Loss(name, spent, epsilon_cks(spent, delta), delta)

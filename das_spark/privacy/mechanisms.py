@@ -1,0 +1,166 @@
+"""The two laws of integer noise, as values: what is drawn, never how.
+
+    discrete Laplace, scale b:            P(X = k) = (1 - q)/(1 + q) q^|k|,  q = exp(-1/b)                        (P-1)
+    discrete Gaussian, parameter sigma^2: P(X = k) = exp(-k^2/(2 sigma^2)) / sum over z of exp(-z^2/(2 sigma^2))   (P-2)
+
+Sources: Ghosh, Roughgarden, Sundararajan (2009) for (P-1); Canonne, Kamath, Steinke (2020), definition 1, for (P-2).
+Neighbours replace one record, so a query that partitions the cells has L1 sensitivity 2 and squared L2 sensitivity 2:
+
+    pure differential privacy, epsilon spent: b = 2 / epsilon                                                     (P-3)
+    zero-concentrated,         rho spent:     sigma^2 = 2 / (2 rho) = 1 / rho                                     (P-4)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+from das_spark.errors import BudgetError
+from das_spark.privacy.fixed_point import Enclosure, enclose, exp_minus
+
+_START_PRECISION: Final = 160
+_POISSON_FROM: Final = (
+    100  # From here on, the variance of (P-2) is sigma^2 to a relative 10^-800; see DiscreteGaussian.variance.
+)
+
+
+class Framework(StrEnum):
+    """The two privacy definitions of a budget."""
+
+    PURE_DP = "pure_dp"
+    ZCDP = "zcdp"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """The two-sided geometric law (P-1).
+
+    Args:
+        scale: b > 0, exact, in people.
+
+    Raises:
+        BudgetError: If the scale is not an exact positive fraction.
+    """
+
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        """Refuse anything that is not an exact positive number."""
+        _check_parameter(self.scale, "scale of the discrete Laplace law")
+
+    @property
+    def ratio_exponent(self) -> Fraction:
+        """X with q = exp(-x)."""
+        return 1 / self.scale
+
+    def variance(self) -> float:
+        """2 q / (1 - q)^2 in people^2, correctly rounded."""
+        return _correctly_rounded(self._variance_at)
+
+    def _variance_at(self, precision: int) -> Enclosure:
+        ratio = exp_minus(self.ratio_exponent, precision)
+        complement = ratio.complement()
+        return ratio.scaled(2) / complement / complement
+
+    def describe(self) -> str:
+        """One line for plans and statements."""
+        return f"discrete Laplace, scale {self.scale}, standard deviation {math.sqrt(self.variance()):.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """The discrete Gaussian law (P-2).
+
+    Args:
+        sigma_squared: The parameter of the law, exact, in people^2; not its variance, which is smaller below about 1.
+
+    Raises:
+        BudgetError: If the parameter is not an exact positive fraction.
+    """
+
+    sigma_squared: Fraction
+
+    def __post_init__(self) -> None:
+        """Refuse anything that is not an exact positive number."""
+        _check_parameter(self.sigma_squared, "sigma^2 of the discrete Gaussian law")
+
+    def variance(self) -> float:
+        """The variance in people^2, correctly rounded.
+
+        By Poisson summation it is sigma^2 (1 - d) with 0 < d < 80 sigma^2 exp(-2 pi^2 sigma^2): for a sigma^2 of 100
+        or more that is indistinguishable from the number just below sigma^2; below, the two series are summed
+        rigorously.
+        """
+        if self.sigma_squared >= _POISSON_FROM:
+            return float(self.sigma_squared * (1 - Fraction(1, 1 << 400)))
+        return _correctly_rounded(self._variance_at)
+
+    def _variance_at(self, precision: int) -> Enclosure:
+        """Both series of the variance, with a bound on what is left out.
+
+        The sum stops at the first index i with g_i <= 2^-precision. As precision >= 160, i >= 14.8 sigma; then, for
+        every sigma < 10, each (i + 1)^2 g_(i+1) is less than half of i^2 g_i, so all that is left out is at most
+        twice its first term on either side.
+        """
+        second = total = enclose(Fraction(0), precision)
+        term = exp_minus(Fraction(0), precision)
+        ratio = exp_minus(1 / (2 * self.sigma_squared), precision)
+        step = exp_minus(1 / self.sigma_squared, precision)
+        index = 0
+        while term.upper > 1:
+            weight = term.scaled(1 if index == 0 else 2)
+            second, total = second + weight.scaled(index * index), total + weight
+            term, ratio, index = term * ratio, ratio * step, index + 1
+        rest = 4 * index * index * term.upper
+        return Enclosure(second.lower, second.upper + rest, precision) / Enclosure(
+            total.lower, total.upper + rest, precision
+        )
+
+    def describe(self) -> str:
+        """One line for plans and statements."""
+        return f"discrete Gaussian, sigma^2 {self.sigma_squared}, standard deviation {math.sqrt(self.variance()):.6g}"
+
+
+Mechanism = DiscreteLaplace | DiscreteGaussian
+
+MECHANISMS: Final[Mapping[Framework, type[DiscreteLaplace] | type[DiscreteGaussian]]] = {
+    Framework.PURE_DP: DiscreteLaplace,
+    Framework.ZCDP: DiscreteGaussian,
+}
+
+
+def mechanism_for(framework: Framework, spent: Fraction) -> Mechanism:
+    """The law that spends exactly this much on one query, by (P-3) and (P-4), without rounding.
+
+    Args:
+        framework: What `spent` is measured in.
+        spent: Epsilon or rho of the query, exact, > 0.
+
+    Raises:
+        BudgetError: If `spent` is not an exact positive fraction.
+    """
+    _check_parameter(spent, "budget spent on a query")
+    if framework is Framework.PURE_DP:
+        return DiscreteLaplace(2 / spent)
+    return DiscreteGaussian(1 / spent)
+
+
+def _check_parameter(value: Fraction, name: str) -> None:
+    if not isinstance(value, Fraction):
+        raise BudgetError(f"{name}: expected an exact fraction, found {type(value).__name__}")
+    if value <= 0:
+        raise BudgetError(f"{name}: must be greater than 0, is {value}")
+
+
+def _correctly_rounded(evaluate: Callable[[int], Enclosure]) -> float:
+    """Evaluate with more and more bits until the nearest double is certain."""
+    precision = _START_PRECISION
+    while True:
+        value = evaluate(precision).nearest_float()
+        if value is not None:
+            return value
+        precision *= 2

@@ -1,0 +1,108 @@
+"""A simulated population as arrays: geounits, occupied cells, units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import ConfigurationError
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Population:
+    """People by geounit and cell, and units by geounit and class.
+
+    Args:
+        geocodes: Leaf geocodes, ascending, (D,) of text.
+        geounit: Place in ``geocodes`` of each occupied cell, ascending, (n,).
+        cell: Flat cell index, (n,).
+        count: People, positive, (n,).
+        units: Occupied units by class, (D, C).
+        vacant: Vacant housing units, (D,).
+    """
+
+    geocodes: NDArray[np.str_]
+    geounit: Counts
+    cell: Counts
+    count: Counts
+    units: Counts
+    vacant: Counts
+
+    @classmethod
+    def from_dense(cls, geocodes: NDArray[np.str_], people: Counts, units: Counts, vacant: Counts) -> Population:
+        """Keep the occupied cells of full histograms.
+
+        Args:
+            geocodes: Ascending, (D,).
+            people: By geounit and attributes, (D, ...).
+            units: By class, (D, C).
+            vacant: (D,).
+        """
+        flat = people.reshape(len(people), -1)
+        geounit, cell = np.nonzero(flat)
+        return cls(geocodes, geounit, cell, flat[geounit, cell], units, vacant)
+
+    @property
+    def persons(self) -> int:
+        """People in all."""
+        return int(self.count.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of population that can be simulated, in independent parts.
+
+    Args:
+        name: As in ``--like``.
+        attributes: Name and levels of each attribute, in the order of cells.
+        geocode_length: Digits of a leaf geocode.
+        parts: Numbers of the parts, given the share.
+        make: Makes a part, given its number, seed and share; the same arguments give the same population.
+    """
+
+    name: str
+    attributes: tuple[tuple[str, int], ...]
+    geocode_length: int
+    parts: Callable[[Fraction], tuple[int, ...]]
+    make: Callable[[int, int, Fraction], Population]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Levels of each attribute."""
+        return tuple(size for _, size in self.attributes)
+
+
+def share_of(value: object, where: str) -> Fraction:
+    """Read a share such as "1/100".
+
+    Args:
+        value: Text or a whole number.
+        where: Key path, for the message.
+
+    Raises:
+        ConfigurationError: It is no exact number above 0 and up to 1.
+    """
+    if isinstance(value, Fraction | str | int) and not isinstance(value, bool):
+        try:
+            share = Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            share = Fraction(0)
+        if 0 < share <= 1:
+            return share
+    raise ConfigurationError(f'{where}: expected a share above 0 and up to 1, as text such as "1/100"')
+
+
+def generator(seed: int, *stream: int) -> np.random.Generator:
+    """The random numbers of a part of a population; independent of other parts and of the order in which they are made.
+
+    Args:
+        seed: Of the population.
+        stream: Numbers that name the part.
+    """
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *stream])))

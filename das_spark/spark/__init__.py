@@ -1,0 +1,1 @@
+"""The Spark room: DataFrame in, DataFrame out, never a path."""

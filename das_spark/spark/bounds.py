@@ -1,0 +1,277 @@
+"""From declared invariants to the bounds of every geounit, the tighter of own and summed at every level (public).
+
+Nothing here reads a confidential count other than the declared invariants themselves. Levels at and below the one
+where totals are invariant get boxes on the class margins; levels above it get, besides, one `flow` row for each
+descendant whose total is invariant (das_spark/estimation/README.md says why sums of boxes are not enough there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
+from das_spark.geography import Spine
+from das_spark.spark.families import flat_lists, list_array
+from das_spark.spark.histograms import level_structs
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from das_spark.histogram import Query
+
+#: An upper bound that binds nobody: far above any population, far below the overflow of a sum of a million of them.
+UNBOUNDED = 10**12
+
+_KEYS = ("level", "geocode", "parent")
+_BOXES = (
+    "level string, depth int, geocode string, parent string, units array<bigint>, total bigint, "
+    "lower array<bigint>, upper array<bigint>"
+)
+
+
+def all_invariants(leaves: DataFrame, histograms: DataFrame, spine: Spine, invariants: Invariants) -> DataFrame:
+    """The declared invariants: `tables.INVARIANTS` with a column level in front.
+
+    Args:
+        leaves: `tables.LEAVES`.
+        histograms: `tables.HISTOGRAMS` of all levels, with a column level.
+        spine: The levels.
+        invariants: What is declared; totals at a level are declared at every level above it too, as sums.
+    """
+    frames = []
+    if invariants.total_at is not None:
+        names = spine.names[: spine.index(invariants.total_at) + 1]
+        total = F.aggregate("counts", F.lit(0).cast("long"), lambda summed, count: summed + count)
+        frames.append(
+            histograms.where(F.col("level").isin(*names)).select(
+                *_KEYS, F.lit("total").alias("name"), F.array(total).alias("values")
+            )
+        )
+    if invariants.units:
+        geounit = level_structs(spine).getItem(len(spine.levels) - 1)
+        leaf = leaves.select(geounit.alias("at"), "units", "vacant")
+        keys = [F.col(f"at.{key}").alias(key) for key in _KEYS]
+        frames.append(leaf.select(*keys, F.lit("units").alias("name"), F.col("units").alias("values")))
+        vacant = leaf.where("vacant is not null")
+        frames.append(vacant.select(*keys, F.lit("vacant").alias("name"), F.array("vacant").alias("values")))
+    return _union(frames, histograms.sparkSession, "name string, values array<bigint>")
+
+
+def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_bounds: UnitBounds) -> DataFrame:
+    """Bounds on the class margins of every geounit of every level, tightened up the spine.
+
+    Args:
+        invariants: Result of `all_invariants` with units.
+        spine: The levels.
+        total_at: Level where totals are invariant, or None.
+        unit_bounds: The product's formulas.
+
+    Returns:
+        Columns level, depth, geocode, parent, units, total (null where unknown), lower, upper (arrays by class).
+    """
+    leaf_name = spine.leaf.name
+    units = invariants.where((F.col("name") == "units") & (F.col("level") == leaf_name))
+    totals = invariants.where(F.col("name") == "total").select(
+        "level", "geocode", F.col("values").getItem(0).alias("total")
+    )
+    leaf_total = totals.where(F.col("level") == leaf_name).drop("level")
+    leaf = units.select("geocode", F.col("values").alias("units")).join(leaf_total, "geocode", "left")
+    own = leaf.select(
+        F.lit(leaf_name).alias("level"),
+        F.lit(len(spine.levels) - 1).alias("depth"),
+        "geocode",
+        F.lit("").alias("parent"),
+        "units",
+        "total",
+        F.col("units").alias("lower"),
+        F.col("units").alias("upper"),
+    ).mapInArrow(_own_boxes(unit_bounds), _BOXES)
+    summed = _summed(own, spine, len(unit_bounds.least))
+    boxes = summed.join(totals, ["level", "geocode"], "left").select(*_box_columns())
+    tightened = boxes.mapInArrow(_tightened_boxes(unit_bounds), _BOXES)
+    if total_at is None or spine.index(total_at) == 0:
+        return tightened
+    depth = spine.index(total_at)
+    above = _summed(
+        tightened.where(F.col("depth") == depth), Spine(spine.levels[: depth + 1]), len(unit_bounds.least)
+    ).where(F.col("depth") < depth)
+    above = above.join(totals, ["level", "geocode"], "left").select(*_box_columns())
+    return tightened.where(F.col("depth") >= depth).unionByName(above.mapInArrow(_tightened_boxes(unit_bounds), _BOXES))
+
+
+def all_bounds(
+    invariants: DataFrame,
+    geounits: DataFrame,
+    spine: Spine,
+    declared: Invariants,
+    unit_bounds: UnitBounds,
+    added: tuple[tuple[AddedConstraint, Query], ...],
+) -> DataFrame:
+    """Every bound of every geounit: `tables.BOUNDS` with a column level in front.
+
+    Args:
+        invariants: Result of `all_invariants`.
+        geounits: `tables.GEOUNITS` of all levels, with a column level.
+        spine: The levels.
+        declared: The declared invariants.
+        unit_bounds: The product's formulas for class margins.
+        added: Constraints that the run file adds, with their queries.
+    """
+    frames = []
+    if declared.total_at is not None:
+        totals = invariants.where(F.col("name") == "total")
+        frames.append(_bound_rows(totals, "total", F.col("values"), F.col("values")))
+    if declared.units:
+        boxes = class_boxes(invariants, spine, declared.total_at, unit_bounds)
+        frames.append(_bound_rows(boxes, "class", F.col("lower"), F.col("upper")))
+        if declared.total_at is not None and spine.index(declared.total_at) > 0:
+            frames.append(_flow_rows(boxes, spine, declared.total_at))
+    frames += [_added_rows(geounits, spine, constraint, query) for constraint, query in added]
+    columns = "name string, member string, lower array<bigint>, upper array<bigint>"
+    return _union(frames, geounits.sparkSession, columns)
+
+
+def indivisible(bounds: DataFrame) -> DataFrame:
+    """Geounits whose class bounds contradict each other or their total: columns geocode, rule; empty when all is well.
+
+    Args:
+        bounds: `tables.BOUNDS` of one or all levels (`class` and `total` rows).
+    """
+    totals = bounds.where("name = 'total'").select("level", "geocode", F.col("lower").getItem(0).alias("total"))
+    boxes = bounds.where("name = 'class'").join(totals, ["level", "geocode"], "left")
+
+    def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            lower, upper, total = _box_arrays(batch)
+            good = np.ones(batch.num_rows, dtype=bool)
+            for known in (True, False):
+                chosen = np.isfinite(total) == known
+                if chosen.any():
+                    values = total[chosen].astype(np.int64) if known else None
+                    good[chosen] = divisible(lower[chosen], upper[chosen], values)
+            yield pa.RecordBatch.from_pydict(
+                {"geocode": batch.column("geocode").filter(pa.array(~good))},
+                schema=pa.schema([("geocode", pa.string())]),
+            )
+
+    return boxes.select("geocode", "lower", "upper", "total").mapInArrow(failing, "geocode string")
+
+
+def _union(frames: list[DataFrame], spark: SparkSession, columns: str) -> DataFrame:
+    """All rows of the frames; an empty frame of the same columns where a run declares nothing."""
+    empty = spark.createDataFrame([], f"level string, geocode string, parent string, {columns}")
+    return reduce(lambda left, right: left.unionByName(right), frames) if frames else empty
+
+
+def _box_columns() -> list[Column]:
+    return [F.col(name) for name in ("level", "depth", "geocode", "parent", "units", "total", "lower", "upper")]
+
+
+def _box_arrays(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = batch.num_rows
+    lower = flat_lists(pa.chunked_array([batch.column("lower")]), np.dtype(np.int64))[0].reshape(rows, -1)
+    upper = flat_lists(pa.chunked_array([batch.column("upper")]), np.dtype(np.int64))[0].reshape(rows, -1)
+    total = batch.column("total").to_numpy(zero_copy_only=False).astype(np.float64)
+    return lower, upper, total
+
+
+def _formula(unit_bounds: UnitBounds, units: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    lower, upper = np.empty_like(units), np.empty_like(units)
+    for known in (True, False):
+        chosen = np.isfinite(total) == known
+        if chosen.any():
+            values = total[chosen].astype(np.int64) if known else None
+            lower[chosen] = unit_bounds.lower(units[chosen], values)
+            upper[chosen] = unit_bounds.upper(units[chosen], values)
+    return lower, upper
+
+
+def _own_boxes(unit_bounds: UnitBounds):  # noqa: ANN202  (an Arrow function, typed inside)
+    def own(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            units = flat_lists(pa.chunked_array([batch.column("units")]), np.dtype(np.int64))[0]
+            total = batch.column("total").to_numpy(zero_copy_only=False).astype(np.float64)
+            yield _with_boxes(batch, *_formula(unit_bounds, units.reshape(batch.num_rows, -1), total))
+
+    return own
+
+
+def _tightened_boxes(unit_bounds: UnitBounds):  # noqa: ANN202  (an Arrow function, typed inside)
+    def tightened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            units = flat_lists(pa.chunked_array([batch.column("units")]), np.dtype(np.int64))[0]
+            lower, upper, total = _box_arrays(batch)
+            own = _formula(unit_bounds, units.reshape(batch.num_rows, -1), total)
+            yield _with_boxes(batch, *tighten(*own, lower, upper))
+
+    return tightened
+
+
+def _with_boxes(batch: pa.RecordBatch, lower: np.ndarray, upper: np.ndarray) -> pa.RecordBatch:
+    offsets = np.arange(batch.num_rows + 1, dtype=np.int64) * (lower.shape[1] if batch.num_rows else 0)
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    columns["lower"] = list_array(lower.ravel(), offsets, pa.int64())
+    columns["upper"] = list_array(upper.ravel(), offsets, pa.int64())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _summed(boxes: DataFrame, spine: Spine, classes: int) -> DataFrame:
+    """Sum units, lower and upper over all descendants, for every level of the spine given."""
+    at = boxes.select(F.explode(level_structs(spine)).alias("at"), "units", "lower", "upper")
+    names = ("units", "lower", "upper")
+    sums = [F.sum(F.col(name).getItem(i)).alias(f"{name}{i}") for name in names for i in range(classes)]
+    grouped = at.select("at.*", *names).groupBy("level", "depth", "geocode", "parent").agg(*sums)
+    arrays = [F.array(*[F.col(f"{name}{i}") for i in range(classes)]).alias(name) for name in names]
+    return grouped.select("level", "depth", "geocode", "parent", *arrays)
+
+
+def _bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column) -> DataFrame:
+    return frame.select(
+        *_KEYS,
+        F.lit(name).alias("name"),
+        F.col("geocode").alias("member"),
+        lower.alias("lower"),
+        upper.alias("upper"),
+    )
+
+
+def _flow_rows(boxes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
+    depth = spine.index(total_at)
+    members = boxes.where(F.col("depth") == depth).select(
+        F.col("geocode"),
+        F.concat("lower", F.array("total")).alias("lower"),
+        F.concat("upper", F.array("total")).alias("upper"),
+    )
+    above = F.explode(F.slice(level_structs(Spine(spine.levels[: depth + 1])), 1, depth)).alias("at")
+    rows = members.select(above, F.col("geocode").alias("member"), "lower", "upper")
+    return rows.select(
+        F.col("at.level").alias("level"),
+        F.col("at.geocode").alias("geocode"),
+        F.col("at.parent").alias("parent"),
+        F.lit("flow").alias("name"),
+        "member",
+        "lower",
+        "upper",
+    )
+
+
+def _added_rows(geounits: DataFrame, spine: Spine, constraint: AddedConstraint, query: Query) -> DataFrame:
+    right = np.broadcast_to(np.asarray(constraint.right, dtype=np.int64), (query.rows,)).tolist()
+    low = right if constraint.sense in (Sense.EQUAL, Sense.AT_LEAST) else [0] * query.rows
+    high = right if constraint.sense in (Sense.EQUAL, Sense.AT_MOST) else [UNBOUNDED] * query.rows
+    depth = spine.index(constraint.geolevel)
+    at = geounits.where(F.col("level") == constraint.geolevel).select(
+        F.explode(level_structs(Spine(spine.levels[: depth + 1]))).alias("at")
+    )
+    counted = at.select("at.*").groupBy("level", "geocode", "parent").agg(F.count(F.lit(1)).alias("members"))
+
+    def scaled(values: list[int]) -> Column:
+        return F.array(*[F.least(F.lit(value) * F.col("members"), F.lit(UNBOUNDED)).cast("long") for value in values])
+
+    return _bound_rows(counted, f"added:{constraint.name}", scaled(low), scaled(high))

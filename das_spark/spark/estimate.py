@@ -1,0 +1,212 @@
+"""Estimate one geolevel: Arrow in, `estimate_family`, Arrow out. It is never given a confidential count or a key."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from das_spark.estimation import (
+    FamilyBounds,
+    FamilyFlows,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    FamilyResult,
+    estimate_family,
+)
+from das_spark.histogram import Histogram, Query
+from das_spark.spark import families, tables
+from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, FamilySlice
+from das_spark.spark.measure import family_costs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+_MEASURED = {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}
+_BOUNDED = {"name": "name", "member": "member", "longs": "lower", "longs_upper": "upper"}
+
+
+@dataclass(frozen=True, slots=True)
+class EstimationTask:
+    """What an estimate task needs, and all that it is given.
+
+    Attributes:
+        size: Cells of the histogram.
+        plan: How families of this level are solved and rounded.
+        queries: Every query that a measurement or a bound of this level names: measured queries by their name, bounds
+            by the bound's name (`class`, `total`, `added:...`).
+    """
+
+    size: int
+    plan: FamilyPlan
+    queries: Mapping[str, Query]
+
+    def __call__(self, family: Family) -> list[pa.RecordBatch]:
+        """Estimate one family: its children's rows and one row of diagnostics."""
+        problem = self.problem(family)
+        result = estimate_family(problem, self.plan)
+        return [_estimate_batch(problem, result), self._diagnostics_batch(problem, result)]
+
+    def problem(self, family: Family) -> FamilyProblem:
+        """Assemble the pure problem from the rows of a family."""
+        children = family.get(HISTOGRAM)
+        if children is None:
+            msg = f"family {family.geocode} has no geounits"
+            raise ValueError(msg)
+        parent = family.get(PARENT)
+        return FamilyProblem(
+            parent_geocode=family.geocode if parent is not None else "",
+            parent=None if parent is None else Histogram(self.size, parent.integers, parent.longs),
+            children=children.geocodes,
+            size=self.size,
+            measurements=tuple(self._measurement(family, name) for name in family.names(MEASUREMENT)),
+            bounds=tuple(self._bounds(family, name) for name in family.names(BOUND) if name != "flow"),
+            flows=self._flows(family, children.geocodes),
+        )
+
+    def _measurement(self, family: Family, name: str) -> FamilyMeasurement:
+        part = family.slices[MEASUREMENT, name]
+        query = self.queries[name]
+        count = len(part.geocodes)
+        rows = part.integers[: part.integer_offsets[1]].astype(np.int64) if part.has_integers else np.arange(query.rows)
+        return FamilyMeasurement(
+            query=query, rows=rows, values=part.longs.reshape(count, len(rows)), variance=part.variance
+        )
+
+    def _bounds(self, family: Family, name: str) -> FamilyBounds:
+        part = family.slices[BOUND, name]
+        shape = (len(part.geocodes), -1)
+        return FamilyBounds(
+            name=name, query=self.queries[name], lower=part.longs.reshape(shape), upper=part.longs_upper.reshape(shape)
+        )
+
+    def _flows(self, family: Family, children: tuple[str, ...]) -> FamilyFlows | None:
+        part = family.get(BOUND, "flow")
+        if part is None:
+            return None
+        lower = part.longs.reshape(len(part.geocodes), -1)
+        upper = part.longs_upper.reshape(len(part.geocodes), -1)
+        position = {code: index for index, code in enumerate(children)}
+        return FamilyFlows(
+            query=self.queries["class"],
+            child=np.array([position[code] for code in part.geocodes], dtype=np.int64),
+            lower=lower[:, :-1],
+            upper=upper[:, :-1],
+            total=lower[:, -1],
+        )
+
+    def _diagnostics_batch(self, problem: FamilyProblem, result: FamilyResult) -> pa.RecordBatch:
+        found = result.diagnostics
+        failed = not found.status.is_usable
+        row = {
+            "geolevel": self.plan.geolevel,
+            "family": problem.parent_geocode or problem.children[0],
+            "children": len(problem.children),
+            "variables": found.variables,
+            "status": str(found.status),
+            "solver": found.solver,
+            "passes": found.passes,
+            "primal_residual": found.primal_residual,
+            "gap": found.gap,
+            "iterations": found.iterations,
+            "attempts": found.attempts,
+            "rounding": found.rounding,
+            "relaxed": result.relaxed,
+            "message": found.message,
+            "problem": saved_problem(problem) if failed else None,
+        }
+        columns = {"record": ["diagnostics"], "geocode": [row["family"]], "parent": [""], "diagnostics": [row]}
+        return _output_batch(columns, 1)
+
+
+def estimates(
+    geounits: DataFrame,
+    measurements: DataFrame,
+    bounds: DataFrame,
+    parents: DataFrame | None,
+    task: EstimationTask,
+    partitions: int,
+) -> DataFrame:
+    """Estimate one geolevel from public tables alone.
+
+    Args:
+        geounits: `tables.GEOUNITS` of the level.
+        measurements: `tables.MEASUREMENTS` of the level.
+        bounds: `tables.BOUNDS` of the level.
+        parents: `tables.ESTIMATES` of the level above, or None at the top.
+        task: How to estimate.
+        partitions: Number of partitions to spread the families over.
+
+    Returns:
+        `tables.ESTIMATION_OUTPUT`, lazy.
+    """
+    family = "geocode" if parents is None else "parent"
+    rows = families.family_rows(geounits, family=family, kind=HISTOGRAM)
+    rows = rows.unionByName(
+        families.family_rows(measurements, family=family, kind=MEASUREMENT, sources=_MEASURED)
+    ).unionByName(families.family_rows(bounds, family=family, kind=BOUND, sources=_BOUNDED))
+    if parents is None:
+        costs = geounits.select(F.col("geocode").alias("family"), F.lit(1).cast("long").alias("cost"))
+    else:
+        costs = family_costs(geounits, parents)
+        rows = rows.unionByName(families.family_rows(parents, family="geocode", kind=PARENT, sources=families.CELLS))
+    places = families.placed(costs, partitions)
+    return families.map_families(rows, places, partitions, task, tables.ESTIMATION_OUTPUT)
+
+
+def saved_problem(problem: FamilyProblem) -> bytes:
+    """A family problem as compressed numpy arrays (public content only), for a failed family to be studied."""
+    arrays: dict[str, object] = {"children": np.array(problem.children), "family": np.array(problem.parent_geocode)}
+    if problem.parent is not None:
+        arrays |= {"parent_cells": problem.parent.cells, "parent_counts": problem.parent.counts}
+    for each in problem.measurements:
+        arrays |= {
+            f"rows {each.query.name}": each.rows,
+            f"values {each.query.name}": each.values,
+            f"variance {each.query.name}": each.variance,
+        }
+    for bound in problem.bounds:
+        arrays |= {f"lower {bound.name}": bound.lower, f"upper {bound.name}": bound.upper}
+    if problem.flows is not None:
+        arrays |= {name: getattr(problem.flows, name) for name in ("child", "total")}
+        arrays |= {"flow lower": problem.flows.lower, "flow upper": problem.flows.upper}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def _estimate_batch(problem: FamilyProblem, result: FamilyResult) -> pa.RecordBatch:
+    count = len(problem.children)
+    child, position = np.nonzero(result.counts)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(child, minlength=count))]).astype(np.int64)
+    columns: dict[str, object] = {
+        "record": ["estimate"] * count,
+        "geocode": list(problem.children),
+        "parent": [problem.parent_geocode] * count,
+        "cells": families.list_array(result.cells[position].astype(np.int32), offsets, pa.int32()),
+        "counts": families.list_array(result.counts[child, position], offsets, pa.int64()),
+    }
+    return _output_batch(columns, count)
+
+
+def _output_batch(columns: Mapping[str, object], count: int) -> pa.RecordBatch:
+    schema = to_arrow_schema(tables.ESTIMATION_OUTPUT)
+    arrays = []
+    for field in schema:
+        value = columns.get(field.name)
+        if value is None:
+            arrays.append(pa.nulls(count, field.type))
+        else:
+            arrays.append(value if isinstance(value, pa.Array) else pa.array(value, field.type))
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
+
+
+__all__ = ["EstimationTask", "FamilySlice", "estimates", "saved_problem"]

@@ -1,0 +1,202 @@
+"""Bring everything that belongs to a family (a parent geounit and its children) to one place, and work on it there.
+
+The rows of a family travel in one long form (`tables.FAMILY_ROWS`), through one shuffle: `repartitionById` puts each
+family where the balance of estimated cost wants it, a sort inside the partition brings its rows together (the most
+costly families first), and `mapInArrow` streams over them. Measured beside `cogroup(...).applyInArrow`, this costs the
+same per geounit and leaves the placing of the slow families to us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from pyspark.sql.window import Window
+
+from das_spark.spark import tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Kinds of family rows, in the order in which a task meets them.
+PARENT, HISTOGRAM, MEASUREMENT, BOUND = range(4)
+
+#: How a histogram travels in the long form.
+CELLS = {"integers": "cells", "longs": "counts"}
+
+
+@dataclass(frozen=True, slots=True)
+class FamilySlice:
+    """The rows of one family that share kind and name, sorted by geocode.
+
+    `integers`, `longs` and `longs_upper` are flat; `integer_offsets` and `long_offsets` (length rows + 1) cut them.
+    """
+
+    geocodes: tuple[str, ...]
+    members: tuple[str, ...]
+    integers: NDArray[np.int32]
+    integer_offsets: NDArray[np.int64]
+    longs: NDArray[np.int64]
+    long_offsets: NDArray[np.int64]
+    longs_upper: NDArray[np.int64]
+    variance: NDArray[np.float64]
+    has_integers: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One family as a task receives it: its geocode and its slices by (kind, name)."""
+
+    geocode: str
+    slices: dict[tuple[int, str], FamilySlice]
+
+    def get(self, kind: int, name: str = "") -> FamilySlice | None:
+        """The slice of a kind and name, or None."""
+        return self.slices.get((kind, name))
+
+    def names(self, kind: int) -> list[str]:
+        """Names present of a kind, sorted."""
+        return sorted(name for each, name in self.slices if each == kind)
+
+
+FamilyFunction = Callable[[Family], list[pa.RecordBatch]]
+
+
+def placed(costs: DataFrame, partitions: int) -> DataFrame:
+    """Place families on partitions: descending cost, dealt in turn.
+
+    Args:
+        costs: Columns family (string), cost (long); one row a family.
+        partitions: Number of partitions to deal to.
+
+    Returns:
+        Columns family, partition (int), rank (long; 0 is the most costly family).
+    """
+    # One row a family goes through the single partition of this window: 240,000 at most for the nation.
+    order = Window.orderBy(F.desc("cost"), F.col("family"))
+    ranked = costs.withColumn("rank", (F.row_number().over(order) - 1).cast("long"))
+    return ranked.select("family", (F.col("rank") % partitions).cast("int").alias("partition"), "rank")
+
+
+def family_rows(frame: DataFrame, *, family: str, kind: int, sources: Mapping[str, str] | None = None) -> DataFrame:
+    """Bring a table into the long form of `tables.FAMILY_ROWS`, without its placing.
+
+    Args:
+        frame: A table with a column geocode.
+        family: Column that names the family of a row.
+        kind: One of PARENT, HISTOGRAM, MEASUREMENT, BOUND.
+        sources: Column of the long form (name, member, integers, longs, longs_upper, variance) -> column of the table;
+            what is missing is null, and empty text for name and member.
+    """
+    given = sources or {}
+    columns = [F.col(family).alias("family"), F.lit(kind).alias("kind"), F.col("geocode")]
+    for field in tables.FAMILY_ROWS.fields:
+        if field.name in ("name", "member", "integers", "longs", "longs_upper", "variance"):
+            default = F.lit("" if field.name in ("name", "member") else None)
+            value = F.col(given[field.name]) if field.name in given else default
+            columns.append(value.cast(field.dataType).alias(field.name))
+    return frame.select(*columns)
+
+
+def map_families(
+    rows: DataFrame, places: DataFrame, partitions: int, function: FamilyFunction, output: StructType
+) -> DataFrame:
+    """Apply a function to every family.
+
+    Args:
+        rows: Union of `family_rows` frames; rows of families that `places` lacks are left out.
+        places: Result of `placed`.
+        partitions: Number of partitions, as given to `placed`.
+        function: Family in, record batches out; picklable and small.
+        output: Schema of what the function yields.
+
+    Returns:
+        A lazy DataFrame of schema `output`.
+    """
+    located = rows.join(places, "family").select(*[field.name for field in tables.FAMILY_ROWS.fields])
+    ordered = located.repartitionById(partitions, F.col("partition")).sortWithinPartitions(
+        "rank", "kind", "name", "geocode", "member"
+    )
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in families_of(batches):
+            yield from function(as_family(table))
+
+    return ordered.mapInArrow(work, output)
+
+
+def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Cut a sorted stream of record batches into one table a family, across batch borders."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        ranks = batch.column("rank").to_numpy(zero_copy_only=False)
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(ranks)) + 1, [len(ranks)]])
+        if waiting and waiting[-1].column("rank")[0].as_py() != ranks[0]:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+        for start, stop in pairwise(starts):
+            waiting.append(batch.slice(start, stop - start))
+            if stop < len(ranks):
+                yield pa.Table.from_batches(waiting)
+                waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def as_family(table: pa.Table) -> Family:
+    """Decode the rows of one family into numpy arrays, slice by slice."""
+    table = table.combine_chunks()
+    kinds = table.column("kind").to_numpy()
+    codes = _whole(table.column("name")).dictionary_encode().indices.to_numpy()
+    changes = np.flatnonzero((np.diff(kinds) != 0) | (np.diff(codes) != 0)) + 1
+    starts = np.concatenate([[0], changes, [len(kinds)]])
+    slices = {}
+    for start, stop in pairwise(starts):
+        part = table.slice(start, stop - start)
+        slices[int(kinds[start]), part.column("name")[0].as_py()] = _slice(part)
+    return Family(geocode=table.column("family")[0].as_py(), slices=slices)
+
+
+def _slice(part: pa.Table) -> FamilySlice:
+    integers, integer_offsets = flat_lists(part.column("integers"), np.dtype(np.int32))
+    longs, long_offsets = flat_lists(part.column("longs"), np.dtype(np.int64))
+    upper, _ = flat_lists(part.column("longs_upper"), np.dtype(np.int64))
+    return FamilySlice(
+        geocodes=tuple(part.column("geocode").to_pylist()),
+        members=tuple(part.column("member").to_pylist()),
+        integers=integers,
+        integer_offsets=integer_offsets,
+        longs=longs,
+        long_offsets=long_offsets,
+        longs_upper=upper,
+        variance=part.column("variance").to_numpy(zero_copy_only=False),
+        has_integers=part.column("integers").null_count == 0,
+    )
+
+
+def flat_lists(column: pa.ChunkedArray, dtype: np.dtype[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+    """Flatten a column of lists: values (flat) and offsets (rows + 1); a null list counts as empty."""
+    array = _whole(column)
+    lengths = np.nan_to_num(array.value_lengths().to_numpy(zero_copy_only=False).astype(np.float64), nan=0.0).astype(
+        np.int64
+    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return array.flatten().to_numpy(zero_copy_only=False).astype(dtype, copy=False), offsets
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
+    """The inverse of `flat_lists`: an Arrow list column from flat values and offsets."""
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values, type=kind))

@@ -1,0 +1,139 @@
+"""Noisy measurements of one geolevel: the only place where confidential counts meet noise.
+
+Every query is answered on a child's whole confidential histogram; then the answers that the parent's estimate cannot
+touch are left out, so their noise need never be evaluated. Restricting the histogram first would bias the aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import functions as F
+
+from das_spark.geography import geounit_number
+from das_spark.privacy import CumulativeTable, KeyedStream, sample_many
+from das_spark.spark import families, tables
+from das_spark.spark.families import HISTOGRAM, PARENT, Family, FamilySlice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from das_spark.histogram import Query
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementTask:
+    """What a measure task needs, and all that it is given: the streams hold keys of this level and attempt only.
+
+    Attributes:
+        size: Cells of the histogram.
+        queries: The queries measured at this level.
+        mechanisms: For each query its noise table and its variance (people^2).
+        streams: For each query its keyed stream of random bits.
+        lazy: Whether answers that the parent's support cannot touch, and only children, are left out.
+    """
+
+    size: int
+    queries: Mapping[str, Query]
+    mechanisms: Mapping[str, tuple[CumulativeTable, float]]
+    streams: Mapping[str, KeyedStream]
+    lazy: bool
+
+    def __call__(self, family: Family) -> list[pa.RecordBatch]:
+        """Measure every child of one family: one batch a query, or none where nothing will be read."""
+        histograms = family.get(HISTOGRAM)
+        parent = family.get(PARENT)
+        if histograms is None or (self.lazy and parent is not None and len(histograms.geocodes) == 1):
+            return []
+        support = parent.integers if parent is not None and self.lazy else None
+        return [self._measure(family, histograms, name, support) for name in sorted(self.queries)]
+
+    def _measure(
+        self, family: Family, children: FamilySlice, name: str, support: NDArray[np.int32] | None
+    ) -> pa.RecordBatch:
+        query = self.queries[name]
+        rows = np.arange(query.rows) if support is None else query.restrict(support).rows
+        answers = answers_on_rows(children, query, rows)
+        table, variance = self.mechanisms[name]
+        numbers = np.array([geounit_number(code) for code in children.geocodes], dtype=np.uint64)
+        noise = sample_many(
+            table, self.streams[name], np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)).astype(np.int64)
+        )
+        noisy = answers.ravel() + noise
+        count = len(children.geocodes)
+        offsets = np.arange(count + 1, dtype=np.int64) * len(rows)
+        kept = (
+            pa.nulls(count, pa.list_(pa.int32()))
+            if support is None
+            else families.list_array(np.tile(rows, count).astype(np.int32), offsets, pa.int32())
+        )
+        top = family.get(PARENT) is None
+        return pa.RecordBatch.from_pydict(
+            {
+                "geocode": pa.array(children.geocodes, pa.string()),
+                "parent": pa.array(["" if top else family.geocode] * count, pa.string()),
+                "query": pa.array([name] * count, pa.string()),
+                "rows": kept,
+                "values": families.list_array(noisy, offsets, pa.int64()),
+                "variance": pa.array(np.full(count, variance)),
+            }
+        )
+
+
+def answers_on_rows(children: FamilySlice, query: Query, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Exact answers of a query on whole histograms, at some of its rows.
+
+    Args:
+        children: Histograms: `integers` are cells, `longs` counts.
+        query: The query.
+        rows: Sorted answer rows wanted, shape (r,).
+
+    Returns:
+        Shape (children, r), people.
+    """
+    wanted = np.zeros((len(children.geocodes), len(rows)), dtype=np.int64)
+    if not len(rows):
+        return wanted
+    child = np.repeat(np.arange(len(children.geocodes)), np.diff(children.integer_offsets))
+    answer = query.row_of(children.integers)
+    position = np.minimum(np.searchsorted(rows, answer), len(rows) - 1)
+    present = rows[position] == answer
+    np.add.at(wanted, (child[present], position[present]), children.longs[present])
+    return wanted
+
+
+def measurements(histograms: DataFrame, parents: DataFrame | None, task: MeasurementTask, partitions: int) -> DataFrame:
+    """Measure one geolevel.
+
+    Args:
+        histograms: `tables.HISTOGRAMS` of the level (restricted).
+        parents: `tables.ESTIMATES` of the level above, or None at the top.
+        task: What to measure, with which noise.
+        partitions: Number of partitions to spread the families over.
+
+    Returns:
+        `tables.MEASUREMENTS`, lazy: it must be written once and only the written table read.
+    """
+    family = "geocode" if parents is None else "parent"
+    rows = families.family_rows(histograms, family=family, kind=HISTOGRAM, sources=families.CELLS)
+    if parents is None:
+        costs = histograms.select(F.col("geocode").alias("family"), F.lit(1).cast("long").alias("cost"))
+    else:
+        costs = family_costs(histograms.select("geocode", "parent"), parents)
+        rows = rows.unionByName(families.family_rows(parents, family="geocode", kind=PARENT, sources=families.CELLS))
+    places = families.placed(costs, partitions)
+    return families.map_families(rows, places, partitions, task, tables.MEASUREMENTS)
+
+
+def family_costs(children: DataFrame, parents: DataFrame) -> DataFrame:
+    """Estimated cost of a family: cells in the parent's support times children. Columns family, cost."""
+    counted = children.groupBy(F.col("parent").alias("family")).agg(F.count(F.lit(1)).alias("children"))
+    support = parents.select(F.col("geocode").alias("family"), F.size("cells").alias("support"))
+    return counted.join(support, "family").select(
+        "family", (F.col("children") * F.col("support")).cast("long").alias("cost")
+    )

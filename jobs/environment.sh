@@ -1,0 +1,66 @@
+# Sourced by spark-submit.sh and tests/run: the virtual environment and the Java runtime. Defines functions only.
+
+say() { printf '%s\n' "$*" >&2; }
+stop() { say "error: $*"; exit 2; }
+
+# Print the first Python 3.11 or later that can make a virtual environment with pip in it.
+find_python() {
+    local python
+    for python in python3.13 python3.12 python3.11 python3; do
+        # ensurepip is what Debian leaves out of its python3 where python3-venv is not installed.
+        if "$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$python"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Make the environment $1/.venv from $1/pyproject.toml unless it can do `import $3` already. $2: extras, such as "[dev]".
+ensure_environment() {
+    local folder=$1 extras=$2 needed=$3 python
+    if [ -x "$folder/.venv/bin/python" ] && "$folder/.venv/bin/python" -c "import $needed" 2>/dev/null; then return 0; fi
+    if [ ! -x "$folder/.venv/bin/python" ]; then
+        python=$(find_python) || stop "no Python 3.11 or later with its venv module found." \
+            "Install one (Debian, Ubuntu: sudo apt-get install python3 python3-venv; Fedora: sudo dnf install python3.11)"
+        say "making .venv with $python"
+        "$python" -m venv "$folder/.venv"
+    fi
+    say "installing the packages of pyproject.toml into .venv (once; some 600 MB)"
+    "$folder/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$folder$extras" >&2 ||
+        stop "pip could not install the packages (its message is above). Check the network, or remove .venv and try again"
+}
+
+# True if $1 is a java of version 17 or later.
+java_serves() {
+    local version
+    [ -x "$1" ] || return 1
+    version=$("$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+    [ "${version:-0}" -ge 17 ]
+}
+
+# Export the JAVA_HOME of a Java 17 or later: the first that serves of $JAVA_HOME, the path, /usr/lib/jvm.
+find_java() {
+    local java
+    for java in "${JAVA_HOME:-/nonexistent}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
+        java_serves "$java" || continue
+        java=$(readlink -f "$java")
+        export JAVA_HOME=${java%/bin/java}
+        return 0
+    done
+    return 1
+}
+
+# Find Java, or install it where that is possible (root with apt), or say what to install and stop.
+ensure_java() {
+    find_java && return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "no Java 17 or later found: installing openjdk-17-jre-headless"
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update -qq </dev/null >&2 || true
+        apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless </dev/null >&2 || true
+        find_java && return 0
+    fi
+    stop "no Java 17 or later found. Install one (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless;" \
+        "Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17) or set JAVA_HOME"
+}

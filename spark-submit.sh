@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# One command from clone to protected microdata: makes the environment, finds Java, submits a run to Spark.
+#
+#   ./spark-submit.sh [CONF] [options of das-spark run]      CONF is conf/quickstart.toml where it is left out
+#
+#   SPARK_MASTER        a Spark master (spark://host:7077, yarn, k8s://...); local[*] where unset
+#   DAS_SPARK_ENV       conf/spark/<this>.conf holds the Spark properties; local where unset, standalone with SPARK_MASTER
+#   DAS_SPARK_ARCHIVE   the packed environment for the executors (jobs/README.md); environment.tar.gz where unset
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/jobs/environment.sh"
+
+ensure_environment "$here" "" "das_spark, pyspark"
+ensure_java
+
+case "${1:-}" in
+    "" | -*) set -- "$here/conf/quickstart.toml" "$@" ;;
+esac
+
+if [ -n "${SPARK_MASTER:-}" ]; then default=standalone; else default=local; fi
+properties=$here/conf/spark/${DAS_SPARK_ENV:-$default}.conf
+[ -f "$properties" ] || stop "there is no $properties; DAS_SPARK_ENV names a file of conf/spark"
+options=(--master "${SPARK_MASTER:-local[*]}" --properties-file "$properties")
+
+# Executors elsewhere run the Python of the archive; the driver that of .venv, with the same packages.
+archive=${DAS_SPARK_ARCHIVE:-$here/environment.tar.gz}
+if [ -n "${SPARK_MASTER:-}" ] && [ -f "$archive" ]; then
+    options+=(--archives "$archive#environment" --conf spark.pyspark.python=./environment/bin/python)
+fi
+
+# Spark reads log4j2.properties from its configuration folder.
+export SPARK_CONF_DIR=$here/conf/spark
+export PYSPARK_DRIVER_PYTHON=$here/.venv/bin/python
+export PYSPARK_PYTHON=${PYSPARK_PYTHON:-$PYSPARK_DRIVER_PYTHON}
+exec "$here/.venv/bin/spark-submit" "${options[@]}" "$here/jobs/run.py" run "$@"

@@ -1,0 +1,59 @@
+"""What every test may ask for: one small Spark session, and the folder of public census data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The same examples on every run: a failure in CI is a failure at home.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+DATA_VARIABLE = "DAS_SPARK_DATA"
+
+# Workers run the interpreter of the tests, whatever `python3` is on the PATH.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for all tests; starting a JVM for each would take minutes."""
+    from pyspark.sql import SparkSession
+
+    scratch = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("das_spark tests")
+        .config("spark.sql.shuffle.partitions", "2")  # tables of a few rows: more partitions are only overhead
+        .config("spark.sql.adaptive.enabled", "false")  # plans do not depend on sizes, so results are comparable
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.local.dir", str(scratch / "local"))
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")  # no network in CI
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def census_data() -> Path:
+    """The folder of public census files; its README names the public source of each."""
+    place = os.environ.get(DATA_VARIABLE)
+    if not place:
+        pytest.skip(f"{DATA_VARIABLE} is not set: it names the folder of public census data")
+    return Path(place)

@@ -1,0 +1,46 @@
+"""Declared invariants and how the privacy statement spells them."""
+
+from __future__ import annotations
+
+import pytest
+
+from das_spark.constraints import Invariants
+from das_spark.errors import ConfigurationError
+
+LEVELS = ("National", "State", "County", "Enumdist")
+
+
+def test_totals_are_exact_at_their_level_and_above() -> None:
+    assert Invariants("State", units=True).total_levels(LEVELS) == ("National", "State")
+    assert Invariants("National", units=True).total_levels(LEVELS) == ("National",)
+    assert Invariants(None, units=True).total_levels(LEVELS) == ()
+
+
+def test_a_level_that_the_run_lacks_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="State"):
+        Invariants("State", units=True).total_levels(("County", "Block"))
+    with pytest.raises(ConfigurationError):
+        Invariants("", units=True)
+
+
+@pytest.mark.parametrize(
+    ("invariants", "names"),
+    [
+        (Invariants("State", units=True), ("total", "units", "vacant")),
+        (Invariants("State", units=False), ("total",)),
+        (Invariants(None, units=True), ("units", "vacant")),
+        (Invariants(None, units=False), ()),
+    ],
+)
+def test_every_declared_invariant_has_one_sentence(invariants: Invariants, names: tuple[str, ...]) -> None:
+    assert invariants.names == names
+    sentences = invariants.describe(("Household", "Military quarters"), "Enumdist")
+    assert len(sentences) == max(1, len(names))
+    assert all(sentence.endswith(".") for sentence in sentences)
+
+
+def test_the_sentences_name_level_classes_and_vacant_units() -> None:
+    text = " ".join(Invariants("State", units=True).describe(("Household", "Military quarters"), "Enumdist"))
+    for word in ("State", "above", "Household; Military quarters", "Enumdist", "vacant"):
+        assert word in text
+    assert "No number is published exactly" in Invariants(None, units=False).describe()[0]

@@ -1,0 +1,187 @@
+"""What every registered product must keep."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from das_spark.constraints import divisible
+from das_spark.errors import ConfigurationError, GeographyError
+from das_spark.products import PRODUCTS, MicrodataColumn, Product, product
+from das_spark.products import base as vocabulary
+
+EVERY = pytest.mark.parametrize("each", PRODUCTS.values(), ids=list(PRODUCTS))
+PLAIN = {
+    "person": {"record_type", "unit_number", "person_number"},
+    "unit": {"record_type", "unit_number", "population", "tenure", "vacancy"},
+}
+
+
+@EVERY
+def test_the_registry_knows_a_product_by_its_own_name(each: Product) -> None:
+    assert product(each.name) is each
+    assert each.title
+
+
+def test_an_unknown_product_is_answered_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        product("e2e_1941")
+    assert "'e2e_1940'" in caught.value.hint
+
+
+@EVERY
+def test_default_levels_are_levels_of_the_product_down_to_its_leaf(each: Product) -> None:
+    spine = each.spine()
+    assert spine.names == each.default_levels
+    assert spine.leaf == each.geolevels[-1]
+    assert each.total_at in each.default_levels
+
+
+@EVERY
+def test_a_run_may_take_other_levels_but_only_known_ones_in_order(each: Product) -> None:
+    assert each.spine([each.geolevels[-1].name]).leaf == each.geolevels[-1]
+    with pytest.raises(GeographyError):
+        each.spine(["Galaxy"])
+    with pytest.raises(GeographyError):
+        each.spine(each.default_levels[::-1])
+
+
+@EVERY
+def test_shares_sum_to_exactly_one_over_levels_and_over_queries(each: Product) -> None:
+    assert each.strategies
+    for name, strategy in each.strategies.items():
+        assert strategy.name == name
+        assert strategy.title
+        budget = strategy.budget
+        assert tuple(level.geolevel for level in budget.levels) == each.default_levels
+        assert sum(level.share for level in budget.levels) == Fraction(1)
+        for level in budget.levels:
+            assert sum(query.share for query in level.queries) == Fraction(1)
+
+
+@EVERY
+def test_every_measured_query_exists_counts_every_cell_once_and_bears_its_canonical_name(each: Product) -> None:
+    for strategy in each.strategies.values():
+        for level in strategy.budget.levels:
+            for share in level.queries:
+                query = each.schema.query(share.query)
+                assert query.name == share.query
+                assert query.is_partition
+                assert query.l1_sensitivity() == 2
+
+
+@EVERY
+def test_strata_partition_the_cells(each: Product) -> None:
+    assert each.schema.query(each.strata).is_partition
+
+
+@EVERY
+def test_units_have_a_label_and_bounds_for_every_class(each: Product) -> None:
+    query = each.schema.query(each.class_query)
+    assert query.is_partition
+    assert len(each.unit_classes) == len(set(each.unit_classes)) == query.rows
+    assert len(each.unit_bounds.least) == query.rows
+    one_of_each = np.ones((1, query.rows), dtype=np.int64)
+    assert divisible(each.unit_bounds.lower(one_of_each), each.unit_bounds.upper(one_of_each)).all()
+
+
+@EVERY
+def test_structural_zeros_select_some_cells_and_leave_room_in_every_class(each: Product) -> None:
+    zero = np.zeros(each.schema.size, dtype=np.bool_)
+    for rule in each.structural_zeros:
+        mask = rule.mask(each.schema)
+        assert rule.meaning
+        assert mask.any()
+        zero |= mask
+    possible = each.schema.query(each.class_query).answer_dense((~zero).astype(np.int64))
+    assert (possible > 0).all()
+
+
+@EVERY
+def test_code_bases_name_attributes(each: Product) -> None:
+    assert set(each.code_base) <= {attribute.name for attribute in each.schema.attributes}
+
+
+def codes_wanted(each: Product, file: str, attribute: str) -> int:
+    """How many codes a `recode` column needs."""
+    if file == "unit":
+        assert attribute == "unit_class"
+        return len(each.unit_classes) + 1
+    return next(known.size for known in each.schema.attributes if known.name == attribute)
+
+
+def check_source(each: Product, file: str, column: MicrodataColumn) -> list[str]:
+    """Check the source of a column, and give the texts that it can hold, as far as the product knows them."""
+    kind, _, rest = column.source.partition(":")
+    if kind == "constant":
+        assert rest
+        return [rest]
+    if kind == "recode":
+        attribute, _, codes = rest.partition(":")
+        texts = codes.split(",")
+        assert len(texts) == codes_wanted(each, file, attribute)
+        return texts
+    if part := re.fullmatch(r"geocode\[(\d+):(\d+)\]", column.source):
+        return ["0" * (int(part[2]) - int(part[1]))]
+    assert column.source in PLAIN[file]
+    return []
+
+
+@EVERY
+@pytest.mark.parametrize("file", ["person", "unit"])
+def test_every_microdata_column_has_a_source_and_fits_its_type(each: Product, file: str) -> None:
+    columns = getattr(each.microdata, file)
+    assert len({column.name for column in columns}) == len(columns)
+    for column in columns:
+        kind = re.fullmatch(r"(CHAR|INT)([1-9])", column.type)
+        assert kind, column.name
+        assert all(len(text) <= int(kind[2]) for text in check_source(each, file, column)), column.name
+        if column.source.startswith("geocode"):
+            assert kind[1] == "CHAR"
+
+
+@EVERY
+@pytest.mark.parametrize("file", ["person", "unit"])
+def test_the_geocode_can_be_put_together_again_from_a_record(each: Product, file: str) -> None:
+    parts = [column.source for column in getattr(each.microdata, file) if column.source.startswith("geocode")]
+    reached = 0
+    for part in parts:
+        first, last = (int(number) for number in part.removeprefix("geocode[").removesuffix("]").split(":"))
+        assert first == reached
+        reached = last
+    assert reached == each.geolevels[-1].length
+
+
+@EVERY
+def test_persons_in_different_cells_differ_in_the_file_but_for_the_kind_of_facility(each: Product) -> None:
+    """Each attribute but the class is told by a column with one code for each level; the class stands in the unit."""
+    told = {
+        column.source.split(":")[1]
+        for column in each.microdata.person
+        if column.source.startswith("recode:") and len(set(check_source(each, "person", column))) > 1
+    }
+    assert told == {attribute.name for attribute in each.schema.attributes} - {each.class_query}
+    assert any(column.source == "unit_number" for column in each.microdata.person)
+    assert any(column.source.startswith("recode:unit_class:") for column in each.microdata.unit)
+
+
+@EVERY
+def test_the_comment_of_a_file_is_one_comment_line(each: Product) -> None:
+    comment = each.microdata.comment
+    assert not comment or (comment.startswith("# ") and "\n" not in comment)
+
+
+@EVERY
+def test_the_vocabulary_of_sources_is_documented(each: Product) -> None:
+    text = vocabulary.__doc__ or ""
+    for column in (*each.microdata.person, *each.microdata.unit):
+        assert re.split(r"[:\[]", column.source)[0] in text
+
+
+@EVERY
+def test_a_product_travels_to_workers(each: Product) -> None:
+    assert pickle.loads(pickle.dumps(each)) == each

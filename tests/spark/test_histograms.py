@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from chispa import assert_df_equality
+
+from das_spark.geography import Geolevel, Spine
+from das_spark.spark import histograms, tables
+
+pytestmark = pytest.mark.spark
+
+SPINE = Spine((Geolevel("National", 0), Geolevel("State", 2), Geolevel("County", 5)))
+
+
+@pytest.fixture
+def leaves(spark):
+    counts = spark.createDataFrame(
+        [("01001", 3, 2), ("01001", 1, 5), ("01003", 1, 1), ("02001", 1, 4), ("01001", 3, 1)],
+        "geocode string, cell int, count long",
+    )
+    geounits = spark.createDataFrame(
+        [("01001", [1, 0], 2), ("01003", [1, 0], 0), ("02001", [1, 1], 0), ("02003", [0, 0], 0)],
+        "geocode string, units array<long>, vacant long",
+    )
+    return histograms.leaf_table(counts, geounits)
+
+
+def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
+    expected = spark.createDataFrame(
+        [
+            ("01001", [1, 3], [5, 3], [1, 0], 2),
+            ("01003", [1], [1], [1, 0], 0),
+            ("02001", [1], [4], [1, 1], 0),
+            ("02003", [], [], [0, 0], 0),
+        ],
+        tables.LEAVES,
+    )
+    assert_df_equality(leaves, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_every_level_is_the_sum_of_its_leaves(spark, leaves):
+    expected = spark.createDataFrame(
+        [
+            ("National", "0", "", [1, 3], [10, 3]),
+            ("State", "01", "0", [1, 3], [6, 3]),
+            ("State", "02", "0", [1], [4]),
+            ("County", "01001", "01", [1, 3], [5, 3]),
+            ("County", "01003", "01", [1], [1]),
+            ("County", "02001", "02", [1], [4]),
+            ("County", "02003", "02", [], []),
+        ],
+        "level string, geocode string, parent string, cells array<int>, counts array<long>",
+    )
+    assert_df_equality(histograms.all_levels(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_geounits_are_those_of_the_declared_geography_with_their_children(spark, leaves):
+    expected = spark.createDataFrame(
+        [
+            ("National", "0", "", 2),
+            ("State", "01", "0", 2),
+            ("State", "02", "0", 2),
+            ("County", "01001", "01", 0),
+            ("County", "01003", "01", 0),
+            ("County", "02001", "02", 0),
+            ("County", "02003", "02", 0),
+        ],
+        "level string, geocode string, parent string, children long",
+    )
+    assert_df_equality(histograms.all_geounits(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_counts_beyond_32_bits_are_kept(spark):
+    counts = spark.createDataFrame([("01001", 0, 2**40), ("01001", 0, 2**40)], "geocode string, cell int, count long")
+    geounits = spark.createDataFrame([("01001", None, None)], "geocode string, units array<long>, vacant long")
+    row = histograms.leaf_table(counts, geounits).collect()[0]
+    assert np.array_equal(row["counts"], [2**41])
+    assert row["units"] is None

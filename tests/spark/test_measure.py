@@ -1,0 +1,96 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from das_spark.geography import geounit_number
+from das_spark.histogram import Attribute, Schema
+from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table, sample
+from das_spark.spark import measure, tables
+from das_spark.spark.measure import MeasurementTask
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
+LAW = DiscreteLaplace(Fraction(7, 2))
+QUERIES = {name: SCHEMA.query(name) for name in ("hhgq", "detailed")}
+CHILDREN = {
+    "0101": {0: 5, 3: 2},
+    "0102": {},
+    "0103": {1: 7, 5: 1},
+    "0201": {2: 4},
+}
+PARENTS = {"01": {0: 6, 1: 6, 3: 3}, "02": {2: 4}}
+
+
+def _frame(spark, content, parent):
+    rows = [(code, parent(code), list(cells), list(cells.values())) for code, cells in content.items()]
+    return spark.createDataFrame(rows, tables.HISTOGRAMS)
+
+
+def _task(lazy, key="k"):
+    run_key = RunKey.insecure(key)
+    streams = {name: run_key.derive(StreamDomain("p", "person", "County", 0, name)) for name in QUERIES}
+    return MeasurementTask(
+        size=SCHEMA.size,
+        queries=QUERIES,
+        mechanisms={name: (cumulative_table(LAW), LAW.variance()) for name in QUERIES},
+        streams=streams,
+        lazy=lazy,
+    )
+
+
+def _measured(spark, lazy, partitions=2, top=False, key="k"):
+    histograms = _frame(spark, CHILDREN, lambda code: "" if top else code[:2])
+    parents = None if top else _frame(spark, PARENTS, lambda code: "")
+    rows = measure.measurements(histograms, parents, _task(lazy, key), partitions).collect()
+    return {(row["geocode"], row["query"]): (row["rows"], row["values"], row["variance"]) for row in rows}
+
+
+def _expected(code, name, rows):
+    dense = np.zeros(6, dtype=np.int64)
+    for cell, count in CHILDREN[code].items():
+        dense[cell] = count
+    stream = RunKey.insecure("k").derive(StreamDomain("p", "person", "County", 0, name))
+    noise = sample(cumulative_table(LAW), stream, geounit_number(code), np.asarray(rows, dtype=np.int64))
+    return (QUERIES[name].answer_dense(dense)[rows] + noise).tolist()
+
+
+def test_all_rows_are_whole_answers_plus_the_noise_of_their_address(spark):
+    found = _measured(spark, lazy=False)
+    assert len(found) == len(CHILDREN) * len(QUERIES)
+    for (code, name), (rows, values, variance) in found.items():
+        assert rows is None
+        assert values == _expected(code, name, np.arange(QUERIES[name].rows))
+        assert variance == LAW.variance()
+
+
+def test_lazy_rows_equal_the_same_rows_of_all_rows(spark):
+    lazy, whole = _measured(spark, lazy=True), _measured(spark, lazy=False)
+    assert {code for code, _ in lazy} == {"0101", "0102", "0103"}, "an only child need not be measured"
+    for key, (rows, values, _) in lazy.items():
+        assert values == [whole[key][1][row] for row in rows]
+
+
+def test_aggregates_are_answered_on_the_whole_histogram_not_on_the_support(spark):
+    # Cell 5 (class b, old) of 0103 is outside the parent's support, whose classes are 0 and 1: class b is left out whole,
+    # while class 0 and 1 keep every confidential person of theirs.
+    rows, values, _ = _measured(spark, lazy=True)["0103", "hhgq"]
+    assert rows == [0, 1]
+    assert values == _expected("0103", "hhgq", np.array([0, 1]))
+
+
+def test_top_level_is_measured_whole(spark):
+    found = _measured(spark, lazy=True, top=True)
+    assert len(found) == len(CHILDREN) * len(QUERIES)
+    assert all(rows is None for rows, _, _ in found.values())
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_partitioning_changes_no_draw(spark, partitions):
+    assert _measured(spark, lazy=True, partitions=partitions) == _measured(spark, lazy=True, partitions=3)
+
+
+def test_two_actions_on_a_lazy_frame_draw_the_same_and_another_key_draws_otherwise(spark):
+    assert _measured(spark, lazy=True) == _measured(spark, lazy=True)
+    assert _measured(spark, lazy=True, key="other") != _measured(spark, lazy=True)
