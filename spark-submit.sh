@@ -17,7 +17,13 @@ case "${1:-}" in
     "" | -*) set -- "$here/conf/quickstart.toml" "$@" ;;
 esac
 
-if [ -n "${SPARK_MASTER:-}" ]; then default=standalone; else default=local; fi
+if [ -n "${SPARK_MASTER:-}" ]; then
+    default=standalone
+else
+    default=local
+    # Keeps Spark from warning that the host name resolves to nothing.
+    export SPARK_LOCAL_IP=${SPARK_LOCAL_IP:-127.0.0.1}
+fi
 properties=$here/conf/spark/${DAS_SPARK_ENV:-$default}.conf
 [ -f "$properties" ] || stop "there is no $properties; DAS_SPARK_ENV names a file of conf/spark"
 options=(--master "${SPARK_MASTER:-local[*]}" --properties-file "$properties")

@@ -1,3 +1,107 @@
-"""das_spark: the disclosure avoidance system of a national census on PySpark with open solvers."""
+"""das_spark: the disclosure avoidance system of a national census on PySpark with open solvers.
+
+From Python as from the command line:
+
+    import das_spark
+
+    plan = das_spark.load_plan("conf/quickstart.toml", settings=["budget.epsilon=1/2"])
+    summary = das_spark.run(plan)
+    report = das_spark.verify("runs/latest")
+
+Importing the package imports neither Spark nor a solver; the functions do, when they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.errors import DasError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.evaluation import AccuracyReport
+    from das_spark.pipeline import RunSummary, VerificationReport
 
 __version__ = "0.1.0"
+__all__ = ["DasError", "evaluate", "load_plan", "run", "verify"]
+
+
+def load_plan(
+    path: str | Path,
+    *,
+    overlays: Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+    files: bool = True,
+) -> RunPlan:
+    """Read a run file and check everything that can be checked before Spark starts.
+
+    Args:
+        path: The TOML file.
+        overlays: Further TOML files, each laid over what came before.
+        settings: Texts `key.path=value`, applied last.
+        files: Whether the input files must be there.
+
+    Raises:
+        ConfigurationError: With all problems together, each with its key path.
+    """
+    from das_spark.config import resolve  # noqa: PLC0415 - see the module's docstring; so below
+
+    return resolve.load_plan(path, overlays, settings, files=files)
+
+
+def run(
+    plan: RunPlan | str | Path,
+    *,
+    run_id: str | None = None,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> RunSummary:
+    """Carry out a run, or resume it.
+
+    Args:
+        plan: The plan, or the path of a run file.
+        run_id: Name of the run folder; made up where None.
+        test_key: INSECURE: a text from which all noise follows; marks every output.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+
+    Raises:
+        DasError: See `das_spark.errors`.
+    """
+    from das_spark.pipeline import run_stages  # noqa: PLC0415
+
+    if isinstance(plan, str | Path):
+        plan = load_plan(plan)
+    return run_stages(plan, run_id=run_id, test_key=test_key, spark=spark, progress=progress)
+
+
+def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> VerificationReport:
+    """Check what a run has written, independently of how it was made.
+
+    Args:
+        run_folder: The folder of the run, or `runs/latest`.
+        spark: The session; found or started where None.
+
+    Raises:
+        OutputError: It is not the folder of a run.
+    """
+    from das_spark.pipeline import verify_run  # noqa: PLC0415
+
+    return verify_run(Path(run_folder), spark)
+
+
+def evaluate(run_folders: Sequence[str | Path], *, areas: str | Path | None = None) -> Sequence[AccuracyReport]:
+    """Compare the estimates of runs with their confidential histograms. RESTRICTED: not protected by noise.
+
+    Args:
+        run_folders: Folders of runs, or `runs/latest`.
+        areas: CSV of leaf geocode and area; None for none.
+    """
+    from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
+
+    return evaluate_runs([Path(folder) for folder in run_folders], None if areas is None else Path(areas))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.inputs import SIMULATED
 from das_spark.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> Geounits:
 
 
 def unread_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
-    """Levels in which every geounit is known to be an only child: its parent's estimate is passed on, its measurement unread."""
+    """Levels in which every geounit is known to be an only child, which takes over its parent's estimate unmeasured."""
     return [
         below.name
         for above, below in pairwise(spine.levels)
@@ -65,16 +66,29 @@ def unread_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
 
 def _geocodes(plan: RunPlan) -> list[str]:
     """Leaf geocodes of the table that says which geounits exist; empty where there is none to read."""
+    if plan.input.reader == SIMULATED:
+        return _simulated(plan)
     place = plan.input.geography or plan.input.units or _in_folder(plan.input.path)
     if place is None or not place.endswith(".parquet") or not Path(place).exists():
         return []
-    import pyarrow.parquet as parquet  # noqa: PLC0415 - only plans of runs with such a table need it
+    from pyarrow import parquet  # noqa: PLC0415 - only plans of runs with such a table need it
 
     column = plan.input.columns.get("geocode", "geocode")
     table = parquet.read_table(place, columns=[column])
     if column not in table.column_names:
         return []
     return [str(geocode) for geocode in table.column(column).unique().to_pylist()]
+
+
+def _simulated(plan: RunPlan) -> list[str]:
+    """Geocodes of a population that is quick to make; that of 1940 takes minutes."""
+    if plan.input.simulate["like"] != "quickstart":
+        return []
+    from das_spark.simulation import LIKES, parts_of, share_of  # noqa: PLC0415 - see above
+
+    like, seed = plan.input.simulate["like"], plan.input.simulate["seed"]
+    share = share_of(plan.input.simulate["share"], "input.simulate.share")
+    return [code for part in parts_of(like, share) for code in LIKES[like].make(part, seed, share).geocodes.tolist()]
 
 
 def _in_folder(folder: str | None) -> str | None:

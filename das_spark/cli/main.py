@@ -50,12 +50,10 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001 - acts by its callback
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
-    debug: Annotated[  # noqa: ARG001 - read by `main`, wherever it stands
-        bool, typer.Option(DEBUG, help="Print the traceback of an error. May stand anywhere.")
-    ] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Print the traceback of an error. May stand anywhere.")] = False,
 ) -> None:
     """Options of every command."""
 

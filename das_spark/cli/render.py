@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 #: Width of tables where no terminal says one: log files and pipes.
 PLAIN_WIDTH = 160
@@ -14,10 +15,10 @@ PLAIN_WIDTH = 160
 
 def console() -> Console:
     """Where results are printed: standard output."""
-    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False)
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> Table:
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> Group:
     """A table without frames, which survives in a log file.
 
     Args:
@@ -26,12 +27,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
         rows: Cells, turned to text.
         left: How many first columns hold text; the others are numbers and stand to the right.
     """
-    result = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    cells = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for place, column in enumerate(columns):
-        result.add_column(column, justify="left" if place < left else "right", overflow="fold")
+        cells.add_column(column, justify="left" if place < left else "right", overflow="fold")
     for row in rows:
-        result.add_row(*(cell if isinstance(cell, str) else str(cell) for cell in row))
-    return result
+        cells.add_row(*(cell if isinstance(cell, str) else str(cell) for cell in row))
+    return Group(Text(title, style="bold"), cells)
 
 
 def number(value: float | None) -> str:

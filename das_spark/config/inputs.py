@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from das_spark.config.model import Simulate
 from das_spark.config.plan import InputSettings
 from das_spark.config.problems import Problems, nearest
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Fields of tidy tables besides the attributes of the product.
 FIELDS = ("geocode", "count", "unit", "units", "vacant")
+SIMULATED = "simulated"
 FILE_KEYS = ("path", "persons", "units", "geography")
 
 
@@ -56,7 +58,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
         "tidy_records": _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path")),
-        "simulated": ReaderNeeds("an invented population, made while reading", (), ("simulate",)),
+        SIMULATED: ReaderNeeds("an invented population, made while reading", (), ("simulate",)),
     }
 )
 
@@ -83,7 +85,9 @@ def resolve_input(
         _check_keys(section, needs, problems)
         if files:
             _check_files(section, needs, units_invariant, problems)
-    values = section.model_dump()
+    values = section.model_dump(exclude={"simulate"})
+    if section.reader == SIMULATED:
+        values["simulate"] = (section.simulate or Simulate()).model_dump(mode="json")
     if product is not None:
         attributes = [attribute.name for attribute in product.schema.attributes]
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
@@ -65,6 +65,14 @@ class Run(Section):
     product: str
 
 
+class Simulate(Section):
+    """`[input.simulate]`: which population the simulator invents."""
+
+    like: Literal["quickstart", "1940"] = "quickstart"
+    seed: Annotated[int, Field(ge=0)] = 0
+    share: Annotated[Exact, Field(gt=0, le=1)] = Fraction(1)
+
+
 class Input(Section):
     """`[input]`: where the confidential records are and how they are read."""
 
@@ -76,7 +84,7 @@ class Input(Section):
     columns: dict[str, str] = {}
     code_base: dict[str, int] = {}
     unit_conflicts: UnitConflicts = "fail"
-    simulate: dict[str, Any] = {}
+    simulate: Simulate | None = None
 
 
 class Output(Section):

@@ -18,14 +18,17 @@ class Problems:
         source: The file, for the message.
         found: Pairs of key path and sentence, in the order of finding.
         muted: Key paths that are known to be wrong already: what follows from that is not said again.
+        met: Problems met so far, those included that were not said.
     """
 
     source: str
     found: list[tuple[str, str]] = field(default_factory=list)
     muted: set[str] = field(default_factory=set)
+    met: int = 0
 
     def add(self, key: str, sentence: str) -> None:
-        """Note a problem; a repeated one, or one at or below a muted key, is left out."""
+        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said."""
+        self.met += 1
         muted = any(f"{key}.".startswith(f"{path}.") for path in self.muted)
         if not muted and (key, sentence) not in self.found:
             self.found.append((key, sentence))

@@ -35,7 +35,7 @@ def resolve_budget(
     Returns:
         The budget and its queries by name, or None where something is wrong.
     """
-    before = len(problems.found)
+    before = problems.met
     strategy = _strategy(section, product, problems)
     framework, total = _total(section, strategy, problems)
     geolevels = _geolevels(section, strategy)
@@ -50,7 +50,7 @@ def resolve_budget(
             break
         key, shares = found
         level_budgets.append((level, geolevels.get(level), _named_shares(key, shares, product, queries, problems)))
-    if len(problems.found) > before or framework is None or total is None:
+    if problems.met > before or framework is None or total is None:
         return None
     with problems.at("budget"):
         return Budget(framework, total, tuple(_level_budget(*each) for each in level_budgets)), queries

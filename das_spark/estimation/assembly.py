@@ -273,7 +273,7 @@ def read_back(assembly: Assembly, solution: Solution) -> Candidate:
     of_margin = np.where(
         assembly.auxiliary >= 0,
         reduced[count + assembly.auxiliary] if shown else 0.0,
-        duals[sums : sums + len(margins.child)],
+        duals[sums : sums + len(margins.child)] + _slope_where_equal(presolved),
     )
     flows, prices = _flows_back(assembly, point, duals, sums + len(margins.child), count + shown)
     return Candidate(
@@ -283,6 +283,13 @@ def read_back(assembly: Assembly, solution: Solution) -> Candidate:
         bound_multipliers=_bound_multipliers(presolved, of_margin, reduced[:count]),
         flow_multipliers=prices,
     )
+
+
+def _slope_where_equal(presolved: Presolved) -> Floats:
+    """Derivative of the objective in margins that are known; the program leaves these constants out."""
+    margins = presolved.margins
+    known = np.where(margins.equal, margins.lower, margins.target)
+    return np.asarray(2.0 * margins.weight * (known - margins.target))
 
 
 def _repaired(presolved: Presolved, point: Floats) -> Floats:
@@ -309,17 +316,19 @@ def _flows_back(
 
 
 def _bound_multipliers(presolved: Presolved, of_margin: Floats, reduced: Floats) -> tuple[Floats, ...]:
-    """Hand each margin's multiplier to the bound that binds there."""
+    """Hand each multiplier of a margin, or of a variable with a bound of its own, to the bound that binds there."""
     problem, margins = presolved.support.problem, presolved.margins
     hints = tuple(np.zeros(bound.lower.shape) for bound in problem.bounds)
-    source = np.where(of_margin > 0, margins.lower_from, margins.upper_from)
+    margin_from = np.where(of_margin > 0, margins.lower_from, margins.upper_from)
+    variable_from = np.where(reduced > 0, presolved.lower_from, presolved.upper_from)
     for number, (partition, of_row) in enumerate(zip(presolved.support.partitions, margins.of_row, strict=True)):
         if not partition.limits:
             continue
         value = np.zeros(of_row.shape)
         if len(of_margin):
-            value = np.where((of_row >= 0) & (source[of_row] == number), of_margin[of_row], 0.0)
-        value = _alone(presolved, partition.index, partition.rows, of_row, reduced, value)
+            value = np.where((of_row >= 0) & (margin_from[of_row] == number), of_margin[of_row], 0.0)
+        (own,) = np.nonzero(variable_from == number)
+        value[presolved.child[own], partition.index[presolved.cell[own]]] = reduced[own]
         for limit, rows in partition.limits:
             bound = problem.bounds[limit]
             binds_low = (value > 0) & (bound.lower[:, rows] >= partition.lower)
@@ -327,22 +336,3 @@ def _bound_multipliers(presolved: Presolved, of_margin: Floats, reduced: Floats)
             hints[limit][:, rows] = np.where(binds_low | binds_high, value, 0.0)
             value = np.where(binds_low | binds_high, 0.0, value)
     return hints
-
-
-def _alone(
-    presolved: Presolved, index: Integers, rows: int, of_row: Integers, reduced: Floats, value: Floats
-) -> Floats:
-    """Add the multipliers of rows that count one variable: its reduced cost where its own bound is not just zero."""
-    counted = index[presolved.cell] >= 0
-    tight = (presolved.lower > 0) & (reduced > 0) | np.isfinite(presolved.upper) & (reduced < 0)
-    (variable,) = np.nonzero(counted & tight)
-    if not len(variable):
-        return value
-    child, row = presolved.child[variable], index[presolved.cell[variable]]
-    single = np.bincount(
-        presolved.child * (rows + 1) + np.where(index < 0, rows, index)[presolved.cell],
-        minlength=len(value) * (rows + 1),
-    ).reshape(-1, rows + 1)[child, row]
-    (variable, child, row) = (part[single == 1] for part in (variable, child, row))
-    value[child, row] = np.where(of_row[child, row] < 0, reduced[variable], value[child, row])
-    return value

@@ -62,6 +62,8 @@ def certify(
     worst = _Worst()
     worst.note(-x, np.ones(1))
     _parent_violations(worst, x, parent, relaxation)
+    if parent is not None and problem.parent is not None and relaxation is None:
+        worst.note(np.array([problem.parent.total - parent.sum()]), np.ones(1))
     objective, gradient, answers = _objective(problem.measurements, cells, x)
     box = _box(problem, cells, parent, relaxation)
     if parent is None:
@@ -107,7 +109,7 @@ class _Worst:
 
 
 def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
-    """The parent's people in the cells; people in other cells are not accounted for here but by the exact check."""
+    """The parent's people in the cells."""
     if problem.parent is None:
         return None
     return problem.parent.dense()[cells].astype(np.float64)
@@ -134,9 +136,9 @@ def _objective(
     for each in measurements:
         place = _place(each, cells)
         residual = _sums(x, place, len(each.rows)) - each.values
-        residual[:, np.setdiff1d(np.arange(len(each.rows)), place)] = 0.0  # constants: no cell can change them
         weighted = residual / each.variance[:, None]
-        total += float((weighted * residual).sum())
+        touched = np.unique(place[place >= 0])  # the other rows are constants: no cell can change them
+        total += float((weighted[:, touched] * residual[:, touched]).sum())
         gradient += 2.0 * _spread(weighted, place)
         places.append(place)
     return total, gradient, places
@@ -233,7 +235,7 @@ def _least(x: Floats, slope: Floats, curvature: Floats, box: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.where(curvature > 0, -slope / (2.0 * curvature), -np.sign(slope) * np.inf)
         step = np.where(slope == 0, 0.0, np.clip(step, -np.maximum(x, 0.0), upward))
-        value = slope * step + curvature * step**2
+        value = slope * step + np.where(curvature > 0, curvature * step**2, 0.0)
     return np.where(step == 0, 0.0, value)
 
 

@@ -75,6 +75,8 @@ class Presolved:
         target: Folded noisy answers, shape ``(N,)``; 0 where the weight is 0.
         lower: Lower bound of each variable, not negative.
         upper: Upper bound of each, ``inf`` where there is none.
+        lower_from: Partition that each lower bound comes from, -1 where it is just zero.
+        upper_from: Partition that each upper bound comes from, -1 where there is none.
         needed: People still to divide in each cell, shape ``(n,)``; None at the root.
         margins: What is asked or demanded of sums.
         contradiction: Why the family is infeasible, where presolve sees it.
@@ -88,6 +90,8 @@ class Presolved:
     target: Floats
     lower: Floats
     upper: Floats
+    lower_from: Integers
+    upper_from: Integers
     needed: Integers | None
     margins: Margins
     contradiction: str = ""
@@ -131,6 +135,8 @@ def presolve(support: Support) -> Presolved:
         target=np.divide(folding.weighted, folding.weight, out=np.zeros(len(child)), where=measured),
         lower=folding.lower,
         upper=folding.upper,
+        lower_from=folding.lower_from,
+        upper_from=folding.upper_from,
         needed=needed,
         margins=margins,
         contradiction=contradiction,
@@ -183,6 +189,8 @@ class _Folding:
     weighted: Floats
     lower: Floats
     upper: Floats
+    lower_from: Integers
+    upper_from: Integers
     trouble: str = ""
     done: int = 0
 
@@ -210,6 +218,8 @@ class _Folding:
             weighted=np.zeros(count),
             lower=np.zeros(count),
             upper=np.full(count, np.inf),
+            lower_from=np.full(count, -1, dtype=np.int64),
+            upper_from=np.full(count, -1, dtype=np.int64),
         )
 
     def fold(self, partition: Partition) -> _Rows:
@@ -230,19 +240,29 @@ class _Folding:
             self._check(partition, count, key, lower, upper)
         (alone,) = np.nonzero(count[key] == 1)
         if len(alone):
-            self._take(alone, key[alone], partition, target, lower, upper)
+            self._take(alone, key[alone], partition, number, target, lower, upper)
         return self._shared(partition, number, key, np.flatnonzero(count > 1), target, lower, upper)
 
     def _take(
-        self, alone: Integers, row: Integers, partition: Partition, target: Floats, lower: Floats, upper: Floats
+        self,
+        alone: Integers,
+        row: Integers,
+        partition: Partition,
+        number: int,
+        target: Floats,
+        lower: Floats,
+        upper: Floats,
     ) -> None:
         weight = partition.weight[self.child[alone]]
         self.weight[alone] += weight
         self.weighted[alone] += weight * target[row]
         if partition.limits:
-            self.lower[alone] = np.maximum(self.lower[alone], lower[row])
-            bound = np.where(upper[row] >= self.room[alone], np.inf, upper[row])
-            self.upper[alone] = np.minimum(self.upper[alone], bound)
+            higher = lower[row] > self.lower[alone]
+            self.lower[alone[higher]] = lower[row[higher]]
+            self.lower_from[alone[higher]] = number
+            smaller = (upper[row] < self.upper[alone]) & (upper[row] < self.room[alone])
+            self.upper[alone[smaller]] = upper[row[smaller]]
+            self.upper_from[alone[smaller]] = number
 
     def _shared(
         self,

@@ -97,8 +97,8 @@ class FamilyProblem:
         parent: The parent's finished estimate; None at the root, whose only child is the geounit itself.
         children: Geocodes, sorted.
         size: Number of cells of the schema.
-        measurements: Noisy answers.
-        bounds: What must hold in each child.
+        measurements: Noisy answers; kept sorted by the name of the query.
+        bounds: What must hold in each child; kept sorted by name.
         flows: What must remain divisible below the children, or None.
     """
 
@@ -111,7 +111,9 @@ class FamilyProblem:
     flows: FamilyFlows | None = None
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not fit together."""
+        """Refuse arrays that do not fit together; put measurements and bounds into one order, whatever the caller's."""
+        object.__setattr__(self, "measurements", tuple(sorted(self.measurements, key=lambda each: each.query.name)))
+        object.__setattr__(self, "bounds", tuple(sorted(self.bounds, key=lambda each: each.name)))
         count = len(self.children)
         if not count or list(self.children) != sorted(set(self.children)):
             raise EstimationError(f"family {self.parent_geocode!r}: children must be sorted, unique and at least one")

@@ -124,11 +124,10 @@ def on_cells(problem: FamilyProblem, cells: NDArray[np.int32], parent: Integers 
     """
     merged: dict[bytes, Partition] = {}
     contradiction = ""
-    for measurement in sorted(problem.measurements, key=lambda each: each.query.name):
+    for measurement in problem.measurements:
         _merge(merged, _measured(measurement, cells))
     most = np.full((len(problem.children), len(cells)), np.inf)
-    order = sorted(range(len(problem.bounds)), key=lambda number: problem.bounds[number].name)
-    for number in order:
+    for number in range(len(problem.bounds)):
         partition, trouble = _bounded(problem, number, cells)
         contradiction = contradiction or trouble
         _merge(merged, partition)

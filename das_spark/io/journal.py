@@ -5,7 +5,7 @@ is drawn. Its states:
 
     opened ----> staged ----> promoted          drawn, listed with checksums, moved to the public root
        |
-       +-------> destroyed                      the driver died while drawing; the bytes are gone, the place is fenced off
+       +-------> destroyed                      the driver died while drawing; bytes gone, place fenced off
 
 Every step needs the lock of the run (`das_spark.io.layout.hold_run`). What does not fit this picture is refused:
 somebody removed, added or changed files, and going on could publish two draws of one measurement.

@@ -1,1 +1,7 @@
 """The pipeline room: stages of a run, and the runner that goes through them."""
+
+from das_spark.pipeline.assess import evaluate_runs, verify_run
+from das_spark.pipeline.runner import RunSummary, run_stages
+from das_spark.spark.verify import Check, VerificationReport
+
+__all__ = ["Check", "RunSummary", "VerificationReport", "evaluate_runs", "run_stages", "verify_run"]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyarrow import parquet
 from pyspark.sql import functions as F
 
-from das_spark.io.files import discard, disk_errors, finished, promote, succeed
+from das_spark.io.files import discard, disk_errors, finished, part_files, promote, succeed
 from das_spark.spark import tables
 
 if TYPE_CHECKING:
@@ -111,3 +112,8 @@ class RunContext:
         families = counts[names[depth - 1]] if depth else counts[names[0]]
         cores = self.spark.sparkContext.defaultParallelism
         return max(1, min(families, cores * self.plan.estimation.partitions_per_core))
+
+    def rows(self, table: str, geolevel: str) -> int:
+        """Rows of one level of a table, from the footers of its files."""
+        files = part_files(self.folder(table, geolevel))
+        return sum(parquet.read_metadata(path).num_rows for path in files)

@@ -8,7 +8,7 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from das_spark.errors import EstimationError
-from das_spark.estimation import FamilyPlan, Status
+from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.io.files import discard, disk_errors, finished, promote
 from das_spark.spark.estimate import EstimationTask, estimates
 
@@ -72,6 +72,7 @@ def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
             gap_tolerance=plan.estimation.gap_tolerance,
             rounding=plan.estimation.rounding,
             failsafe=plan.estimation.failsafe,
+            class_query=schema.query(plan.product.class_query).name,
         ),
         queries=queries,
     )
@@ -83,7 +84,7 @@ def diagnostics(context: RunContext, folder: Path) -> DataFrame:
 
 
 def _refuse_failures(context: RunContext, geolevel: str, folder: Path) -> None:
-    usable = [str(status) for status in Status if status.is_usable]
+    usable = [str(status) for status in FamilyStatus if status.is_usable]
     failed = diagnostics(context, folder).where(~F.col("status").isin(*usable))
     rows = failed.orderBy("family").limit(NAMED).collect()
     if not rows:

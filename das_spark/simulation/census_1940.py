@@ -1,8 +1,8 @@
 """A population of the size and shape of the census of 1940, state by state.
 
-States, counties, segregation between and within counties, households, group quarters: calibrated to the published figures of the
-full-count file (:mod:`das_spark.simulation.states_1940`). Codes of counties are 1, 3, 5, ... times ten, of districts 1, 2, 3, ...; there are no vacant
-units, as in that file.
+States, counties, segregation between and within counties, households, group quarters: calibrated to the published
+figures of the full-count file (:mod:`das_spark.simulation.states_1940`). Codes of counties are 1, 3, 5, ... times
+ten, of districts 1, 2, 3, ...; there are no vacant units, as in that file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def make(part: int, seed: int, share: Fraction) -> Population:
     first = np.searchsorted(places.county, places.county)
     number = np.arange(len(places.county)) - first + 1
     geocodes = np.array(
-        [f"{part:02d}{county * 20 + 10:04d}{district:04d}" for county, district in zip(places.county, number, strict=True)]
+        [
+            f"{part:02d}{county * 20 + 10:04d}{district:04d}"
+            for county, district in zip(places.county, number, strict=True)
+        ]
     )
     return Population.from_dense(geocodes, placed, units, np.zeros(len(geocodes), dtype=np.int64))
 

@@ -1,4 +1,4 @@
-"""People of the enumeration districts of 1940: they come in households, so that couples are as common as single persons."""
+"""People of the enumeration districts of 1940: they come in households, so couples are as common as single persons."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def people(districts: Districts, minors: float, numbers: np.random.Generator) ->
         counts[:, :, 0, race] -= moved
         counts[:, :, 1, race] += moved
     others = np.maximum(numbers.poisson(districts.size) - counts.sum(axis=(1, 2, 3)), 0)
-    share = np.clip(minors + numbers.normal(0.0, _SPREAD_OF_MINORS, len(others)), 0.02, 0.7)
-    children = numbers.binomial(others, share)
+    young = np.clip(minors + numbers.normal(0.0, _SPREAD_OF_MINORS, len(others)), 0.02, 0.7)
+    children = numbers.binomial(others, young)
     counts[:, MINOR, 0, 0] += children
     counts[:, ADULT, 0, 0] += others - children
     empty = counts.sum(axis=(1, 2, 3)) == 0
@@ -54,7 +54,7 @@ def people(districts: Districts, minors: float, numbers: np.random.Generator) ->
 
 
 def _group(districts: Districts, group: int, minors: float, numbers: np.random.Generator) -> Counts:
-    """Persons of a group by age, (D, 2): in households by the district's rate, and single adults anywhere in the county."""
+    """Persons of a group by age, (D, 2): in households by the district's rate, single adults all over the county."""
     alone = _ISOLATED[group]
     households = numbers.poisson(districts.size * districts.rates[:, group] * (1 - alone) / _HOUSEHOLD[group])
     counts = _households(households, _HOUSEHOLD[group], minors, numbers)
@@ -76,7 +76,7 @@ def _households(households: Counts, size: float, minors: float, numbers: np.rand
 
 
 def _rare(districts: Districts, group: int, strength: float, minors: float, numbers: np.random.Generator) -> Counts:
-    """A few households more in random districts of every county: nearly every county has someone of nearly every group."""
+    """A few households more, anywhere in every county: nearly every county has someone of nearly every group."""
     first = np.searchsorted(districts.county, np.arange(len(districts.county_size)))
     number = np.bincount(districts.county)
     drawn = numbers.poisson(strength * np.sqrt(districts.county_size / _MEDIAN_COUNTY))

@@ -21,7 +21,7 @@ _USUAL, _WEIBULL_SHAPE, _WEIBULL_SCALE = 0.915, 2.0, 1040.0
 _LARGE_MEAN, _LARGE_SPREAD = 7.85, 0.45
 _URBAN_TILT = np.array([0.45, 0.0, 0.5, 0.2, 0.3, 0.1])
 _OF_COUNTIES = np.array([25.0, 120.0, 900.0, 250.0, 700.0, 60.0])
-_OF_DISTRICTS = np.array([2.0, 5.0, 60.0, 30.0, 60.0, 4.0])
+_OF_DISTRICTS = np.array([7.0, 8.0, 60.0, 30.0, 60.0, 9.0])
 _SOUTH = 0.15
 _SOUTH_COUNTIES, _SOUTH_DISTRICTS = 6.0, 2.4
 _HIGHEST = 0.97
@@ -54,7 +54,8 @@ def state_rates(plan: StatePlan) -> Floats:
     scale = persons.sum() / sum(state.persons for state in STATES)
     wanted = np.append(np.array(NATIONAL) / races.sum(axis=0), HISPANICS / (persons * hispanic).sum())
     mine = np.append(np.array(plan.state.races) / plan.state.persons, plan.state.hispanic / 100)
-    return np.minimum(mine * wanted * scale, _HIGHEST)
+    rates: Floats = np.minimum(mine * wanted * scale, _HIGHEST)
+    return rates
 
 
 def districts(plan: StatePlan, numbers: np.random.Generator) -> Districts:

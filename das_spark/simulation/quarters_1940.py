@@ -10,7 +10,7 @@ from das_spark.simulation.places_1940 import Counts
 HHGQ = 8
 
 _KINDS = ((0.04, 220.0, (1, 2, 3)), (0.20, 12.0, (6,)), (0.15, 25.0, (4, 5, 7)))
-"""Share of districts with quarters of a kind, mean persons there, and the classes of the kind: institutions, rooming houses, others."""
+"""Share of districts with them, mean persons there, and classes: of institutions, rooming houses and others."""
 
 _MOST_OF_ADULTS = 0.6
 _MINORS = 0.02

@@ -1,7 +1,7 @@
 """A small census in the schema of the 2018 End-to-End test: a county of a state that does not exist.
 
-Four tracts, eleven block groups and about 150 blocks; some blocks are empty, some have only vacant units; one tract has a single block group
-and one block group a single block; every class of group quarters occurs.
+Four tracts, ten block groups and about 150 blocks; some blocks are empty, some have only vacant units; one tract
+has a single block group and one block group a single block; every class of group quarters occurs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from das_spark.simulation.population import Counts, Kind, Population, generator
 
 HHGQ, AGES, ORIGINS, RACES = 8, 2, 2, 63
 COUNTY = "99001"
-BLOCKS_OF_GROUPS = ((14, 17, 12), (20, 16), (1, 15, 18, 13), (19, 9))
+BLOCKS_OF_GROUPS = ((14, 17, 12), (36,), (1, 15, 18, 13), (19, 9))
 """Blocks of each block group of each tract."""
 
 _EMPTY, _ONLY_VACANT = 0.2, 0.06
@@ -50,13 +50,13 @@ def make(part: int, seed: int, share: Fraction) -> Population:
     inhabited[:2] = True, True
     sizes = numbers.gamma(1.6, _PEOPLE_OF_BLOCK / 1.6, len(geocodes)).astype(np.int64) + 1
     rates = _race_rates(numbers, len(geocodes))
-    for block in np.flatnonzero(inhabited):
+    for block in np.flatnonzero(inhabited).tolist():
         people[block, 0] = _people(numbers, int(sizes[block]), rates[block], _MINORS)
         units[block, 0] = _households(numbers, int(sizes[block]))
-    for block, level, size in _facilities(numbers, np.flatnonzero(inhabited)):
+    for place, level, size in _facilities(numbers, np.flatnonzero(inhabited)):
         minors = {_NURSING: 0.0, _JUVENILE: _MINORS_IN_JUVENILE}.get(level, 0.02)
-        people[block, level] += _people(numbers, size, rates[block], minors)
-        units[block, level] += 1
+        people[place, level] += _people(numbers, size, rates[place], minors)
+        units[place, level] += 1
     vacant = np.where(kind < _EMPTY, 0, 1 + numbers.poisson(2.0, len(geocodes)))
     return Population.from_dense(geocodes, people, units, vacant.astype(np.int64))
 

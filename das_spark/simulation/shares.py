@@ -1,4 +1,4 @@
-"""How many states, counties and people a share of 1940 has: enumeration districts keep their size, there are fewer of them."""
+"""How many states, counties and people a share of 1940 has: districts keep their size, there are fewer of them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class StatePlan:
 def plan(share: Fraction) -> tuple[StatePlan, ...]:
     """Which states there are, and how large they are.
 
-    All states are kept down to a share at which a state would have fewer than four districts on average; then every so many, evenly
-    through the list. Counties are thinned evenly by size, and at least one is kept; people are as many as the share says.
+    All states are kept down to a share at which a state would have fewer than four districts on average; then every
+    so many, evenly through the list. Counties are thinned evenly by size, and at least one is kept; people are as
+    many as the share says.
 
     Args:
         share: Above 0 and up to 1.

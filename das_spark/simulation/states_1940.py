@@ -1,8 +1,9 @@
 """States and territories in 1940, as figures: what the simulated 1940 is calibrated to.
 
-Populations are published counts of the census of 1940 (48 states, the District of Columbia, Alaska and Hawaii). The numbers by
-race are published counts as remembered, not looked up one by one; their sums agree with the published national totals within a few
-hundred. Other Asian or Pacific Islander, percent Hispanic and percent under 18 are rough guesses. Large counties are in thousands, approximate.
+Populations are published counts of the census of 1940 (48 states, the District of Columbia, Alaska and Hawaii). The
+numbers by race are published counts as remembered, not looked up one by one; their sums agree with the published
+national totals within a few hundred. Other Asian or Pacific Islander, percent Hispanic and percent under 18 are rough
+guesses. Large counties are in thousands, approximate.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from das_spark.estimation import (
 )
 from das_spark.histogram import Histogram, Query
 from das_spark.spark import families, tables
-from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, FamilySlice
+from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family
 from das_spark.spark.measure import family_costs
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _MEASURED = {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}
+_OUTPUT = to_arrow_schema(tables.ESTIMATION_OUTPUT)
 _BOUNDED = {"name": "name", "member": "member", "longs": "lower", "longs_upper": "upper"}
 
 
@@ -198,15 +199,12 @@ def _estimate_batch(problem: FamilyProblem, result: FamilyResult) -> pa.RecordBa
 
 
 def _output_batch(columns: Mapping[str, object], count: int) -> pa.RecordBatch:
-    schema = to_arrow_schema(tables.ESTIMATION_OUTPUT)
+    # Every batch of a stream must have the very same schema, down to the names of list elements.
     arrays = []
-    for field in schema:
+    for field in _OUTPUT:
         value = columns.get(field.name)
         if value is None:
             arrays.append(pa.nulls(count, field.type))
         else:
-            arrays.append(value if isinstance(value, pa.Array) else pa.array(value, field.type))
-    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
-
-
-__all__ = ["EstimationTask", "FamilySlice", "estimates", "saved_problem"]
+            arrays.append(value.cast(field.type) if isinstance(value, pa.Array) else pa.array(value, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)

@@ -101,7 +101,7 @@ def family_rows(frame: DataFrame, *, family: str, kind: int, sources: Mapping[st
         if field.name in ("name", "member", "integers", "longs", "longs_upper", "variance"):
             default = F.lit("" if field.name in ("name", "member") else None)
             value = F.col(given[field.name]) if field.name in given else default
-            columns.append(value.cast(field.dataType).alias(field.name))
+            columns.append(value.cast(field.dataType.simpleString()).alias(field.name))
     return frame.select(*columns)
 
 

@@ -43,9 +43,9 @@ class OsqpSolver:
         matrices.append(sp.eye_array(program.size, format="csr")[bounded])
         solver = osqp.OSQP()
         solver.setup(
-            sp.diags_array(program.diagonal).tocsc(),
+            sp.csc_matrix(sp.diags_array(program.diagonal)),
             program.linear,
-            sp.vstack(matrices, format="csc"),
+            sp.csc_matrix(sp.vstack(matrices, format="csc")),
             np.concatenate([*lows, program.lower[bounded]]),
             np.concatenate([*highs, program.upper[bounded]]),
             eps_abs=options.tolerance,

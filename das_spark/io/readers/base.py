@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from das_spark.errors import InputError
@@ -66,6 +66,7 @@ class BadInputError(InputError):
     code = "DAS201"
 
     def __init__(self, message: str, *, hint: str = "", problems: tuple[Problem, ...] = ()) -> None:
+        """Keep message, hint and problems."""
         super().__init__(message, hint=hint)
         self.problems = problems
 
@@ -76,8 +77,8 @@ class IngestedTables:
 
     Args:
         counts: Columns geocode (string, leaf), cell (int), count (long, people); occupied cells, which may repeat.
-        geounits: Columns geocode (string, leaf, unique), units (array of long by class, or null), vacant (long or null):
-            every leaf geounit that exists.
+        geounits: Columns geocode (string, leaf, unique), units (array of long by class, or null), vacant (long or
+            null): every leaf geounit that exists.
         problems: What was put right while reading, because the settings asked for it.
     """
 
@@ -89,7 +90,10 @@ class IngestedTables:
 class Reader(Protocol):
     """A kind of input files."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As in ``input.reader``."""
+        ...
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the input.

@@ -2,8 +2,8 @@
 
 One scan and one shuffle: every line becomes a row (household, code); a window over the household's serial number gives
 persons their district and class; rows are then counted by district and code. Codes below the schema's size are cells,
-the next nine are units by class and vacant units, and two more mark persons without a household and repeated households.
-Recodes are those of the 2018 End-to-End release.
+the next nine are units by class and vacant units, and two more mark persons without a household and repeated
+households. Recodes are those of the 2018 End-to-End release.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
 from das_spark.io.readers.rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
-from das_spark.io.readers.sources import required, require_path
+from das_spark.io.readers.sources import require_path, required
 from das_spark.io.readers.target import leaf_geocode, require_attributes
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def _checks(file: str) -> list[Check]:
         check(long_household, "ENUMDIST", "four digits", digits(_text(124, 128))),
         check(long_household, "GQ", one_of(range(7)), _code(93, 94).isin(0, *_OCCUPIED)),
         check(long_household, "GQTYPE", one_of(CLASS_OF_GQTYPE), _code(94, 95).isin(*CLASS_OF_GQTYPE)),
-        check(long_person, "AGE", f"three digits, 000 to {_OLDEST}", digits(_text(73, 76)) & (_code(73, 76) <= _OLDEST)),
+        check(
+            long_person, "AGE", f"three digits, 000 to {_OLDEST}", digits(_text(73, 76)) & (_code(73, 76) <= _OLDEST)
+        ),
         check(long_person, "RACE", one_of(_RACES), _code(84, 85).isin(*_RACES)),
         check(long_person, "HISPAN", one_of(_HISPANIC), _code(88, 89).isin(*_HISPANIC)),
     ]
@@ -147,8 +149,7 @@ def _count(checked: DataFrame) -> DataFrame:
 
 
 def _problems(file: str, checked: DataFrame, counted: DataFrame, checks: list[Check]) -> list[Problem]:
-    summary = counted.where((F.col(FAULTS) != 0) | (F.col("code") >= _ORPHAN))
-    rows = summary.groupBy(FAULTS, "code").agg(F.sum("count")).collect()
+    rows = counted.groupBy(FAULTS, "code").agg(F.sum("count")).collect()
     counts: dict[int, int] = {}
     for fault, _, number in rows:
         counts[fault] = counts.get(fault, 0) + number
@@ -156,6 +157,8 @@ def _problems(file: str, checked: DataFrame, counted: DataFrame, checks: list[Ch
     if problems:
         return problems  # a broken household line would make orphans of its persons: one cause, one message
     marked = {code: number for _, code, number in rows}
+    if not any(_CELLS <= code <= _VACANT or code == _REPEATED for code in marked):
+        raise InputError(f"{file}: no household line, so no enumeration district exists")
     expected = {_REPEATED: "each household once", _ORPHAN: "a household line for every person line"}
     return [
         Problem(file, "SERIAL", rule, marked[code], row_numbers(checked, _wrong_serials(checked, code)))

@@ -1,7 +1,7 @@
 """The official P.L. 94-171 summary files: finding, splitting and joining them, one row a block.
 
-Four files a state, delimited by ``|``, without header, in Latin-1: the geographic header and three segments of tables, joined
-by STUSAB and LOGRECNO.
+Four files a state, delimited by ``|``, without header, in Latin-1: the geographic header and three segments of
+tables, joined by STUSAB and LOGRECNO.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def find_files(spark: SparkSession, folder: str) -> dict[str, list[str]]:
             if fnmatch(name, kind.pattern):
                 found.setdefault(name[:2], {}).setdefault(kind.name, []).append(path)
     if not found:
-        raise InputError(f"{folder}: no official summary file ({GEO.pattern} and others)", hint="unzip the files of the states")
+        raise InputError(
+            f"{folder}: no official summary file ({GEO.pattern} and others)", hint="unzip the files of the states"
+        )
     for state, files in sorted(found.items()):
         for kind in KINDS:
             number = len(files.get(kind.name, ()))
@@ -138,9 +140,7 @@ def row_problems(frame: DataFrame, kind: Kind, checks: list[Check]) -> list[Prob
 
 
 def _item_problems(wrong: DataFrame, kind: Kind, file: str) -> list[Problem]:
-    bad = F.transform(
-        F.slice("parts", KEY_COLUMNS + 1, kind.columns), lambda item: ~item.rlike("^[0-9]{1,15}$")
-    )
+    bad = F.transform(F.slice("parts", KEY_COLUMNS + 1, kind.columns), lambda item: ~item.rlike("^[0-9]{1,15}$"))
     positions = wrong.select(F.posexplode(bad).alias("position", "bad")).where("bad").groupBy("position").count()
     rows = positions.orderBy("position").collect()
     return [Problem(file, kind.field(row["position"]), "a whole number", row["count"]) for row in rows]
@@ -174,7 +174,9 @@ def joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
     blocks = frames[GEO.name].where(_is_block()).select("state", "record", sixteen.alias("geocode"))
     for segment in SEGMENTS:
         items = F.slice("parts", KEY_COLUMNS + 1, segment.columns).cast("array<bigint>")
-        blocks = blocks.join(frames[segment.name].select("state", "record", items.alias(segment.name)), ["state", "record"])
+        blocks = blocks.join(
+            frames[segment.name].select("state", "record", items.alias(segment.name)), ["state", "record"]
+        )
     return blocks.drop("state", "record")
 
 

@@ -1,19 +1,21 @@
 """Reader of the official P.L. 94-171 redistricting summary files: what anybody can download of a state.
 
-Voting age x Hispanic x race63 of every block is exact. Who lives in group quarters is not published: the persons of P5 are placed by the
-fixed rule of :func:`~das_spark.io.readers.redistricting_tables.assign_group_quarters`. Units: the occupied units of H1 are class 0,
-one facility of a type stands where P5 has people of it, vacant units are those of H1.
+Voting age x Hispanic x race63 of every block is exact. Who lives in group quarters is not published: the persons of
+P5 are placed by the fixed rule of :func:`~das_spark.io.readers.redistricting_tables.assign_group_quarters`. Units:
+the occupied units of H1 are class 0, one facility of a type stands where P5 has people of it, vacant units are those
+of H1. Published units and people may contradict each other, because both are protected: ingestion finds such blocks
+and does what `input.unit_conflicts` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
@@ -50,9 +52,7 @@ if TYPE_CHECKING:
 ATTRIBUTES = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
 _CLASSES = 8
 _GEOCODE_LENGTH = 16
-_BLOCKS = (
-    "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint, broken int, conflict boolean"
-)
+_BLOCKS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint, broken int"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,45 +62,16 @@ class Pl94Summary:
     name: str = "pl94_summary"
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`.
-
-        Published units and people may contradict each other, because both are protected: with ``unit_conflicts = "from_people"`` the occupied
-        units of such a block become the nearest number that its people allow.
-        """
+        """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`."""
         require_attributes(self.name, product, ATTRIBUTES)
         if spine.leaf.length > _GEOCODE_LENGTH:
             raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
         folder = required(settings.path, "input.path", self.name)
         frames = _checked_frames(spark, folder)
-        rule = UnitRule(settings.unit_conflicts == "from_people", product.unit_bounds.least[0], product.unit_bounds.most[0])
         with reading(folder):
-            blocks = joined_blocks(frames).mapInArrow(partial(_tabulate, rule=rule), _BLOCKS).persist()
-            problems = _block_problems(blocks, folder)
-            refuse(problems)
-            conflicts = _conflicts(blocks, folder)
-        if not rule.from_people:
-            refuse(conflicts, hint='input.unit_conflicts = "from_people" takes the units of these blocks from their people')
-        return IngestedTables(_counts(blocks, spine), _geounits(blocks, spine), tuple(conflicts))
-
-
-@dataclass(frozen=True, slots=True)
-class UnitRule:
-    """What occupied units must be, and what to do where they are not.
-
-    Args:
-        from_people: Whether to put them right.
-        least: Fewest persons in an occupied unit.
-        most: Most persons in an occupied unit.
-    """
-
-    from_people: bool
-    least: int
-    most: int
-
-    def allowed(self, households: Counts) -> tuple[Counts, Counts]:
-        """Fewest and most occupied units for a number of persons in households, (B,) each."""
-        fewest = -(-households // self.most)
-        return fewest, households // self.least if self.least else np.full_like(households, np.iinfo(np.int64).max)
+            blocks = joined_blocks(frames).mapInArrow(_tabulate, _BLOCKS).persist()
+            refuse(_block_problems(blocks, folder))
+        return IngestedTables(_counts(blocks, spine), _geounits(blocks, spine))
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
@@ -115,10 +86,10 @@ def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
     return frames
 
 
-def _tabulate(batches: Iterator[pa.RecordBatch], rule: UnitRule) -> Iterator[pa.RecordBatch]:
+def _tabulate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if batch.num_rows:
-            yield _batch(batch, rule)
+            yield _batch(batch)
 
 
 def _items(batch: pa.RecordBatch, name: str) -> Counts:
@@ -126,16 +97,15 @@ def _items(batch: pa.RecordBatch, name: str) -> Counts:
     return flat.reshape(batch.num_rows, -1)
 
 
-def _batch(batch: pa.RecordBatch, rule: UnitRule) -> pa.RecordBatch:
+def _batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     first, second, third = (_items(batch, segment.name) for segment in SEGMENTS)
     p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
     tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
     wrong = contradictions(tables)
     people, quarters = tables.people(), tables.quarters()
-    broken = wrong.any(axis=1)
+    broken: NDArray[np.bool_] = np.any(wrong, axis=1)
     people[broken], quarters[broken] = 0, 0
-    occupied, conflict = _occupied(h1[:, 1], people.sum(axis=(1, 2, 3)) - quarters.sum(axis=1), rule)
-    units = np.concatenate([occupied[:, None], quarters[:, 1:] > 0], axis=1).astype(np.int64)
+    units = np.concatenate([h1[:, 1:2], quarters[:, 1:] > 0], axis=1).astype(np.int64)
     cells, counts = _sparse(people, quarters)
     columns = [
         batch.column("geocode"),
@@ -144,22 +114,15 @@ def _batch(batch: pa.RecordBatch, rule: UnitRule) -> pa.RecordBatch:
         pa.ListArray.from_arrays(np.arange(0, units.size + 1, _CLASSES, dtype=np.int32), units.ravel()),
         pa.array(h1[:, 2]),
         pa.array((wrong << np.arange(len(RULES))).sum(axis=1).astype(np.int32)),
-        pa.array(conflict & ~broken),
     ]
-    return pa.RecordBatch.from_arrays(columns, ["geocode", "cells", "counts", "units", "vacant", "broken", "conflict"])
-
-
-def _occupied(stated: Counts, households: Counts, rule: UnitRule) -> tuple[Counts, Counts]:
-    fewest, most = rule.allowed(households)
-    conflict = (stated < fewest) | (stated > most)
-    return (np.clip(stated, fewest, most) if rule.from_people else stated), conflict
+    return pa.RecordBatch.from_arrays(columns, ["geocode", "cells", "counts", "units", "vacant", "broken"])
 
 
 def _sparse(people: Counts, quarters: Counts) -> tuple[pa.ListArray, pa.ListArray]:
     """Occupied cells and their counts, a list a block; only blocks with group quarters need the full histogram."""
     flat = people.reshape(len(people), -1)
     cells, counts = [], []
-    has_quarters = quarters.any(axis=1)
+    has_quarters: NDArray[np.bool_] = np.any(quarters, axis=1)
     for block, row in enumerate(flat):
         full = assign_group_quarters(people[block], quarters[block]).ravel() if has_quarters[block] else row
         mine = np.flatnonzero(full)
@@ -187,13 +150,6 @@ def _block_problems(blocks: DataFrame, folder: str) -> list[Problem]:
     if number:
         problems.append(Problem(folder, "GEOCODE", "each block once", number, geounits=some_geounits(twice)))
     return problems
-
-
-def _conflicts(blocks: DataFrame, folder: str) -> list[Problem]:
-    conflict = blocks.where("conflict")
-    number = conflict.count()
-    expected = "occupied units that the people in households can fill, and that can hold them"
-    return [Problem(folder, "H1, P1, P5", expected, number, geounits=some_geounits(conflict))] if number else []
 
 
 def _counts(blocks: DataFrame, spine: Spine) -> DataFrame:

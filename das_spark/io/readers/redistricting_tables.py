@@ -1,8 +1,8 @@
 """From the official tables P1-P5 and H1 of a block to its histogram, in whole numbers (arrays only, no Spark).
 
-Race in 63 levels of all persons is P1, of non-Hispanic persons P2, and P3 and P4 are the same for persons of voting age; so voting age x
-Hispanic x race is exact by subtraction. P5 counts persons in group quarters by type, not crossed with the rest: who of a
-block they are is chosen by a fixed rule (:func:`assign_group_quarters`), without chance.
+Race in 63 levels of all persons is P1, of non-Hispanic persons P2, and P3 and P4 are the same for persons of voting
+age; so voting age x Hispanic x race is exact by subtraction. P5 counts persons in group quarters by type, not crossed
+with the rest: who of a block they are is chosen by a fixed rule (:func:`assign_group_quarters`), without chance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RACES = 6
 TOTAL_ITEMS, HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS = 71, 73, 3, 10
 
 QUARTERS_OF_CLASS = (2, 3, 4, 5, 7, 8, 9)
-"""0-based item of P5 of the classes 1 to 7: correctional, juvenile, nursing, other institutional, college, military, other."""
+"""0-based item in P5 of classes 1 to 7 (adult correctional, juvenile, nursing, ..., other)."""
 
 _JUVENILE, _NURSING = 2, 3
 _ORDER = (_NURSING, _JUVENILE, 1, 4, 5, 6, 7)
@@ -28,8 +28,9 @@ _ORDER = (_NURSING, _JUVENILE, 1, 4, 5, 6, 7)
 def race_items() -> tuple[int, ...]:
     """0-based item in P1 (and P3) of each of the 63 combinations of races; two more in P2 (and P4).
 
-    The tables list combinations by their number of races, then in the order of the six races, with a subtotal before each
-    number; before the single races and before the pairs two items (total and one race; two or more and exactly two).
+    The tables list combinations by their number of races, then in the order of the six races, with a subtotal before
+    each number; before the single races and before the pairs two items (total and one race; two or more and exactly
+    two).
     """
     items = []
     item = 0
@@ -62,7 +63,7 @@ class Tables:
     p5: Counts
 
     def people(self) -> Counts:
-        """Persons by voting age, Hispanic origin and race, (B, 2, 2, 63); negative where tables contradict each other."""
+        """Persons by voting age, Hispanic origin and race, (B, 2, 2, 63); negative where tables contradict."""
         of_all = np.array(race_items())
         of_others = of_all + 2
         adults = np.stack([self.p4[:, of_others], self.p3[:, of_all] - self.p4[:, of_others]], axis=1)
@@ -124,8 +125,9 @@ def assign_group_quarters(people: Counts, quarters: Counts) -> Counts:
     """Choose who of a block lives in its group quarters.
 
     Class by class, nursing facilities first (adults only, as the structural zero wants), then juvenile facilities
-    (minors, and adults only when no minor is left), then the others (adults, and minors only when no adult is left). Within an age, in
-    proportion to the persons by Hispanic origin and race who are not yet placed, by largest remainder, ties to the earlier cell.
+    (minors, and adults only when no minor is left), then the others (adults, and minors only when no adult is left).
+    Within an age, in proportion to the persons by Hispanic origin and race who are not yet placed, by largest
+    remainder, ties to the earlier cell.
 
     Args:
         people: By voting age, Hispanic origin and race, (2, 2, 63), nonnegative.

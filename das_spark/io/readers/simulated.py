@@ -1,7 +1,7 @@
 """Reader of a population that nobody lives in: made by :mod:`das_spark.simulation`, in Spark's tasks, from a seed.
 
-Settings (``[input.simulate]``): ``like`` = "quickstart" (the default) or "1940"; ``seed``, a whole number (0 where missing);
-``share``, such as "1/100", of 1940.
+Settings (``[input.simulate]``): ``like`` = "quickstart" (the default) or "1940"; ``seed``, a whole number (0 where
+missing); ``share``, such as "1/100", of 1940.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Simulated:
         kind = LIKES[like]
         if kind.shape != product.schema.shape or kind.geocode_length != spine.leaf.length:
             raise ConfigurationError(
-                f"a population like {like!r} has cells of shape {kind.shape} and geocodes of {kind.geocode_length} digits; "
+                f"a population like {like!r} has cells {kind.shape} and geocodes of {kind.geocode_length} digits; "
                 f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {spine.leaf.length} digits"
             )
         parts = parts_of(like, share)
@@ -94,6 +94,4 @@ def _record_batch(population: Population) -> pa.RecordBatch:
 
 def _counts(made: DataFrame) -> DataFrame:
     pairs = made.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
-    return pairs.select(
-        "geocode", F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count")
-    )
+    return pairs.select("geocode", F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count"))

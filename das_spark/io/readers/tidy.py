@@ -88,7 +88,9 @@ class Table:
         if isinstance(kind, DoubleType | FloatType | DecimalType):
             whole = column == F.floor(column) if isinstance(kind, DecimalType) else column % 1 == 0
             return Whole(column.try_cast("long"), F.coalesce(whole, F.lit(False)), _fits(column))
-        raise InputError(f"{self.file}: column {self.name(field)!r} holds no numbers", hint=f"it is {kind.simpleString()}")
+        raise InputError(
+            f"{self.file}: column {self.name(field)!r} holds no numbers", hint=f"it is {kind.simpleString()}"
+        )
 
     def count_checks(self, field: str) -> tuple[Column, list[Check]]:
         """A count: whole, not negative, not beyond int64.

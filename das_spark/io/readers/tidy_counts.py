@@ -1,7 +1,7 @@
 """Reader of tidy counts: a table with a row for every occupied cell, and a table of units or geounits.
 
-Column names and code bases come from the settings. Fields of the table of people: ``geocode``, one for every attribute of
-the product's schema, ``count``. Fields of the units: see :mod:`das_spark.io.readers.units`.
+Column names and code bases come from the settings. Fields of the table of people: ``geocode``, one for every
+attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.io.readers.units`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def locate(settings: InputSettings, reader: str) -> Places:
     Raises:
         ConfigurationError: No path of the people.
         InputError: A path does not exist.
-        PrivacyGuardError: Neither units nor geography are given: which geounits exist would follow from who lives there.
+        PrivacyGuardError: Neither units nor geography are given: which geounits exist would follow from who lives
+            there.
     """
     persons, units, geography = settings.persons, settings.units, settings.geography
     if settings.path:

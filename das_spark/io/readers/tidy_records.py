@@ -1,8 +1,9 @@
 """Reader of tidy records: a row for every person and a row for every housing unit or facility.
 
-Fields of units: ``unit`` (its identity), ``geocode``, the class attribute (such as ``hhgq``), and perhaps ``vacant`` (0 or 1). Fields of
-persons: the attributes of the product's schema, and ``unit`` or ``geocode``. With ``unit``, the person's geocode and class are those of the
-unit, and a column of either in the table of persons is not read; without it, both must be there.
+Fields of units: ``unit`` (its identity), ``geocode``, the class attribute (such as ``hhgq``), and perhaps ``vacant``
+(0 or 1). Fields of persons: the attributes of the product's schema, and ``unit`` or ``geocode``. With ``unit``, the
+person's geocode and class are those of the unit, and a column of either in the table of persons is not read; without
+it, both must be there.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class TidyRecords:
         places = locate(settings, self.name)
         if not places.units:
             raise PrivacyGuardError(
-                f"{places.persons}: person records without unit records; which geounits exist would follow from who lives there",
+                f"{places.persons}: person records without unit records; empty places would be published by omission",
                 hint="name the table of unit records: input.units",
             )
         homes, problems = _units(Table.open(spark, places.units, settings), product, spine)

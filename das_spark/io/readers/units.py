@@ -25,8 +25,9 @@ VACANT = "vacant"
 def read_units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
     """Read a table of units by class, one row a geounit and class, or one row a geounit with a column a class.
 
-    Long form: columns geocode, the class attribute's name (such as ``hhgq``), ``units``, and perhaps ``vacant``. Wide form: geocode,
-    ``units_0`` to ``units_7`` (for eight classes), and perhaps ``vacant``. Vacant units are none where there is no such column.
+    Long form: columns geocode, the class attribute's name (such as ``hhgq``), ``units``, and perhaps ``vacant``. Wide
+    form: geocode, ``units_0`` to ``units_7`` (for eight classes), and perhaps ``vacant``. Vacant units are none where
+    there is no such column.
 
     Args:
         table: The opened table.
@@ -69,9 +70,7 @@ def _long(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list
     vacant, vacant_checks = _vacant(table)
     problems, number = check_rows(table, [*checks, *level_checks, *unit_checks, *vacant_checks], units)
     problems += _too_many(table, table.name(UNITS), number)
-    rows = table.frame.select(
-        geocode.alias(GEOCODE), level.alias("level"), units.alias(UNITS), vacant.alias(VACANT)
-    )
+    rows = table.frame.select(geocode.alias(GEOCODE), level.alias("level"), units.alias(UNITS), vacant.alias(VACANT))
     if problems:
         return rows, problems
     by_class = [

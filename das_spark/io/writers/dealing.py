@@ -178,7 +178,8 @@ def _ramp(starts: Integers, counts: Integers) -> Integers:
     """starts[0], starts[0] + 1, ... (counts[0] numbers), starts[1], ...; shape (sum of counts,)."""
     ends = np.cumsum(counts)
     numbers = np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
-    return numbers + np.asarray(np.repeat(starts - (ends - counts), counts)
+    shifted: Integers = numbers + np.repeat(starts - (ends - counts), counts)
+    return shifted
 
 
 def _pieces(counts: Integers, most: int) -> Iterator[tuple[Integers, Integers, Integers]]:

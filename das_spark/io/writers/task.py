@@ -17,7 +17,7 @@ from das_spark.io.writers.columns import FileColumns, Scope
 from das_spark.io.writers.dealing import Geounits, class_margins, deal_persons, list_units, undealable
 
 #: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
-REPORT = "kind string, flavour string, slice int, file string, rows long, size long, sha256 string, geounits long, units long"
+REPORT = "kind string, flavour string, slice int, file string, rows long, size long, sha256 string"
 PROBLEM = "problem"
 #: Geounits that cannot be dealt which a slice names at most.
 _NAMED = 20
@@ -69,7 +69,6 @@ class _Slice:
     next_unit: int
     sinks: dict[tuple[str, str], tuple[Path, Sink]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
-    geounits: int = 0
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -90,7 +89,6 @@ class _Slice:
     def write(self, batch: pa.RecordBatch) -> None:
         geocodes = tuple(batch.column("geocode").to_pylist())
         geounits = _geounits(batch, len(self.task.least), with_units=self.task.unit is not None)
-        self.geounits += len(geocodes)
         if geounits.units is not None:
             margins = class_margins(geounits, self.task.class_of_cell, len(geocodes), len(self.task.least))
             self._note(geocodes, undealable(margins, geounits.units, self.task.least))
@@ -111,9 +109,8 @@ class _Slice:
         for (kind, flavour), (path, sink) in self.sinks.items():
             sink.close()
             record = record_of(path)
-            facts = (record.name, self.rows[kind], record.size, record.sha256, self.geounits, self.next_unit)
-            report.append((kind, flavour, self.number, *facts))
-        report += [(PROBLEM, "", self.number, geocode, 0, 0, "", 0, 0) for geocode in self.problems]
+            report.append((kind, flavour, self.number, record.name, self.rows[kind], record.size, record.sha256))
+        report += [(PROBLEM, "", self.number, geocode, 0, 0, "") for geocode in self.problems]
         return _report(report)
 
     def _append(self, kind: str, rows: Rows) -> None:

@@ -1,0 +1,86 @@
+"""`list`: what there is to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from das_spark.cli.render import console, table
+
+Rows = list[tuple[str, ...]]
+
+
+class Registry(StrEnum):
+    """What can be listed."""
+
+    PRODUCTS = "products"
+    STRATEGIES = "strategies"
+    READERS = "readers"
+    WRITERS = "writers"
+    SOLVERS = "solvers"
+
+
+def list_registry(what: Annotated[Registry, typer.Argument(metavar="WHAT", help=" | ".join(Registry))]) -> None:
+    """List products, strategies, readers, writers or solvers.
+
+    Example: das-spark list products
+    """
+    columns, rows = _LISTS[what]()
+    console().print(table(what.value, columns, rows, left=len(columns)))
+
+
+def _products() -> tuple[tuple[str, ...], Rows]:
+    from das_spark.products import PRODUCTS  # noqa: PLC0415 - each list imports its own registry only
+
+    rows: Rows = []
+    for product in PRODUCTS.values():
+        attributes = " x ".join(f"{attribute.name} ({attribute.size})" for attribute in product.schema.attributes)
+        levels = ", ".join(level.name for level in product.geolevels)
+        rows.append((product.name, product.title, attributes, levels, ", ".join(product.strategies)))
+    return ("name", "title", "attributes", "geolevels", "strategies"), rows
+
+
+def _strategies() -> tuple[tuple[str, ...], Rows]:
+    from das_spark.products import PRODUCTS  # noqa: PLC0415
+
+    rows: Rows = []
+    for product in PRODUCTS.values():
+        for strategy in product.strategies.values():
+            for level in strategy.budget.levels:
+                shares = "; ".join(f"{item.query} {item.share}" for item in level.queries)
+                total = f"{strategy.budget.total} ({strategy.budget.framework})"
+                rows.append((product.name, strategy.name, total, f"{level.geolevel} {level.share}", shares))
+    return ("product", "strategy", "total", "level and share", "queries and shares"), rows
+
+
+def _readers() -> tuple[tuple[str, ...], Rows]:
+    from das_spark.config.inputs import READER_NEEDS  # noqa: PLC0415
+
+    rows = [(name, needs.what, " or ".join(needs.person_keys)) for name, needs in READER_NEEDS.items()]
+    return ("name", "reads", "input keys"), list(rows)
+
+
+def _writers() -> tuple[tuple[str, ...], Rows]:
+    from das_spark.io.writers import WRITERS  # noqa: PLC0415
+
+    return ("name", "writes"), [
+        (name, (type(writer).__doc__ or "").splitlines()[0]) for name, writer in WRITERS.items()
+    ]
+
+
+def _solvers() -> tuple[tuple[str, ...], Rows]:
+    from das_spark.estimation.solvers import SOLVERS  # noqa: PLC0415
+
+    return ("name", "programs"), [(name, ", ".join(sorted(solver.capabilities))) for name, solver in SOLVERS.items()]
+
+
+_LISTS: dict[Registry, Callable[[], tuple[tuple[str, ...], Rows]]] = {
+    Registry.PRODUCTS: _products,
+    Registry.STRATEGIES: _strategies,
+    Registry.READERS: _readers,
+    Registry.WRITERS: _writers,
+    Registry.SOLVERS: _solvers,
+}

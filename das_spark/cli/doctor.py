@@ -1,0 +1,79 @@
+"""`doctor`: whether this machine can carry out a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from das_spark.cli.render import console, table
+from das_spark.errors import DasError
+
+PACKAGES = ("pyspark", "pandas", "pyarrow", "numpy", "scipy", "osqp", "piqp", "clarabel", "cryptography", "pydantic")
+OLDEST_JAVA = 17
+_TOY_ROWS = 1000
+
+
+def doctor() -> None:
+    """Print the versions that matter, and send a toy through Spark. Exits with 2 where something is missing.
+
+    Example: das-spark doctor
+    """
+    rows = [("python", platform.python_version(), "ok"), _java(), *(_package(name) for name in PACKAGES)]
+    if all(row[2] == "ok" for row in rows):
+        rows += [_solvers(), _toy()]
+    console().print(table("das-spark doctor", ("what", "found", "result"), rows, left=3))
+    if any(row[2] != "ok" for row in rows):
+        raise typer.Exit(2)
+
+
+def _java() -> tuple[str, str, str]:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        return "java", "none", f"install Java {OLDEST_JAVA} or later, or set JAVA_HOME (spark-submit.sh does it)"
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
+    found = re.search(r'version "(\d+)([^"]*)"', said)
+    if found is None or int(found.group(1)) < OLDEST_JAVA:
+        return "java", said.splitlines()[0] if said else java, f"Spark 4 needs Java {OLDEST_JAVA} or later"
+    return "java", f"{found.group(1)}{found.group(2)} ({java})", "ok"
+
+
+def _package(name: str) -> tuple[str, str, str]:
+    try:
+        return name, version(name), "ok"
+    except PackageNotFoundError:
+        return name, "none", f"pip install {name}"
+
+
+def _solvers() -> tuple[str, str, str]:
+    from das_spark.estimation.solvers import SOLVERS  # noqa: PLC0415 - after their packages were found
+
+    return "solvers", ", ".join(SOLVERS), "ok"
+
+
+def _toy() -> tuple[str, str, str]:
+    """Send rows through the JVM and a Python worker, as a stage does."""
+    from das_spark.spark.session import session  # noqa: PLC0415 - after Java was found
+
+    def same(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+
+    try:
+        spark = session("das-spark doctor")
+        rows = spark.range(_TOY_ROWS).mapInArrow(same, "id long").count()
+    except DasError as error:
+        return "toy in Spark", "none", str(error)
+    except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
+        return "toy in Spark", type(error).__name__, str(error).splitlines()[0]
+    encrypted = spark.sparkContext.getConf().get("spark.io.encryption.enabled", "false")
+    found = f"{spark.version}, {spark.sparkContext.master}, encryption of local files {encrypted}"
+    return "toy in Spark", found, "ok" if rows == _TOY_ROWS else f"{rows} rows of {_TOY_ROWS}"

@@ -1,0 +1,175 @@
+"""`verify`, `show` and `evaluate`: what became of a run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from das_spark.cli.options import Run
+from das_spark.cli.render import console, number, size, table
+from das_spark.errors import OutputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from das_spark.evaluation import AccuracyReport
+    from das_spark.io.layout import RunLayout
+    from das_spark.io.manifest import PublicManifest
+    from das_spark.pipeline import Check
+
+#: What stays in the restricted root: without the journal, a level could be drawn twice.
+KEPT = ("journal", "ledger_entry.json", "run.json", "run.lock")
+
+
+def verify(run: Run) -> None:
+    """Check what a run has written, independently of how it was made. Exits with 1 on any failure.
+
+    Example: das-spark verify runs/latest
+    """
+    from das_spark.pipeline import verify_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
+
+    report = verify_run(run)
+    out = console()
+    rows = [
+        (check.name, check.geolevel, "ok" if check.passed else "FAILED", _found(check), f"{check.checked:,}")
+        for check in report.checks
+    ]
+    out.print(table(f"Verification of {run}", ("check", "geolevel", "result", "found", "compared"), rows, left=4))
+    if report.relaxed:
+        out.print(f"CONSISTENCY RELAXED in {len(report.relaxed)} families", style="bold red")
+    out.print(report.summary())
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def _found(check: Check) -> str:
+    return "; ".join(part for part in (check.note, ", ".join(check.failing)) if part)
+
+
+def show(
+    run: Run,
+    retention: Annotated[bool, typer.Option("--retention", help="List what is confidential and still there.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="With --retention: remove it. There is no way back.")
+    ] = False,
+) -> None:
+    """Show what a run did, or what of it is confidential.
+
+    Example: das-spark show runs/latest --retention
+    """
+    from das_spark.io.layout import find_run, open_public  # noqa: PLC0415
+    from das_spark.io.manifest import PublicManifest  # noqa: PLC0415
+
+    if remove and not retention:
+        raise typer.BadParameter("--remove goes with --retention")
+    out = console()
+    if not retention:
+        _show_manifest(PublicManifest.load(open_public(run).manifest), out)
+        return
+    layout = find_run(run)
+    found = _confidential(layout)
+    out.print(
+        table(f"Confidential in {layout.restricted.path}", ("what", "bytes"), [(p.name, size(b)) for p, b in found])
+    )
+    if remove:
+        _remove(layout, [path for path, _ in found])
+        out.print(f"removed {len(found)}; kept {', '.join(KEPT)}, which hold no counts and fence off a second draw")
+
+
+def _show_manifest(manifest: PublicManifest, out: Console) -> None:
+    for guard in manifest.overridden_guards:
+        out.print(f"GUARD OVERRIDDEN: {guard}", style="bold red")
+    out.print(f"run {manifest.run_id} of {manifest.created}, product {manifest.product}")
+    budget = manifest.config["budget"]
+    out.print(f"total {budget['total']} ({budget['framework']}); configuration {manifest.config_hash}")
+    shares = [
+        (level["geolevel"], query, level["share"], share)
+        for level in budget["levels"]
+        for query, share in level["queries"].items()
+    ]
+    out.print(table("\nBudget", ("geolevel", "query", "level share", "query share"), shares, left=2))
+    stages = [(stage.name, stage.geolevel, ", ".join(stage.outputs)) for stage in manifest.stages]
+    out.print(table("\nStages done", ("stage", "geolevel", "outputs"), stages, left=3))
+    out.print(table("\nRows", ("table", "rows"), [(name, f"{count:,}") for name, count in manifest.rows.items()]))
+    statuses = [
+        (
+            level,
+            status,
+            f"{families:,}",
+            ", ".join(f"{n} {v:.2g}" for n, v in manifest.worst_residuals.get(level, {}).items()),
+        )
+        for level, counts in manifest.solver_status.items()
+        for status, families in counts.items()
+    ]
+    out.print(table("\nFamilies", ("geolevel", "status", "families", "worst residuals"), statuses, left=2))
+    out.print("\nPublished exactly:")
+    for sentence in manifest.invariants:
+        out.print(f"  {sentence}")
+    if manifest.relaxed:
+        out.print(f"CONSISTENCY RELAXED in {len(manifest.relaxed)} families", style="bold red")
+
+
+def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
+    """Entries of the restricted root with their sizes in bytes, without what stays."""
+    entries = sorted(path for path in layout.restricted.path.iterdir() if path.name not in KEPT)
+    return [(path, sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())) for path in entries]
+
+
+def _remove(layout: RunLayout, paths: list[Path]) -> None:
+    from das_spark.io.layout import hold_run  # noqa: PLC0415
+
+    if not layout.public.verification.is_file():
+        message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
+        raise OutputError(message, hint="Finish it with the same run id, or remove the whole folder by hand.")
+    with hold_run(layout):
+        for path in paths:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def evaluate(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; several give the spread.")],
+    areas: Annotated[
+        Path | None, typer.Option("--areas", metavar="FILE", help="CSV of leaf geocode and area, such as a precinct.")
+    ] = None,
+) -> None:
+    """Compare estimates with the confidential histograms. RESTRICTED: the figures are not protected by noise.
+
+    Example: das-spark evaluate runs/a runs/b --areas block_to_precinct.csv
+    """
+    from das_spark.evaluation import pool, spread  # noqa: PLC0415
+    from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
+
+    reports = evaluate_runs(runs, areas)
+    out = console()
+    print_accuracy(pool(reports), out)
+    if len(reports) > 1:
+        rows = [
+            (each.place, each.measure, each.figure, number(each.mean), number(each.standard_deviation))
+            for each in spread(reports)
+        ]
+        title = f"\nSpread over {len(reports)} runs"
+        out.print(table(title, ("place", "measure", "figure", "mean", "standard deviation"), rows, left=3))
+
+
+def print_accuracy(report: AccuracyReport, out: Console) -> None:
+    """The table of an accuracy report.
+
+    Args:
+        report: Of one run, or of several pooled.
+        out: Where to print.
+    """
+    rows = []
+    for entry in report.entries:
+        shown = entry.figures
+        errors = (shown.median_absolute, shown.mean_absolute, shown.p95_absolute, shown.bias)
+        rows.append((entry.place, entry.measure, f"{shown.n:,}", *map(number, errors)))
+    columns = ("place", "measure", "counts", "median |error|", "mean |error|", "95th percentile", "bias")
+    out.print(table("Error in people (restricted: not protected by noise)", columns, rows, left=2))
+    for note in report.notes:
+        out.print(note)

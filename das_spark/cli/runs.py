@@ -1,0 +1,55 @@
+"""`run`: a whole run, from records to verified microdata."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from das_spark.cli.options import Conf, Overlays, Settings
+from das_spark.cli.render import console, number, table
+from das_spark.config.resolve import load_plan
+
+TEST_KEY_WARNING = (
+    "WARNING: a test key makes the noise predictable. This run protects nobody; every output is marked insecure."
+)
+
+
+def run(
+    conf: Conf,
+    overlay: Overlays = None,
+    settings: Settings = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option("--run-id", metavar="ID", help="Name of the run folder; an unfinished run of it resumes."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="DIR", help="Folder of the runs; the same as --set output.root=DIR."),
+    ] = None,
+    test_key: Annotated[
+        str | None,
+        typer.Option("--test-key", metavar="TEXT", help="INSECURE: noise from a text, to repeat a run exactly."),
+    ] = None,
+) -> None:
+    """Read, measure, estimate, write, verify and report. Spends the budget of the run file, once.
+
+    Example: das-spark run conf/quickstart.toml --set budget.epsilon=1/2
+    """
+    chosen = list(settings or ())
+    if output is not None:
+        chosen.append(f"output.root={json.dumps(str(output))}")
+    plan = load_plan(conf, overlay or (), chosen)
+    if test_key is not None:
+        typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)
+    from das_spark.pipeline import run_stages  # noqa: PLC0415 - a wrong run file is refused before Spark is imported
+
+    out = console()
+    summary = run_stages(plan, run_id=run_id, test_key=test_key, progress=out.print)
+    figures = [(name, number(value) if isinstance(value, float) else value) for name, value in summary.figures.items()]
+    out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures))
+    out.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))
+    if test_key is not None:
+        typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)

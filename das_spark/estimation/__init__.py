@@ -1,0 +1,32 @@
+"""What is inferred: whole-number estimates of a parent's children from their noisy answers, with proof.
+
+`estimate_family` is all that other rooms call. The equations stand in README.md beside this file.
+"""
+
+from das_spark.estimation.family import estimate_family
+from das_spark.estimation.problem import (
+    Attempt,
+    FamilyBounds,
+    FamilyDiagnostics,
+    FamilyFlows,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    FamilyResult,
+    FamilyStatus,
+)
+from das_spark.estimation.solvers import SOLVERS
+
+__all__ = [
+    "SOLVERS",
+    "Attempt",
+    "FamilyBounds",
+    "FamilyDiagnostics",
+    "FamilyFlows",
+    "FamilyMeasurement",
+    "FamilyPlan",
+    "FamilyProblem",
+    "FamilyResult",
+    "FamilyStatus",
+    "estimate_family",
+]

@@ -1,0 +1,113 @@
+"""Check whole numbers against every constraint of a family, in exact integers, from the tables alone (E-28)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import maximum_flow
+
+from das_spark.estimation.flows import divisible_margins
+from das_spark.estimation.problem import FamilyFlows, FamilyPlan, FamilyProblem
+from das_spark.estimation.support import Relaxation
+from das_spark.histogram import Query
+
+Integers = NDArray[np.int64]
+
+_MOST_CLASSES = 12
+
+
+def broken_rules(
+    problem: FamilyProblem,
+    plan: FamilyPlan,
+    cells: NDArray[np.int32],
+    counts: Integers,
+    relaxation: Relaxation | None = None,
+) -> tuple[str, ...]:
+    """List what whole numbers violate.
+
+    Args:
+        problem: The family.
+        plan: Structural zeros.
+        cells: Cells that may be occupied, shape ``(n,)``.
+        counts: People, int64, shape ``(K, n)``.
+        relaxation: Given when consistency with the parent was replaced by the failsafe's.
+
+    Returns:
+        One sentence a kind of violation; empty when there is none. Sentences name geounits and rows of public bounds.
+    """
+    if counts.dtype != np.int64:
+        return ("estimates are not 64-bit integers",)
+    found = []
+    if (counts < 0).any():
+        found.append("negative estimates")
+    if counts[:, np.isin(cells, plan.zero_cells)].any():
+        found.append("people in structural zeros")
+    if problem.parent is not None:
+        found += _against_parent(problem, cells, counts, relaxation)
+    for bound in problem.bounds:
+        answers = _answers(bound.query, cells, counts)
+        wrong = np.argwhere((answers < bound.lower) | (answers > bound.upper))
+        if len(wrong):
+            child, row = (int(place) for place in wrong[0])
+            found.append(f"{problem.children[child]}: row {row} of {bound.name!r} is out of bounds")
+    if problem.flows is not None:
+        divided = divisible(_answers(problem.flows.query, cells, counts), problem.flows)
+        found += [f"{problem.children[child]}: cannot be divided below" for child in np.flatnonzero(~divided)[:1]]
+    return tuple(found)
+
+
+def _against_parent(
+    problem: FamilyProblem, cells: NDArray[np.int32], counts: Integers, relaxation: Relaxation | None
+) -> list[str]:
+    if problem.parent is None:
+        return []
+    parent = problem.parent.dense()
+    summed = np.zeros(problem.size, dtype=np.int64)
+    summed[cells] = counts.sum(axis=0)
+    if relaxation is None:
+        return [] if np.array_equal(summed, parent) else ["children do not sum to the parent cell by cell"]
+    grouped = np.zeros(len(relaxation.totals), dtype=np.int64)
+    np.add.at(grouped, relaxation.group, summed[cells])
+    return [] if np.array_equal(grouped, relaxation.totals) else ["children do not sum to the parent's kept margin"]
+
+
+def _answers(query: Query, cells: NDArray[np.int32], counts: Integers) -> Integers:
+    rows = query.row_of(cells)
+    counted = rows >= 0
+    answers = np.zeros((query.rows, len(counts)), dtype=np.int64)
+    np.add.at(answers, rows[counted], counts.T[counted])
+    return answers.T
+
+
+def divisible(margins: Integers, flows: FamilyFlows) -> NDArray[np.bool_]:
+    """Decide whether each child's class margins can be divided among its descendants in whole numbers.
+
+    Args:
+        margins: People of each class of each child, shape ``(K, C)``.
+        flows: The descendants.
+
+    Returns:
+        Shape ``(K,)``.
+    """
+    if margins.shape[1] <= _MOST_CLASSES:
+        return divisible_margins(margins, flows)
+    return np.array([_flow_exists(margins[child], flows, child) for child in range(len(margins))], dtype=np.bool_)
+
+
+def _flow_exists(margin: Integers, flows: FamilyFlows, child: int) -> bool:
+    """Decide by a maximum flow above the lower bounds: classes to descendants."""
+    own = flows.child == child
+    lower, total = flows.lower[own], flows.total[own]
+    room = np.minimum(flows.upper[own] - lower, total[:, None])
+    supply, demand = margin - lower.sum(axis=0), total - lower.sum(axis=1)
+    if (supply < 0).any() or (demand < 0).any() or (room < 0).any() or supply.sum() != demand.sum():
+        return False
+    members, classes = lower.shape
+    member, kind = np.nonzero(room)
+    sink = members + classes + 1
+    tails = np.concatenate([np.zeros(classes, dtype=np.int64), 1 + kind, 1 + classes + np.arange(members)])
+    heads = np.concatenate([1 + np.arange(classes), 1 + classes + member, np.full(members, sink)])
+    capacity = np.concatenate([supply, room[member, kind], demand]).astype(np.int32)
+    graph = coo_array((capacity, (tails, heads)), shape=(sink + 1, sink + 1)).tocsr()
+    return int(maximum_flow(graph, 0, sink).flow_value) == int(supply.sum())

@@ -1,0 +1,189 @@
+"""Stages after estimation: microdata, the privacy statement, and what the two manifests say."""
+
+from __future__ import annotations
+
+import json
+import platform
+
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark import __version__
+from das_spark.io.dictionary import data_dictionary
+from das_spark.io.files import finished, write_durably
+from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
+from das_spark.io.writers.microdata import records_of, write_microdata
+from das_spark.pipeline.estimate import diagnostics
+from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
+
+if TYPE_CHECKING:
+    from das_spark.pipeline.context import RunContext
+    from das_spark.privacy import Ledger, LedgerEntry
+
+INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
+_SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "pyarrow", "cryptography")
+#: Public tables whose rows the manifest counts, by level.
+_COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
+
+
+def notices(context: RunContext) -> tuple[str, ...]:
+    """Sentences that every public file of the run must carry."""
+    found = [INSECURE] if context.key.is_insecure else []
+    if context.plan.estimation.failsafe:
+        found.append("Consistency with the parent may be relaxed in families that the manifest names")
+    return tuple(found)
+
+
+def publish_microdata(context: RunContext, created: str) -> None:
+    """Write the person microdata, and the unit microdata where units are known.
+
+    Args:
+        context: The run.
+        created: When the run began, ISO 8601.
+
+    Raises:
+        OutputError: If people cannot be dealt to their units, or the disk is full.
+    """
+    plan = context.plan
+    kinds = ("person", "unit") if plan.invariants.units else ("person",)
+    folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]
+    rows_file = context.layout.public.path / "microdata" / "rows.json"
+    if all(finished(folder) for folder in folders) and rows_file.is_file():
+        context.public_facts["microdata_rows"] = json.loads(rows_file.read_text(encoding="utf-8"))
+        return
+    leaf = plan.spine.leaf.name
+    written = write_microdata(
+        context.read("estimates", leaf),
+        context.read("invariants", leaf) if plan.invariants.units else None,
+        plan.product,
+        context.layout.public,
+        plan.microdata_formats,
+        created=created,
+        notices=notices(context),
+    )
+    rows = records_of(written)
+    write_durably(rows_file, json.dumps(rows))
+    context.public_facts["microdata_rows"] = rows
+
+
+def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger) -> None:
+    """Write the privacy statement and the run's ledger entry."""
+    plan = context.plan
+    facts = StatementFacts(
+        title=plan.product.title,
+        run_id=context.layout.run_id,
+        budget=plan.budget,
+        invariants=plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name),
+        public_rules=_public_rules(context),
+        attributes=tuple(attribute_losses(plan.budget, plan.queries, plan.product.schema)),
+        within=tuple(within_geolevel_losses(plan.budget)),
+        insecure=context.key.is_insecure,
+        held_within=plan.invariants.total_at,
+        ledger=ledger,
+        overridden=notices(context),
+    )
+    write_durably(context.layout.public.privacy_statement, privacy_statement(facts))
+    write_durably(context.layout.public.privacy_ledger, json.dumps(json.loads(entry.to_json()), indent=1) + "\n")
+
+
+def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
+    """The public manifest of a run as far as it has come; holds nothing that tells of the input."""
+    plan = context.plan
+    solver_status, residuals, relaxed = _solver_facts(context)
+    return PublicManifest(
+        run_id=context.layout.run_id,
+        created=entry.created,
+        product=plan.product.name,
+        config=plan.resolved,
+        config_hash=plan.config_hash,
+        versions=software_versions(),
+        ledger=json.loads(entry.to_json()),
+        invariants=plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name),
+        stages=_stages(context),
+        rows=_rows(context),
+        solver_status=solver_status,
+        worst_residuals=residuals,
+        overridden_guards=notices(context),
+        relaxed=relaxed,
+        data_dictionary=data_dictionary(plan.product, plan.microdata_formats, units=plan.invariants.units),
+    )
+
+
+def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest:
+    """The restricted manifest: what tells of the input, wall times and accuracy."""
+    facts = context.restricted_facts
+    return RestrictedManifest(
+        run_id=context.layout.run_id,
+        created=created,
+        input_files=facts.get("input_files", {}),  # type: ignore[arg-type]
+        input_rows=facts.get("input_rows", {}),  # type: ignore[arg-type]
+        problems=facts.get("problems", []),  # type: ignore[arg-type]
+        seconds=dict(context.progress.seconds),
+        accuracy=facts.get("accuracy", {}),  # type: ignore[arg-type]
+    )
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of what computed the run."""
+    versions = {name: metadata.version(name) for name in _SOFTWARE}
+    return {"das_spark": __version__, "python": platform.python_version(), **versions}
+
+
+def _public_rules(context: RunContext) -> tuple[str, ...]:
+    plan = context.plan
+    zeros = [f"Structural zero {zero.name}: {zero.meaning}" for zero in plan.product.structural_zeros]
+    bounds = plan.product.unit_bounds
+    capacity = [
+        f"Units of class '{label}' hold between {least} and {most} people each."
+        for label, least, most in zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True)
+    ]
+    added = [f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense}" for each in plan.added]
+    return (*zeros, *(capacity if plan.invariants.units else []), *added)
+
+
+def _stages(context: RunContext) -> tuple[StageRecord, ...]:
+    records = [StageRecord("ingest", outputs=("geounits", "invariants", "bounds"))]
+    for name in context.plan.spine.names:
+        records.append(StageRecord("measure", name, (f"measurements/level={name}",)))
+        records.append(StageRecord("estimate", name, (f"estimates/level={name}", f"diagnostics/level={name}")))
+    return (*records, StageRecord("microdata", outputs=("microdata",)))
+
+
+def _rows(context: RunContext) -> dict[str, int]:
+    counted = {f"{table}/{name}": context.rows(table, name) for table in _COUNTED for name in context.plan.spine.names}
+    micro = context.public_facts.get("microdata_rows", {})
+    return counted | {f"microdata/{name}": rows for name, rows in micro.items()}  # type: ignore[attr-defined]
+
+
+def _solver_facts(
+    context: RunContext,
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]], tuple[str, ...]]:
+    status: dict[str, dict[str, int]] = {}
+    worst: dict[str, dict[str, float]] = {}
+    relaxed: list[str] = []
+    for name in context.plan.spine.names:
+        found = diagnostics(context, context.layout.public.level("diagnostics", name))
+        rows = (
+            found.groupBy("status", "solver")
+            .agg(F.count(F.lit(1)).alias("n"), F.max("gap").alias("gap"), F.max("primal_residual").alias("residual"))
+            .collect()
+        )  # one row a status and solver
+        status[name] = {f"{row['status']} ({row['solver']})": row["n"] for row in rows}
+        worst[name] = {
+            "gap": max(row["gap"] for row in rows),
+            "primal_residual": max(row["residual"] for row in rows),
+        }
+        relaxed += [f"{name}/{row['family']}" for row in found.where("relaxed").select("family").collect()]
+    return status, worst, tuple(sorted(relaxed))
+
+
+__all__ = [
+    "notices",
+    "public_manifest",
+    "publish_microdata",
+    "publish_statement",
+    "restricted_manifest",
+    "software_versions",
+]

@@ -1,0 +1,190 @@
+"""Go through the stages of a run: what is finished is skipped, what is half done is done again, nothing is drawn twice."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.errors import PrivacyGuardError, VerificationError
+from das_spark.io.files import require_space, write_durably
+from das_spark.io.layout import RunLayout, hold_run, open_run, point_latest
+from das_spark.pipeline import ledgers
+from das_spark.pipeline.assess import evaluate_run, verify_public
+from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.estimate import estimate
+from das_spark.pipeline.ingest import ingest
+from das_spark.pipeline.measure import TABLE, measure
+from das_spark.pipeline.progress import Progress
+from das_spark.pipeline.publish import public_manifest, publish_microdata, publish_statement, restricted_manifest
+from das_spark.privacy import Ledger, LedgerEntry, RunKey
+from das_spark.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.io.manifest import PublicManifest
+
+#: Room that a run asks for before it begins; what it really needs is known after ingestion.
+_LEAST_SPACE = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What a finished run says of itself.
+
+    Attributes:
+        run_id: Name of the run.
+        layout: Where it lies.
+        figures: The few numbers that matter, by name.
+        paths: What to look at, by name.
+        insecure: Whether it was made under a test key.
+    """
+
+    run_id: str
+    layout: RunLayout
+    figures: Mapping[str, str]
+    paths: Mapping[str, Path]
+    insecure: bool
+
+
+def run_stages(
+    plan: RunPlan,
+    *,
+    run_id: str | None = None,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> RunSummary:
+    """Carry out a run, or resume it where it stopped.
+
+    Args:
+        plan: What to do.
+        run_id: Name of the run folder; by default the plan's name and the time.
+        test_key: INSECURE: a text from which all noise follows; every output is marked.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+
+    Raises:
+        DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
+    """
+    name = run_id or f"{plan.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
+    require_space(layout.folder, _LEAST_SPACE)
+    open_run(layout, plan.config_hash)
+    key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
+    with hold_run(layout):
+        point_latest(layout)
+        started = spark or session(f"das_spark {name}")
+        context = RunContext(plan, layout, started, key, Progress(progress, name))
+        return _carry_out(context)
+
+
+def _carry_out(context: RunContext) -> RunSummary:
+    plan, progress = context.plan, context.progress
+    identity, files = ledgers.fingerprint(plan.input)
+    context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
+    with progress.stage(context.spark, "ingest"):
+        ingest(context)
+    entry, ledger = _enter_ledger(context, identity)
+    for name in plan.spine.names:
+        with progress.stage(context.spark, f"measure {name}"):
+            measure(context, name)
+        with progress.stage(context.spark, f"estimate {name}", _families(context, name)):
+            estimate(context, name)
+    entry = entry_completed(entry, plan.spine.names)
+    ledger = ledgers.commit(ledgers.ledger_file(plan, context.layout, identity), entry)
+    with progress.stage(context.spark, "microdata"):
+        publish_microdata(context, entry.created)
+    publish_statement(context, entry, ledger)
+    manifest = public_manifest(context, entry)
+    manifest.save(context.layout.public.manifest)
+    with progress.stage(context.spark, "verify"):
+        report = verify_public(context.spark, context.layout.public)
+    if plan.evaluation.enabled:
+        with progress.stage(context.spark, "evaluate"):
+            context.restricted_facts["accuracy"] = evaluate_run(context)
+    restricted_manifest(context, entry.created).save(context.layout.restricted.manifest)
+    if not report.passed:
+        raise VerificationError(report.summary(), hint=f"see {context.layout.public.verification}")
+    return _summary(context, manifest, report.summary())
+
+
+def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
+    """Charge the input with this run before anything is drawn; a resumed run finds its own entry again.
+
+    Raises:
+        PrivacyGuardError: If the run was begun under another kind of key.
+    """
+    plan = context.plan
+    own = context.layout.restricted.path / "ledger_entry.json"
+    if own.is_file():
+        entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
+        if entry.insecure != context.key.is_insecure:
+            kind = "a test key" if entry.insecure else "a real key"
+            raise PrivacyGuardError(
+                f"run {context.layout.run_id} was begun under {kind} and cannot go on under the other kind",
+                hint="resume it as it was begun, or start a new run",
+            )
+    else:
+        entry = LedgerEntry(
+            # Two runs of one name in two folders are two runs.
+            run_id=f"{context.layout.run_id}#{secrets.token_hex(4)}",
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            product=plan.product.name,
+            table=TABLE,
+            budget=plan.budget,
+            insecure=context.key.is_insecure,
+        )
+        write_durably(own, entry.to_json())
+    return entry, ledgers.commit(ledgers.ledger_file(plan, context.layout, identity), entry)
+
+
+def entry_completed(entry: LedgerEntry, geolevels: tuple[str, ...]) -> LedgerEntry:
+    """The entry after all these levels are released."""
+    for name in geolevels:
+        entry = entry.with_completed(name)
+    return entry
+
+
+def _families(context: RunContext, geolevel: str) -> int:
+    counts = context.geounit_counts()
+    depth = context.plan.spine.index(geolevel)
+    return counts[context.plan.spine.names[max(depth - 1, 0)]]
+
+
+def _summary(context: RunContext, manifest: PublicManifest, verified: str) -> RunSummary:
+    plan, layout = context.plan, context.layout
+    figures = {
+        "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}",
+        "geounits": ", ".join(f"{name} {count:,}" for name, count in _in_order(context).items()),
+        "microdata": ", ".join(
+            f"{rows:,} {name.removeprefix('microdata/')}"
+            for name, rows in manifest.rows.items()
+            if name.startswith("microdata/")
+        ),
+        "worst certified gap": f"{max(each['gap'] for each in manifest.worst_residuals.values()):.1e}",
+        "verification": verified,
+    }
+    accuracy = context.restricted_facts.get("accuracy")
+    if isinstance(accuracy, dict):
+        figures |= {name: str(value) for name, value in accuracy.items()}
+    paths = {
+        "microdata": layout.public.path / "microdata",
+        "privacy statement": layout.public.privacy_statement,
+        "privacy ledger": layout.public.privacy_ledger,
+        "verification report": layout.public.verification,
+        "manifest": layout.public.manifest,
+    }
+    if plan.evaluation.enabled:
+        paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
+    return RunSummary(layout.run_id, layout, figures, paths, context.key.is_insecure)
+
+
+def _in_order(context: RunContext) -> dict[str, int]:
+    counts = context.geounit_counts()
+    return {name: counts[name] for name in context.plan.spine.names}

@@ -1,0 +1,154 @@
+"""`list`, `simulate`, `show` and `run` as far as they go without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import das_spark.pipeline
+from das_spark.cli.main import main
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.manifest import PublicManifest, StageRecord
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ("products", ["e2e_2018", "e2e_1940", "dallas_2010"]),
+        ("strategies", ["with_units", "without_units", "2499/10000"]),
+        ("readers", ["ipums_1940", "pl94_summary", "tidy_counts", "tidy_records", "simulated"]),
+        ("writers", ["parquet", "text"]),
+        ("solvers", ["osqp", "piqp", "clarabel", "highs"]),
+    ],
+)
+def test_list_names_what_is_registered(capsys, what, names):
+    assert main(["list", what]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in names)
+
+
+def test_simulate_writes_what_the_run_file_reads(capsys, tmp_path):
+    out = tmp_path / "population"
+    assert main(["simulate", "--like", "1940", "--share", "1/10000", "--out", str(out)]) == 0
+    assert {"persons.parquet", "units.parquet"} <= {path.name for path in out.iterdir()}
+    assert "geounits" in capsys.readouterr().out
+    assert main(["check", str(CONF / "e2e_1940_simulated.toml"), "--set", f"input.path={out}"]) == 0
+
+
+@pytest.mark.parametrize("wrong", [["--share", "2"], ["--share", "0.x"], ["--like", "1950"]])
+def test_simulate_refuses_what_cannot_be(capsys, tmp_path, wrong):
+    options = {"--like": "1940", "--share": "1/10000", "--out": str(tmp_path / "x")} | {wrong[0]: wrong[1]}
+    assert main(["simulate", *[word for pair in options.items() for word in pair]]) == 2
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.fixture
+def finished_run(tmp_path: Path) -> RunLayout:
+    layout = RunLayout.at(tmp_path / "runs", "first")
+    open_run(layout, "0" * 64)
+    budget = {
+        "framework": "pure_dp",
+        "total": "1/4",
+        "levels": [{"geolevel": "County", "share": "1", "queries": {"hhgq": "1"}}],
+    }
+    PublicManifest(
+        run_id="first",
+        created="2026-01-01T00:00:00+00:00",
+        product="e2e_2018",
+        config={"budget": budget},
+        config_hash="0" * 64,
+        stages=(StageRecord("measure", "County", ("measurements/level=County",)),),
+        rows={"estimates/County": 3},
+        solver_status={"County": {"optimal": 1}},
+        worst_residuals={"County": {"gap": 1e-9}},
+        overridden_guards=("insecure-test-key",),
+    ).save(layout.public.manifest)
+    layout.public.verification.write_text("{}")
+    (layout.restricted.path / "histograms").mkdir()
+    (layout.restricted.path / "histograms" / "part").write_text("x" * 2500)
+    (layout.restricted.path / "journal").mkdir()
+    layout.restricted.accuracy_json.write_text("{}")
+    (tmp_path / "runs" / "latest").symlink_to("first")
+    return layout
+
+
+def test_show_prints_the_public_manifest(capsys, finished_run):
+    assert main(["show", str(finished_run.root / "latest")]) == 0
+    printed = capsys.readouterr().out
+    for text in ("insecure-test-key", "run first", "total 1/4", "estimates/County", "optimal", "gap 1e-09"):
+        assert text in printed
+
+
+def test_retention_lists_what_is_confidential_and_leaves_it(capsys, finished_run):
+    assert main(["show", str(finished_run.folder), "--retention"]) == 0
+    printed = capsys.readouterr().out
+    assert "histograms" in printed
+    assert "2.5 kB" in printed
+    assert "journal" not in printed
+    assert finished_run.restricted.accuracy_json.exists()
+
+
+def test_retention_removes_what_is_confidential_when_told_to(finished_run):
+    assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0
+    left = {path.name for path in finished_run.restricted.path.iterdir()}
+    assert left == {"journal", "run.json", "run.lock"}
+    assert finished_run.public.manifest.exists()
+
+
+def test_retention_removes_nothing_of_an_unfinished_run(capsys, finished_run):
+    finished_run.public.verification.unlink()
+    assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 1
+    assert "not finished" in capsys.readouterr().err
+    assert finished_run.restricted.accuracy_json.exists()
+
+
+def test_show_of_no_run_says_where_runs_are(capsys, tmp_path):
+    assert main(["show", str(tmp_path)]) == 1
+    assert "runs/latest" in capsys.readouterr().err
+
+
+def test_run_hands_plan_and_options_on_and_is_loud_about_a_test_key(capsys, monkeypatch, tmp_path):
+    given = {}
+
+    def run_stages(plan, **options):
+        given.update(options, plan=plan)
+        options["progress"]("measure County: 1.0 s")
+        return SimpleNamespace(run_id="first", figures={"persons": 7, "bias": 0.25}, paths={"ledger": "runs/first/x"})
+
+    monkeypatch.setattr(das_spark.pipeline, "run_stages", run_stages, raising=False)
+    arguments = ["run", str(CONF / "quickstart.toml"), "--set", "budget.epsilon=1/3", "--run-id", "first"]
+    assert main([*arguments, "--test-key", "sesame", "--output", str(tmp_path / "o u t")]) == 0
+    assert str(given["plan"].budget.total) == "1/3"
+    assert given["plan"].output.root == str(tmp_path / "o u t")
+    assert (given["run_id"], given["test_key"]) == ("first", "sesame")
+    captured = capsys.readouterr()
+    assert "measure County: 1.0 s" in captured.out
+    assert "runs/first/x" in captured.out
+    assert captured.err.count("every output is marked insecure") == 2
+    assert "sesame" not in captured.out + captured.err
+
+
+def test_a_wrong_run_file_never_reaches_the_pipeline(capsys, monkeypatch):
+    monkeypatch.setattr(das_spark.pipeline, "run_stages", lambda *_, **__: pytest.fail("reached"), raising=False)
+    assert main(["run", str(CONF / "quickstart.toml"), "--set", "budget.epsilon=0"]) == 2
+
+
+def test_verify_exits_with_1_when_a_check_failed(capsys, monkeypatch):
+    checks = [
+        SimpleNamespace(name="sums", passed=False, detail="geounit 4400701"),
+        SimpleNamespace(name="rows", passed=True, detail=""),
+    ]
+    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda *_: SimpleNamespace(checks=checks), raising=False)
+    monkeypatch.setattr("das_spark.spark.session.session", lambda _: None)
+    assert main(["verify", "runs/latest"]) == 1
+    assert "geounit 4400701" in capsys.readouterr().out
+
+
+def test_the_plan_record_is_json_for_programs(capsys):
+    assert main(["plan", str(CONF / "dallas_2010_without_units.toml"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["total"] == "10"

@@ -1,0 +1,95 @@
+"""Exit codes, and how errors are said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from das_spark.cli import main as door
+from das_spark.cli.main import main
+from das_spark.errors import ConfigurationError, DasError, InputError, PrivacyGuardError
+
+
+def fail_with(monkeypatch, error):
+    def app(**_):
+        raise error
+
+    monkeypatch.setattr(door, "app", app)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DasError("x"), 1),
+        (InputError("x"), 1),
+        (ConfigurationError("x"), 2),
+        (PrivacyGuardError("x"), 3),
+        (KeyboardInterrupt(), 130),
+        (ValueError("x\nsecond line"), 1),
+        (SystemExit(2), 2),
+        (SystemExit("text"), 1),
+        (SystemExit(0), 0),
+    ],
+)
+def test_every_end_has_its_exit_code(monkeypatch, capsys, error, code):
+    fail_with(monkeypatch, error)
+    assert main([]) == code
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_is_one_line_without_a_traceback(monkeypatch, capsys):
+    fail_with(monkeypatch, InputError("file x: no such file", hint="look again"))
+    main(["check"])
+    assert capsys.readouterr().err == "das-spark: error: [DAS200] file x: no such file Hint: look again\n"
+
+
+def test_debug_prints_the_traceback_wherever_it_stands(monkeypatch, capsys):
+    fail_with(monkeypatch, InputError("no such file"))
+    main(["check", "--debug"])
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["check"], ["plan", "--nonsense"], ["list", "dogs"], ["show", "runs/x", "--remove"]]
+)
+def test_wrong_usage_exits_with_2(arguments, capsys):
+    assert main(arguments) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_interrupt_inside_a_command_exits_with_130(monkeypatch, capsys):
+    app = typer.Typer(pretty_exceptions_enable=False)
+
+    @app.command()
+    def wait():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(door, "app", app)
+    assert main([]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "plan", "run", "verify", "show", "evaluate", "list", "simulate", "doctor"]
+)
+def test_every_command_has_help_with_an_example(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"Example: das-spark {command}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("das-spark 0")
+
+
+def test_help_and_plans_start_without_spark():
+    code = (
+        "import sys; from das_spark.cli.main import main; main(['plan', 'conf/quickstart.toml', '--json']);"
+        "print([name for name in ('pyspark', 'py4j', 'pandas') if name in sys.modules])"
+    )
+    root = str(__file__).rsplit("/tests/", 1)[0]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.splitlines()[-1] == "[]"

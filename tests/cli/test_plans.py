@@ -1,0 +1,94 @@
+"""`check` and `plan` before anything is read."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from das_spark.cli.geounits import unread_levels
+from das_spark.cli.main import main
+from das_spark.geography import Geolevel, Spine
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+def plan_of(capsys, *arguments):
+    assert main(["plan", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_plan_of_1940_shows_the_published_scales(capsys):
+    assert main(["plan", str(CONF / "e2e_1940.toml")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("County ")]
+    hhgq, middle, detailed = lines[:3]
+    assert hhgq[1:6] == ["hhgq", "1/4", "9/40", "9/640", "142.2"]
+    assert middle[1:6] == ["age18plus", "*", "hispanic", "*", "race"]
+    assert middle[6:10] == ["1/4", "27/40", "27/640", "47.41"]
+    assert detailed[1:6] == ["detailed", "1/4", "1/10", "1/160", "320"]
+
+
+def test_the_plan_in_json_is_exact(capsys):
+    record = plan_of(capsys, str(CONF / "e2e_1940.toml"), "--set", "budget.epsilon=0.75")
+    assert record["total"] == "3/4"
+    assert sum(Fraction(each["spent"]) for each in record["measurements"]) == Fraction(3, 4)
+    for each in record["measurements"]:
+        assert Fraction(each["scale"]) == 2 / Fraction(each["spent"])
+
+
+def test_a_zcdp_plan_shows_both_conversions(capsys):
+    settings = ["--set", "budget.framework=zcdp", "--set", "budget.rho=1/2"]
+    record = plan_of(capsys, str(CONF / "e2e_2018.toml"), *settings)
+    tight, loose = (each["epsilon"] for each in record["conversions"])
+    rho, delta = 0.5, 1e-10
+    assert loose == pytest.approx(rho + 2 * np.sqrt(rho * np.log(1 / delta)))
+    assert tight < loose
+
+
+def test_geounits_are_counted_in_the_public_table(capsys, tmp_path):
+    geocodes = ["4800100001", "4800100002", "4800200001"]
+    parquet.write_table(pa.table({"geocode": geocodes}), tmp_path / "units.parquet")
+    record = plan_of(capsys, str(CONF / "e2e_1940_simulated.toml"), "--set", f"input.path={tmp_path}")
+    levels = {each["geolevel"]: each for each in record["geolevels"]}
+    assert [levels[name]["geounits"] for name in ("National", "State", "County", "Enumdist")] == [1, 1, 2, 3]
+    assert levels["Enumdist"]["largest_family"] == 2
+    (warning,) = record["warnings"]
+    assert warning.startswith("the budget of State (epsilon 1/16) will be read by no estimate")
+
+
+def test_what_the_user_says_of_geounits_counts(capsys):
+    record = plan_of(capsys, str(CONF / "e2e_1940.toml"), "--geounits", "State=51", "--geounits", "County=51")
+    assert record["geolevels"][1]["measurement_bytes_at_most"] == 51 * 224 * 8
+    assert "County" in record["warnings"][0]
+
+
+@pytest.mark.parametrize("said", ["State", "State=none", "Stat=3", "State=0"])
+def test_a_malformed_number_of_geounits_is_refused(capsys, said):
+    assert main(["plan", str(CONF / "e2e_1940.toml"), "--geounits", said]) == 2
+    assert "--geounits" in capsys.readouterr().err
+
+
+def test_only_levels_of_only_children_are_unread():
+    spine = Spine((Geolevel("Nation", 0), Geolevel("State", 2), Geolevel("County", 5), Geolevel("Block", 7)))
+    assert unread_levels(spine, {"Nation": 1, "State": 1, "County": 4}) == ["State"]
+    assert unread_levels(spine, {}) == []
+
+
+def test_check_says_what_is_missing_and_exits_with_2(capsys):
+    assert main(["check", str(CONF / "e2e_1940.toml")]) == 2
+    assert "input.path: nothing says where the people are; give it by --set input.path=FILE" in capsys.readouterr().err
+
+
+def test_check_passes_on_the_quickstart(capsys):
+    assert main(["check", str(CONF / "quickstart.toml")]) == 0
+    assert "no problem found" in capsys.readouterr().out
+
+
+def test_check_can_leave_the_files_out(capsys):
+    assert main(["check", str(CONF / "e2e_1940.toml"), "--without-files"]) == 0
+    assert "reader ipums_1940, epsilon 1/4" in capsys.readouterr().out

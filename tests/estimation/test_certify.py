@@ -1,0 +1,139 @@
+"""The certificate accepts optima and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from das_spark.estimation import FamilyPlan, FamilyProblem
+from das_spark.estimation.assembly import assemble, read_back
+from das_spark.estimation.certify import certify
+from das_spark.estimation.family import solve_chain
+from das_spark.estimation.presolve import presolve
+from das_spark.estimation.solvers import SOLVERS, SolverOptions
+from das_spark.estimation.support import restrict
+from das_spark.histogram import Attribute, Histogram, Schema
+
+
+def solved(made):
+    presolved = presolve(restrict(made.problem, made.plan))
+    return presolved, solve_chain(presolved, made.plan).candidate
+
+
+def certified(made, presolved, candidate):
+    return certify(made.problem, made.plan, presolved.support.cells, candidate)
+
+
+def brute_lower_bound(made, presolved, candidate, draws, generator):
+    """Least objective of many feasible points: convex combinations of rounded truths near the candidate."""
+    best = np.inf
+    truth = made.truth[:, presolved.support.cells].astype(float)
+    for weight in generator.uniform(0, 1, draws) ** 4:
+        point = (1 - weight) * candidate.x + weight * truth
+        best = min(best, certified(made, presolved, replace(candidate, x=point)).objective)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("options", [{}, {"totals": True}, {"root": True}, {"flows": True}], ids=str)
+def test_no_feasible_point_is_better_than_the_proved_bound(small, seed, options):
+    made = small(seed, **options)
+    presolved, candidate = solved(made)
+    proof = certified(made, presolved, candidate)
+    bound = proof.objective - proof.gap * max(1.0, proof.objective)
+    assert bound <= brute_lower_bound(made, presolved, candidate, 50, np.random.default_rng(seed)) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_gap_of_a_worse_point_is_at_least_its_true_excess(small, seed):
+    """Whatever hints are given: the gap never understates how far a feasible point is from the best."""
+    made = small(seed)
+    presolved, candidate = solved(made)
+    best = certified(made, presolved, candidate)
+    generator = np.random.default_rng(seed)
+    truth = made.truth[:, presolved.support.cells].astype(float)
+    for weight in (0.01, 0.1, 1.0):
+        worse = replace(
+            candidate,
+            x=(1 - weight) * candidate.x + weight * truth,
+            parent_multipliers=candidate.parent_multipliers + generator.normal(0, weight, len(presolved.support.cells)),
+            bound_multipliers=tuple(each + generator.normal(0, weight, each.shape) for each in candidate.bound_multipliers),
+        )
+        proof = certified(made, presolved, worse)
+        assert proof.violation < 1e-9
+        excess = proof.objective - best.objective
+        assert proof.gap * max(1.0, proof.objective) >= excess - 1e-6
+        assert not proof.certified or excess < 1e-5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_point_that_breaks_a_sum_a_bound_or_a_sign_is_refused(small, seed):
+    made = small(seed)
+    presolved, candidate = solved(made)
+    for place, change in (((0, 0), 1e-3), ((0, 0), -1e-3 - candidate.x[0, 0])):
+        x = candidate.x.copy()
+        x[place] += change
+        assert not certified(made, presolved, replace(candidate, x=x)).certified
+    margin = made.problem.bounds[0].query.answer_dense(made.truth)
+    tight = replace(made.problem.bounds[0], lower=margin + 1, upper=margin + 2)
+    proof = certify(replace(made.problem, bounds=(tight,)), made.plan, presolved.support.cells, candidate)
+    assert not proof.certified
+    assert proof.primal_residual > 1e-3
+
+
+def test_a_point_that_is_not_a_number_is_refused(small):
+    made = small(1)
+    presolved, candidate = solved(made)
+    proof = certified(made, presolved, replace(candidate, x=candidate.x * np.nan))
+    assert not proof.certified
+
+
+@pytest.mark.parametrize("field", ["linear", "diagonal", "right", "equality"])
+def test_a_planted_wrong_coefficient_in_the_solver_arrays_is_caught(small, field):
+    caught = 0
+    for seed in range(12):
+        made = small(seed, 4, queries=("detailed", "kind", "age * race"))
+        presolved = presolve(restrict(made.problem, made.plan))
+        assembly = assemble(presolved)
+        program = assembly.program
+        array = getattr(program, field).copy()
+        data = array.data if field == "equality" else array
+        place = seed % len(data)
+        data[place] += 0.25 * max(1.0, abs(data[place]))
+        wrong = replace(assembly, program=replace(program, **{field: array}))
+        solution = SOLVERS["piqp"].solve(wrong.program, SolverOptions())
+        if solution.x is None:
+            continue
+        honest = read_back(assembly, SOLVERS["piqp"].solve(program, SolverOptions()))
+        candidate = read_back(wrong, solution)
+        if np.abs(candidate.x - honest.x).max() < 1e-4:
+            continue  # the fault did not change the answer
+        caught += 1
+        proof = certify(made.problem, made.plan, presolved.support.cells, candidate)
+        assert not proof.certified, (seed, place)
+    assert caught >= 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flows_that_do_not_divide_the_margins_are_refused(small, seed):
+    made = small(seed, root=True, flows=True, totals=True, children=4)
+    presolved, candidate = solved(made)
+    assert certified(made, presolved, candidate).certified
+    moved = candidate.flows.copy()
+    moved[0, 0] += 1.0
+    assert not certified(made, presolved, replace(candidate, flows=moved)).certified
+    assert not certified(made, presolved, replace(candidate, flows=None)).certified
+
+
+def test_people_of_the_parent_outside_the_cells_are_noticed():
+    schema = Schema("two", (Attribute("cell", ("x", "y")),))
+    problem = FamilyProblem("1", Histogram.from_dense(np.array([5, 3])), ("1a", "1b"), 2, ())
+    plan = FamilyPlan("two")
+    presolved = presolve(restrict(problem, plan))
+    candidate = read_back(assemble(presolved), SOLVERS["piqp"].solve(assemble(presolved).program, SolverOptions()))
+    less = replace(candidate, x=candidate.x[:, :1], parent_multipliers=candidate.parent_multipliers[:1])
+    assert certify(problem, plan, presolved.support.cells, candidate).certified
+    assert not certify(problem, plan, presolved.support.cells[:1], less).certified
+    assert schema.size == 2

@@ -1,0 +1,171 @@
+"""Promotion moves exactly the recorded bytes, whatever interrupts it; a full disk is one clear error."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from das_spark.errors import OutputError
+from das_spark.io import files
+from das_spark.io.files import (
+    discard,
+    disk_errors,
+    finished,
+    is_disk_full,
+    part_files,
+    promote,
+    record_of,
+    require_space,
+    write_durably,
+)
+
+
+@pytest.fixture
+def staging(tmp_path):
+    folder = tmp_path / "staging"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"part-{number}").write_text(f"bytes {number}")
+    (folder / "_SUCCESS").touch()
+    (folder / ".part-0.crc").write_text("x")
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_promotion_moves_the_parts_and_sets_the_marker(tmp_path, staging):
+    promote(staging, tmp_path / "deep" / "target")
+    assert names(tmp_path / "deep" / "target") == ["_SUCCESS", "part-0", "part-1", "part-2"]
+    assert not staging.exists()
+
+
+def test_files_that_are_not_on_the_list_are_destroyed(tmp_path, staging):
+    promote(staging, tmp_path / "target", [record_of(staging / "part-1")])
+    assert names(tmp_path / "target") == ["_SUCCESS", "part-1"]
+    assert not staging.exists()
+
+
+@pytest.mark.parametrize("device", ["same", "other"])
+@pytest.mark.parametrize("survived", [0, 1, 2, 3])
+def test_promotion_that_was_killed_anywhere_is_finished_by_the_next_call(
+    tmp_path, staging, monkeypatch, survived, device
+):
+    records = [record_of(path) for path in part_files(staging)]
+    target, real, moved = tmp_path / "target", Path.replace, []
+
+    def replace(self, other):
+        if len(moved) == survived:
+            raise KeyboardInterrupt
+        if device == "other" and self.parent != Path(other).parent:
+            raise OSError(errno.EXDEV, "another device")
+        moved.append(self)
+        return real(self, other)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    try:
+        promote(staging, target, records)
+    except KeyboardInterrupt:
+        assert not finished(target)
+    monkeypatch.undo()
+    promote(staging, target, records)
+    assert finished(target)
+    assert [record_of(path) for path in part_files(target)] == records
+    assert not staging.exists()
+
+
+def test_changed_or_lost_bytes_are_never_promoted(tmp_path, staging):
+    records = [record_of(path) for path in part_files(staging)]
+    (staging / "part-1").write_text("bytes 9")
+    with pytest.raises(OutputError, match="not the bytes"):
+        promote(staging, tmp_path / "target", records)
+    (staging / "part-1").unlink()
+    with pytest.raises(OutputError, match="gone"):
+        promote(staging, tmp_path / "target", records)
+    assert not finished(tmp_path / "target")
+
+
+def test_a_target_with_a_strange_file_is_refused(tmp_path, staging):
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "part-9").touch()
+    with pytest.raises(OutputError, match="part-9"):
+        promote(staging, tmp_path / "target")
+
+
+def test_a_fenced_folder_cannot_be_written_by_a_late_task(tmp_path, staging):
+    discard(staging, fence=True)
+    with pytest.raises(OSError, match=r"Not a directory|File exists"):
+        (staging / "_temporary" / "0").mkdir(parents=True)
+    with pytest.raises(OSError, match="Not a directory"):
+        (staging / "part-3").write_text("late")
+    discard(staging, fence=True)  # twice is no error
+    assert part_files(staging) == ()
+    assert not (tmp_path / ".staging.destroyed").exists()
+
+
+def test_a_fence_can_be_set_where_nothing_was(tmp_path):
+    discard(tmp_path / "a" / "b", fence=True)
+    assert (tmp_path / "a" / "b").is_file()
+    discard(tmp_path / "x" / "y")
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_late_task_that_makes_the_folder_anew_loses_the_race(tmp_path, staging, monkeypatch):
+    real, raced = files._set_fence, []
+
+    def racing(path):
+        if not raced:
+            raced.append(path)
+            path.mkdir()
+            (path / "part-late").write_text("late")
+        return real(path)
+
+    monkeypatch.setattr(files, "_set_fence", racing)
+    discard(staging, fence=True)
+    assert staging.is_file()
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path):
+    with pytest.raises(OutputError, match="no space left") as caught, disk_errors(tmp_path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert "resumes" in caught.value.hint
+
+
+def fail_in_the_jvm() -> None:
+    try:
+        raise RuntimeError("java.io.IOException: No space left on device")
+    except RuntimeError as error:
+        raise ValueError("Job aborted due to stage failure") from error
+
+
+def test_a_full_disk_is_recognised_behind_an_error_of_the_jvm(tmp_path):
+    with pytest.raises(OutputError, match="no space left"), disk_errors(tmp_path):
+        fail_in_the_jvm()
+
+
+def test_other_errors_pass_unchanged(tmp_path):
+    with pytest.raises(ValueError, match="something else"), disk_errors(tmp_path):
+        raise ValueError("something else")
+    assert not is_disk_full(ValueError("x"))
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "manifest.json"
+    write_durably(path, "old")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="no space"):
+        write_durably(path, "new")
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["manifest.json"]
+
+
+def test_a_stage_that_cannot_fit_is_refused_before_it_begins(tmp_path):
+    require_space(tmp_path / "not" / "yet", 1)
+    with pytest.raises(OutputError, match="GB are free"):
+        require_space(tmp_path / "not" / "yet", 10**18)

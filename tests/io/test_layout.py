@@ -1,0 +1,126 @@
+"""A run folder belongs to one run, public paths are public, and one driver at a time works."""
+
+import inspect
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from das_spark.errors import OutputError
+from das_spark.io.layout import PublicLayout, RunLayout, find_run, hold_run, open_public, open_run, point_latest
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> RunLayout:
+    return RunLayout.at(tmp_path / "runs", "first")
+
+
+def test_no_method_of_the_public_layout_yields_a_restricted_path(tmp_path):
+    layout = RunLayout.at(tmp_path, "first", public=str(tmp_path / "open"), restricted=str(tmp_path / "closed"))
+    public = layout.public
+    paths = []
+    for name, member in inspect.getmembers(PublicLayout):
+        if name.startswith("_"):
+            continue
+        value = getattr(public, name)
+        count = len(inspect.signature(value).parameters) if callable(value) else 0
+        paths.append(value(*["x"] * count) if callable(value) else value)
+        assert member is not None
+    assert len(paths) >= 10
+    assert all(path.is_relative_to(tmp_path / "open") for path in paths)
+
+
+def test_a_new_run_makes_both_roots_and_closes_the_restricted_one(layout):
+    assert not open_run(layout, "hash")
+    assert stat.S_IMODE(layout.restricted.path.stat().st_mode) == 0o700
+    assert layout.public.marker.is_file()
+
+
+def test_a_run_is_opened_again_with_the_same_configuration_only(layout):
+    open_run(layout, "hash")
+    assert open_run(layout, "hash")
+    with pytest.raises(OutputError, match="belongs to another run"):
+        open_run(layout, "other hash")
+
+
+def test_a_folder_with_strange_files_is_refused_and_left_alone(layout):
+    layout.public.path.mkdir(parents=True)
+    (layout.public.path / "thesis.txt").write_text("mine")
+    with pytest.raises(OutputError, match="not a run folder"):
+        open_run(layout, "hash")
+    assert not layout.restricted.path.exists()
+    assert (layout.public.path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_file_in_the_place_of_the_run_is_refused(layout):
+    layout.folder.parent.mkdir()
+    layout.folder.write_text("x")
+    with pytest.raises(OutputError):
+        open_run(layout, "hash")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", ".hidden", "a b"])
+def test_a_run_id_cannot_lead_elsewhere(tmp_path, name):
+    with pytest.raises(OutputError, match="run id"):
+        RunLayout.at(tmp_path, name)
+
+
+def test_the_two_roots_cannot_be_one_folder(tmp_path):
+    with pytest.raises(OutputError, match="one folder"):
+        RunLayout.at(tmp_path, "first", public=str(tmp_path), restricted=str(tmp_path))
+
+
+def test_a_broken_marker_is_an_error_and_no_traceback(layout):
+    open_run(layout, "hash")
+    layout.public.marker.write_text("{")
+    with pytest.raises(OutputError, match="marker"):
+        open_run(layout, "hash")
+
+
+def test_latest_points_to_the_last_run_and_is_found(tmp_path, layout):
+    second = RunLayout.at(tmp_path / "runs", "second")
+    for run in (layout, second):
+        open_run(run, "hash")
+        point_latest(run)
+    assert find_run(tmp_path / "runs" / "latest").run_id == "second"
+    assert open_public(tmp_path / "runs" / "latest").path.name == "public"
+
+
+def test_latest_never_replaces_a_real_folder(tmp_path, layout):
+    (tmp_path / "runs" / "latest").mkdir(parents=True)
+    with pytest.raises(OutputError, match="not a link"):
+        point_latest(layout)
+
+
+def test_a_folder_without_marker_is_no_run(tmp_path):
+    for find in (find_run, open_public):
+        with pytest.raises(OutputError, match="not a run folder"):
+            find(tmp_path)
+
+
+def test_a_second_driver_is_refused_while_the_first_lives_and_let_in_after_it_is_killed(layout):
+    open_run(layout, "hash")
+    code = (
+        "import sys,time; from das_spark.io.layout import RunLayout, hold_run\n"
+        f"with hold_run(RunLayout.at({str(layout.root)!r}, 'first')): print('held', flush=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as first:
+        assert first.stdout.readline() == b"held\n"
+        with pytest.raises(OutputError, match="another driver"), hold_run(layout):
+            pass
+        first.kill()
+        first.wait()
+    with hold_run(layout):
+        pass
+
+
+def test_the_lock_is_free_again_after_an_error(layout):
+    open_run(layout, "hash")
+    with pytest.raises(KeyError), hold_run(layout):
+        raise KeyError
+    with hold_run(layout):
+        pass

@@ -1,0 +1,89 @@
+"""Manifests are whole, versioned, told apart, and say what every output is."""
+
+import json
+
+import pytest
+
+from das_spark.errors import OutputError
+from das_spark.io.dictionary import data_dictionary
+from das_spark.io.manifest import SCHEMA_VERSION, PublicManifest, RestrictedManifest, StageRecord
+from das_spark.products import PRODUCTS
+
+PUBLIC = PublicManifest(
+    run_id="first",
+    created="2030-01-01T00:00:00+00:00",
+    product="e2e_1940",
+    config={"epsilon": "1/4"},
+    config_hash="abc",
+    versions={"das_spark": "0.1.0"},
+    invariants=("totals at State",),
+    stages=(StageRecord("measure", "State", ("measurements/level=State",)),),
+    rows={"estimates/State": 51},
+    solver_status={"State": {"optimal": 1}},
+    worst_residuals={"State": {"gap": 1e-9}},
+    overridden_guards=("insecure-test-key",),
+    data_dictionary=({"path": "x"},),
+)
+RESTRICTED = RestrictedManifest(
+    run_id="first", created="now", input_rows={"persons": 3}, seconds={"measure/State": 1.5}
+)
+
+
+@pytest.mark.parametrize("manifest", [PUBLIC, RESTRICTED])
+def test_a_manifest_survives_the_file(tmp_path, manifest):
+    path = tmp_path / "manifest.json"
+    manifest.save(path)
+    loaded = type(manifest).load(path)
+    assert loaded.to_json() == manifest.to_json()
+    assert json.loads(path.read_text())["schema_version"] == SCHEMA_VERSION
+
+
+def test_the_stages_and_sentences_come_back_as_they_went(tmp_path):
+    PUBLIC.save(tmp_path / "m")
+    loaded = PublicManifest.load(tmp_path / "m")
+    assert loaded.stages == PUBLIC.stages
+    assert loaded.invariants == PUBLIC.invariants
+
+
+def test_one_kind_is_not_read_as_the_other(tmp_path):
+    RESTRICTED.save(tmp_path / "m")
+    with pytest.raises(OutputError, match="restricted manifest"):
+        PublicManifest.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("change", [{"schema_version": 2}, {"surprise": 1}, {"kind": None}])
+def test_another_version_or_an_unknown_field_is_refused(tmp_path, change):
+    content = {**json.loads(PUBLIC.to_json()), **change}
+    (tmp_path / "m").write_text(json.dumps(content))
+    with pytest.raises(OutputError):
+        PublicManifest.load(tmp_path / "m")
+
+
+def test_a_missing_or_broken_manifest_is_a_clear_error(tmp_path):
+    with pytest.raises(OutputError, match="no manifest"):
+        PublicManifest.load(tmp_path / "m")
+    (tmp_path / "m").write_text("{")
+    with pytest.raises(OutputError, match="not readable"):
+        PublicManifest.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
+@pytest.mark.parametrize("units", [True, False])
+def test_the_dictionary_tells_of_every_table_and_file(product, units):
+    entries = {entry["path"]: entry for entry in data_dictionary(product, ["parquet", "text"], units=units)}
+    text = [column["name"] for column in entries["microdata/person.text"]["columns"]]
+    assert text == [column.name for column in product.microdata.person]
+    kept = {column["name"] for column in entries["microdata/person.parquet"]["columns"]}
+    assert ("EUID" in kept) == units
+    assert ("microdata/unit.text" in entries) == units
+    assert all(column["meaning"] for entry in entries.values() for column in entry["columns"])
+
+
+def test_the_dictionary_has_the_columns_of_the_tables():
+    tables = pytest.importorskip("das_spark.spark.tables")
+    entries = {entry["path"]: entry for entry in data_dictionary(PRODUCTS["e2e_1940"], ["parquet"], units=True)}
+    for name in ("geounits", "histograms", "invariants", "bounds", "measurements", "estimates", "diagnostics"):
+        told = [(column["name"], column["type"]) for column in entries[f"{name}/level=<geolevel>"]["columns"]]
+        schema = getattr(tables, name.upper())
+        found = [(field.name, field.dataType.simpleString().replace("bigint", "long")) for field in schema.fields]
+        assert told == found

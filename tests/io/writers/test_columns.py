@@ -1,0 +1,62 @@
+"""Layouts compile to the codes that the specification lists."""
+
+import dataclasses
+
+import pytest
+
+from das_spark.errors import ConfigurationError
+from das_spark.io.writers import WRITERS
+from das_spark.io.writers.columns import Column, Scope, geocode_parts, person_columns, unit_columns
+from das_spark.products import PRODUCTS, MicrodataColumn
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
+def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
+    person, unit = person_columns(product, units=True), unit_columns(product)
+    for file in (person, unit):
+        parts = [column for column in file.columns if column.name in geocode_parts(file.columns)]
+        assert sum(part.end - part.begin for part in parts) == product.geolevels[-1].length
+        assert all(not column.values for column in parts)
+    sizes = {len(column.values) for column in person.columns if column.scope is Scope.CODE}
+    assert sizes == {product.schema.size}
+    assert {len(c.values) for c in unit.columns if c.scope is Scope.CODE} == {len(product.unit_classes) + 1}
+
+
+def test_the_codes_of_1940_are_those_of_the_specification():
+    product = PRODUCTS["e2e_1940"]
+    codes = {column.name: column.values for column in person_columns(product, units=True).columns}
+    cell = product.schema.ravel([[4, 0, 1, 5]])[0]  # military, minor, Hispanic, other Asian
+    assert [codes[name][cell] for name in ("RTYPE", "QAGE", "CENHISP", "CENRACE")] == ["5", "17", "2", "6"]
+    kinds = {column.name: column.values for column in unit_columns(product).columns}
+    assert kinds["GQTYPE"] == tuple("023467890")
+    assert kinds["RTYPE"] == tuple("244444442")
+    assert kinds["TEN"] == tuple("900000000")
+    assert kinds["VACS"] == tuple("000000009")
+
+
+def test_without_units_the_numbers_are_fillers_and_are_not_produced():
+    person = person_columns(PRODUCTS["e2e_1940"], units=False)
+    fillers = {column.name: column.values for column in person.columns if column.scope is Scope.CONSTANT}
+    assert fillers["EUID"] == ("999999999",)
+    assert fillers["EPNUM"] == ("99999",)
+    assert {"EUID", "EPNUM"}.isdisjoint(column.name for column in person.produced)
+
+
+@pytest.mark.parametrize("source", ["something", "recode:race:1,2", "recode:unit_class:1", "geocode[a:b]"])
+def test_a_source_that_cannot_be_is_a_configuration_error(source):
+    product = PRODUCTS["e2e_1940"]
+    layout = dataclasses.replace(
+        product.microdata, person=(MicrodataColumn("X", source),), unit=(MicrodataColumn("X", source),)
+    )
+    broken = dataclasses.replace(product, microdata=layout)
+    with pytest.raises(ConfigurationError, match="microdata column X"):
+        unit_columns(broken)
+
+
+def test_a_gap_in_the_geocode_is_found():
+    with pytest.raises(ConfigurationError, match="begins at digit 3"):
+        geocode_parts([Column("A", Scope.GEOCODE, 0, 2), Column("B", Scope.GEOCODE, 3, 5)])
+
+
+def test_every_flavour_is_registered_under_its_own_name():
+    assert {name: flavour.name for name, flavour in WRITERS.items()} == {"parquet": "parquet", "text": "text"}

@@ -1,0 +1,187 @@
+"""The microdata files, byte by byte for small places, and unharmed by retries and odd input."""
+
+import getpass
+import socket
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.errors import OutputError
+from das_spark.io.files import finished, record_of
+from das_spark.io.layout import PublicLayout
+from das_spark.io.writers.microdata import records_of, write_microdata
+from das_spark.io.writers.reading import read_microdata
+from das_spark.products import PRODUCTS
+
+pytestmark = pytest.mark.spark
+PRODUCT = PRODUCTS["e2e_1940"]
+
+#: Geocode -> {(hhgq, age18plus, hispanic, race): people}, and units by class with vacant ones last.
+PLACES = {
+    "0200010002": ({(0, 1, 0, 0): 3, (0, 0, 1, 5): 2, (4, 1, 0, 1): 3}, [2, 0, 0, 0, 1, 0, 0, 0, 1]),
+    "0200010001": ({}, [0, 0, 0, 0, 0, 0, 0, 0, 0]),
+    "0100020003": ({(0, 1, 0, 2): 1, (7, 1, 0, 0): 1}, [1, 0, 0, 0, 0, 0, 0, 1, 0]),
+}
+PERSON_END = "|".join(["9999"] * 9 + ["9"])
+UNIT_END = "9|99|99|9|9|9|999|9|99|9|99|99|99|99"
+
+
+def frames(spark, places=PLACES):
+    rows, invariants = [], []
+    for geocode, (people, units) in places.items():
+        cells = sorted((int(PRODUCT.schema.ravel([cell])[0]), count) for cell, count in people.items())
+        rows.append((geocode, geocode[:6], [cell for cell, _ in cells], [count for _, count in cells]))
+        invariants += [
+            (geocode, geocode[:6], "units", [int(n) for n in units[:-1]]),
+            (geocode, geocode[:6], "vacant", [int(units[-1])]),
+        ]
+    estimates = spark.createDataFrame(rows, "geocode string, parent string, cells array<int>, counts array<long>")
+    declared = spark.createDataFrame(invariants, "geocode string, parent string, name string, values array<long>")
+    return estimates, declared
+
+
+def write(spark, path: Path, places=PLACES, *, units=True, flavours=("parquet", "text"), notices=()):
+    estimates, declared = frames(spark, places)
+    layout = PublicLayout(path)
+    path.mkdir(parents=True, exist_ok=True)
+    written = write_microdata(
+        estimates, declared if units else None, PRODUCT, layout, flavours, created="2030-01-01", notices=notices
+    )
+    return layout, written
+
+
+def lines(layout, kind):
+    return "".join(path.read_text() for path in sorted(layout.microdata(kind, "text").glob("part-*"))).splitlines()
+
+
+def test_the_text_files_have_the_exact_layout(spark, tmp_path):
+    layout, written = write(spark, tmp_path)
+    head = "MPD1940|3.1.4|01|0002|0003"
+    other = "MPD1940|3.1.4|02|0001|0002"
+    assert lines(layout, "person") == [
+        f"{head}|0|1|3|99|9|18|1|3|{PERSON_END}",
+        f"{head}|1|1|5|99|9|18|1|1|{PERSON_END}",
+        f"{other}|2|1|3|99|9|17|2|6|{PERSON_END}",
+        f"{other}|3|1|3|99|9|17|2|6|{PERSON_END}",
+        f"{other}|2|2|3|99|9|18|1|1|{PERSON_END}",
+        f"{other}|3|2|3|99|9|18|1|1|{PERSON_END}",
+        f"{other}|2|3|3|99|9|18|1|1|{PERSON_END}",
+        f"{other}|4|1|5|99|9|18|1|2|{PERSON_END}",
+        f"{other}|4|2|5|99|9|18|1|2|{PERSON_END}",
+        f"{other}|4|3|5|99|9|18|1|2|{PERSON_END}",
+    ]
+    unit, other = "MUD1940|3.1.4|01|0002|0003", "MUD1940|3.1.4|02|0001|0002"
+    assert lines(layout, "unit") == [
+        f"{unit}|0|2|0|9|0|1|{UNIT_END}",
+        f"{unit}|1|4|9|0|0|1|{UNIT_END}",
+        f"{other}|2|2|0|9|0|3|{UNIT_END}",
+        f"{other}|3|2|0|9|0|2|{UNIT_END}",
+        f"{other}|4|4|6|0|0|3|{UNIT_END}",
+        f"{other}|5|2|0|0|9|0|{UNIT_END}",
+    ]
+    assert records_of(written) == {"person.parquet": 10, "person.text": 10, "unit.parquet": 6, "unit.text": 6}
+
+
+def test_parquet_says_the_same_and_holds_no_filler(spark, tmp_path):
+    layout, _ = write(spark, tmp_path)
+    for kind in ("person", "unit"):
+        table = pq.read_table(layout.microdata(kind, "parquet")).to_pandas().astype(str)
+        names = [column.name for column in getattr(PRODUCT.microdata, kind)]
+        text = [dict(zip(names, line.split("|"), strict=True)) for line in lines(layout, kind)]
+        assert table.to_dict("records") == [{name: row[name] for name in table.columns} for row in text]
+        assert not {"SCHEMA_TYPE_CODE", "QSPANX", "HHT"} & set(table.columns)
+
+
+def test_spark_reads_both_flavours_back_alike(spark, tmp_path):
+    layout, _ = write(spark, tmp_path)
+    for position in (0, 1):
+        text, parquet = (
+            read_microdata(spark, layout, PRODUCT, flavour, units=True)[position] for flavour in ("text", "parquet")
+        )
+        shared = parquet.columns
+        assert sorted(map(str, text.select(*shared).toPandas().astype(str).to_numpy().tolist())) == sorted(
+            map(str, parquet.toPandas().astype(str).to_numpy().tolist())
+        )
+
+
+def test_metadata_has_the_first_line_and_names_no_user_and_no_machine(spark, tmp_path):
+    layout, _ = write(spark, tmp_path, notices=("INSECURE: made with a test key",))
+    text = (layout.microdata("person", "text") / "metadata").read_text()
+    assert text.splitlines()[0] == PRODUCT.microdata.comment
+    assert "# INSECURE: made with a test key" in text
+    assert "# Records: 10" in text
+    assert all(line.startswith("#") for line in text.splitlines())
+    assert socket.gethostname() not in text
+    assert getpass.getuser() not in text.split()
+    assert str(tmp_path) not in text
+    schema = pq.read_schema(next(layout.microdata("person", "parquet").glob("part-*")))
+    assert b"INSECURE" in schema.metadata[b"das_spark.notices"]
+
+
+def test_without_units_persons_alone_are_written_with_fillers(spark, tmp_path):
+    layout, written = write(spark, tmp_path, units=False)
+    assert records_of(written) == {"person.parquet": 10, "person.text": 10}
+    assert all(line.split("|")[5:7] == ["999999999", "99999"] for line in lines(layout, "person"))
+    assert "EUID" not in pq.read_table(layout.microdata("person", "parquet")).column_names
+    assert not layout.microdata("unit", "text").exists()
+
+
+def test_the_promoted_files_are_those_reported_and_strangers_are_destroyed(spark, tmp_path):
+    layout = PublicLayout(tmp_path)
+    left = layout.staging("microdata", "leaf") / "person.parquet"
+    left.mkdir(parents=True)
+    (left / "part-00000-99.parquet").write_text("half")
+    old = layout.microdata("person", "parquet")
+    old.mkdir(parents=True)
+    (old / "part-00077.parquet").write_text("of a dead driver")
+    _, written = write(spark, tmp_path)
+    for folder in written:
+        place = layout.microdata(folder.kind, folder.flavour)
+        assert finished(place)
+        assert [record_of(path) for path in sorted(place.glob("part-*"))] == list(folder.files)
+    assert not layout.staging("microdata", "leaf").exists()
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_the_bytes_do_not_depend_on_the_partitioning_of_the_estimates(spark, tmp_path, partitions):
+    rng = np.random.default_rng(5)
+    places = {}
+    for number in range(60):
+        people = {(0, 1, 0, race): int(rng.integers(1, 5)) for race in range(int(rng.integers(0, 4)))}
+        homes = min(2, sum(people.values()))
+        places[f"01{number % 7:04d}{number:04d}"] = (people, [homes, 0, 0, 0, 0, 0, 0, 0, int(rng.integers(0, 2))])
+    reference, _ = write(spark, tmp_path / "reference", places)
+    estimates, declared = frames(spark, places)
+    other = PublicLayout(tmp_path / "other")
+    other.path.mkdir()
+    shuffled = estimates.repartition(partitions, "counts")
+    write_microdata(shuffled, declared, PRODUCT, other, ("parquet", "text"), created="2030-01-01")
+    for kind in ("person.parquet", "person.text", "unit.parquet", "unit.text"):
+        both = [sorted((layout.path / "microdata" / kind).iterdir()) for layout in (reference, other)]
+        assert [path.name for path in both[0]] == [path.name for path in both[1]]
+        assert [path.read_bytes() for path in both[0]] == [path.read_bytes() for path in both[1]]
+
+
+def test_people_that_cannot_be_dealt_stop_the_writer_and_leave_no_file(spark, tmp_path):
+    places = {"0100020003": ({(0, 1, 0, 2): 1}, [2, 0, 0, 0, 0, 0, 0, 0, 0])}
+    with pytest.raises(OutputError, match="0100020003"):
+        write(spark, tmp_path, places)
+    assert not (tmp_path / "microdata").exists()
+
+
+def test_a_place_where_nobody_lives_gives_whole_empty_files(spark, tmp_path):
+    layout, written = write(spark, tmp_path, {"0100020003": ({}, [0] * 9)})
+    assert set(records_of(written).values()) == {0}
+    table = pq.read_table(layout.microdata("person", "parquet"))
+    assert table.num_rows == 0
+    assert table.schema.field("EUID").type == pa.int32()
+
+
+def test_an_unfinished_file_is_not_read(spark, tmp_path):
+    layout, _ = write(spark, tmp_path, flavours=("text",))
+    (layout.microdata("unit", "text") / "_SUCCESS").unlink()
+    with pytest.raises(OutputError, match="not finished"):
+        read_microdata(spark, layout, PRODUCT, "text", units=True)

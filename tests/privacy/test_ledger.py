@@ -1,0 +1,136 @@
+"""The ledger of an input: exact round trips, and sums over every run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from das_spark.errors import PrivacyGuardError
+from das_spark.privacy.accounting import PUBLISHED_DELTA, epsilon_cks
+from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
+from das_spark.privacy.ledger import Ledger, LedgerEntry
+
+
+def entry(
+    run_id: str = "r1", total: Fraction = Fraction(1, 4), framework: Framework = Framework.PURE_DP
+) -> LedgerEntry:
+    levels = (
+        LevelBudget(
+            "State", Fraction(1, 3), (QueryShare("hhgq", Fraction(9, 40)), QueryShare("all", Fraction(31, 40)))
+        ),
+        LevelBudget("Block", Fraction(2, 3), (QueryShare("all", Fraction(1)),)),
+    )
+    return LedgerEntry(
+        run_id, "2026-01-02T03:04:05+00:00", "e2e_1940", "person", Budget(framework, total, levels), False
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(st.fractions(Fraction(1, 10**9), 10), st.sampled_from(list(Framework)), st.booleans(), st.text()),
+        max_size=5,
+    )
+)
+def test_a_ledger_survives_its_text(runs: list[tuple[Fraction, Framework, bool, str]]) -> None:
+    ledger = Ledger(
+        tuple(
+            replace(entry(f"run {place} {name}", total, framework), insecure=insecure, completed_levels=("State",))
+            for place, (total, framework, insecure, name) in enumerate(runs)
+        )
+    )
+    assert Ledger.from_json_lines(ledger.to_json_lines()) == ledger
+
+
+def test_a_line_holds_every_share_as_an_exact_text() -> None:
+    record = json.loads(entry().to_json())
+    assert record["total"] == "1/4"
+    assert record["levels"][0] == {
+        "geolevel": "State",
+        "share": "1/3",
+        "queries": [{"query": "hhgq", "share": "9/40"}, {"query": "all", "share": "31/40"}],
+    }
+
+
+def test_every_run_is_charged_with_its_whole_total() -> None:
+    ledger = Ledger((entry("a"), entry("b", Fraction(1, 3)), entry("c", Fraction(1, 7), Framework.ZCDP)))
+    total = ledger.composition()
+    assert total.epsilon == Fraction(7, 12)
+    assert total.rho == Fraction(1, 7)
+    assert total.joint_rho == Fraction(1, 7) + Fraction(49, 288)
+
+
+def test_runs_under_a_test_key_are_named_and_not_summed() -> None:
+    ledger = Ledger((entry("a"), replace(entry("b"), insecure=True)))
+    assert ledger.composition().epsilon == Fraction(1, 4)
+    assert ledger.insecure_runs == ("b",)
+    assert "without any protection: b" in ledger.describe(PUBLISHED_DELTA)
+
+
+def test_what_was_released_grows_level_by_level() -> None:
+    run = entry()
+    assert run.released == 0
+    run = run.with_completed("State")
+    assert run.released == Fraction(1, 12)
+    assert run.with_completed("State") == run
+    run = run.with_completed("Block")
+    assert run.completed_levels == ("State", "Block")
+    assert run.released == run.total
+
+
+def test_a_later_line_of_a_run_replaces_the_earlier_one() -> None:
+    lines = [entry("a"), entry("b"), entry("a").with_completed("State")]
+    ledger = Ledger.from_json_lines("".join(each.to_json() + "\n" for each in lines))
+    assert [each.run_id for each in ledger.entries] == ["a", "b"]
+    assert ledger.entries[0].completed_levels == ("State",)
+    assert ledger.composition().epsilon == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [entry("a", Fraction(1, 8)), replace(entry("a"), insecure=True), entry("a"), entry("a").with_completed("Block")],
+)
+def test_a_run_cannot_change_its_budget_or_take_back_a_level(later: LedgerEntry) -> None:
+    ledger = Ledger((entry("a").with_completed("State"),))
+    with pytest.raises(PrivacyGuardError, match="stands in the privacy ledger"):
+        ledger.with_entry(later)
+
+
+def test_a_run_stands_once() -> None:
+    with pytest.raises(PrivacyGuardError, match="twice"):
+        Ledger((entry("a"), entry("a")))
+
+
+def test_a_level_without_a_budget_is_not_completed() -> None:
+    with pytest.raises(PrivacyGuardError, match="'County'"):
+        entry().with_completed("County")
+    with pytest.raises(PrivacyGuardError, match="'County'"):
+        replace(entry(), completed_levels=("County",))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "not json",
+        "{}",
+        "[]",
+        entry().to_json().replace('"format": 1', '"format": 2'),
+        entry().to_json().replace("9/40", "8/40"),
+        entry().to_json().replace('"1/4"', "0.25"),
+    ],
+)
+def test_a_damaged_line_is_refused_with_its_number(bad: str) -> None:
+    with pytest.raises(PrivacyGuardError, match="line 2"):
+        Ledger.from_json_lines(entry("first").to_json() + "\n" + bad + "\n")
+
+
+def test_the_ledger_tells_both_statements_of_a_mixture() -> None:
+    text = Ledger((entry("a"), entry("c", Fraction(1, 7), Framework.ZCDP))).describe(PUBLISHED_DELTA)
+    assert "epsilons sum to 1/4" in text
+    assert "rhos sum to 1/7" in text
+    assert f"{Fraction(1, 7) + Fraction(1, 32)}-zCDP" in text
+    assert epsilon_cks(Fraction(1, 7), PUBLISHED_DELTA) > 0

@@ -1,0 +1,85 @@
+"""The privacy statement says what was claimed, exactly, and warns where nothing is protected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
+from das_spark.privacy.ledger import Ledger, LedgerEntry
+from das_spark.privacy.losses import Loss
+from das_spark.privacy.statement import StatementFacts, privacy_statement
+
+LEVELS = (
+    LevelBudget("State", Fraction(1, 4), (QueryShare("hhgq", Fraction(9, 40)), QueryShare("all", Fraction(31, 40)))),
+    LevelBudget("Block", Fraction(3, 4), (QueryShare("all", Fraction(1)),)),
+)
+PURE = Budget(Framework.PURE_DP, Fraction(1, 4), LEVELS)
+CONCENTRATED = Budget(Framework.ZCDP, Fraction(293764, 114921), LEVELS)
+
+
+@pytest.fixture
+def facts() -> StatementFacts:
+    return StatementFacts(
+        title="The 1940 test",
+        run_id="r-7",
+        budget=PURE,
+        invariants=("the number of people of every State",),
+        public_rules=("no minor is in a nursing home",),
+        attributes=(Loss("race", Fraction(1, 5), 0.2, Fraction(0)),),
+        within=(Loss("State", Fraction(3, 16), 0.1875, Fraction(0)),),
+        held_within="State",
+    )
+
+
+def test_a_pure_statement_names_its_claim_and_every_scale(facts: StatementFacts) -> None:
+    text = privacy_statement(facts)
+    assert text.startswith("# Privacy statement: The 1940 test")
+    assert "**epsilon = 1/4**" in text
+    assert "exp(epsilon) = 1.284" in text
+    assert "| State | 1/4 | hhgq | 9/40 | 9/640 | 1280/9 | 201.13 |" in text
+    assert "| race | 1/5 |" in text
+    assert "within the same State" in text
+    assert "- the number of people of every State" in text
+    assert "- no minor is in a nursing home" in text
+    assert "computational" in text
+    assert "INSECURE" not in text
+
+
+def test_a_concentrated_statement_gives_both_conversions(facts: StatementFacts) -> None:
+    losses = (Loss("race", Fraction(1, 5), 4.2, Fraction(1, 10**10)),)
+    text = privacy_statement(replace(facts, budget=CONCENTRATED, attributes=losses, within=()))
+    assert "**rho = 293764/114921**" in text
+    assert "17.14355" in text
+    assert "17.90018" in text
+    assert "at delta = 1e-10" in text
+    assert "| race | 1/5 | 4.2000 | 1e-10 |" in text
+
+
+def test_a_test_key_is_shouted_before_anything_else(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, insecure=True))
+    assert "INSECURE: A TEST KEY" in text
+    assert text.index("INSECURE") < text.index("## The claim")
+
+
+def test_a_run_without_invariants_says_so(facts: StatementFacts) -> None:
+    assert "there are no invariants" in privacy_statement(replace(facts, invariants=()))
+
+
+def test_overridden_guards_and_the_ledger_are_told(facts: StatementFacts) -> None:
+    run = LedgerEntry("r-6", "2026-01-01T00:00:00Z", "p", "person", PURE, False)
+    text = privacy_statement(replace(facts, ledger=Ledger((run,)), overridden=("spill is not encrypted",)))
+    assert "## All runs on this input\n\n1 run with a real key" in text
+    assert "- spill is not encrypted" in text
+
+
+def test_an_epsilon_beyond_every_double_is_stated(facts: StatementFacts) -> None:
+    assert "**epsilon = 10000**" in privacy_statement(replace(facts, budget=PURE.with_total(Fraction(10_000))))
+
+
+def test_no_heading_stands_without_content(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, attributes=(), within=(), public_rules=()))
+    blocks = [block for block in text.split("\n## ")[1:]]
+    assert all(len(block.strip().split("\n")) > 1 for block in blocks)
