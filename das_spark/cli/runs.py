@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from das_spark.cli.options import Conf, Overlays, Settings
-from das_spark.cli.render import console, number, table
+from das_spark.cli.render import console, table
 from das_spark.config.resolve import load_plan
 
 TEST_KEY_WARNING = (
@@ -48,8 +48,7 @@ def run(
 
     out = console()
     summary = run_stages(plan, run_id=run_id, test_key=test_key, progress=out.print)
-    figures = [(name, number(value) if isinstance(value, float) else value) for name, value in summary.figures.items()]
-    out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures))
+    out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), summary.figures.items(), left=2))
     out.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))
     if test_key is not None:
         typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)

@@ -1,6 +1,6 @@
 """What is inferred: whole-number estimates of a parent's children from their noisy answers, with proof.
 
-`estimate_family` is all that other rooms call. The equations stand in README.md beside this file.
+`estimate_family` is all that other rooms call. The equations stand in README.md.
 """
 
 from das_spark.estimation.family import estimate_family

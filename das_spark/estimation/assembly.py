@@ -1,4 +1,4 @@
-"""Write a presolved family as a quadratic program around a guess, and read its solution back (E-8 to E-12).
+"""Write a presolved family as a quadratic program around a guess (E-8, E-9).
 
 The program's unknowns are deviations from the guess in units of a typical noise deviation, so that populations of
 millions and noise of a few people meet a solver as numbers of order one.
@@ -14,27 +14,66 @@ import scipy.sparse as sp
 from das_spark.estimation import flows as flow_part
 from das_spark.estimation.flows import FlowVariables
 from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.solvers.base import QuadraticProgram, Solution
+from das_spark.estimation.solvers.base import Inequalities, QuadraticProgram
 from das_spark.estimation.support import Floats, Integers
+
+FAINT = 1e-3
+"""Weight, beside the largest, of the guess for a variable that nothing measures alone; it is in the guess only."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A proposed real-valued estimate, with hints of multipliers that may help to prove it best.
+class Layout:
+    """Where things stand in a program.
+
+    Columns are variables, auxiliary margins, flows, slacks of the failsafe (above the parent, then below); rows are
+    sums over children, margins, flows, groups of the failsafe.
 
     Attributes:
-        x: People, shape ``(K, n)``.
-        flows: Flows, shape ``(D, C)``, or None.
-        parent_multipliers: Hint for the sums over children, shape ``(n,)``.
-        bound_multipliers: Hints for each of the family's bounds, each of shape ``(K, rows)``.
-        flow_multipliers: Hint for the class margins, shape ``(K, C)``, or None.
+        row_of_cell: Row of each cell's sum over children, -1 where there is none, shape ``(n,)``.
+        auxiliary: Position among auxiliary variables of each margin, -1 where it is an equality, shape ``(M,)``.
+        variables: Number of variables N.
+        shown: Number of auxiliary variables.
+        flows: Number of flows.
+        slacks: Number of slacks.
+        sums: Number of sums over children.
+        margins: Number of margins M.
     """
 
-    x: Floats
-    flows: Floats | None
-    parent_multipliers: Floats
-    bound_multipliers: tuple[Floats, ...]
-    flow_multipliers: Floats | None
+    row_of_cell: Integers
+    auxiliary: Integers
+    variables: int
+    shown: int
+    flows: int
+    slacks: int
+    sums: int
+    margins: int
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.variables + self.shown + self.flows + self.slacks
+
+    @property
+    def first_flow(self) -> int:
+        """Column of the first flow."""
+        return self.variables + self.shown
+
+    @classmethod
+    def of(cls, presolved: Presolved, flows: FlowVariables | None) -> Layout:
+        """Lay a family out."""
+        row_of_cell = _sum_rows(presolved)
+        free = ~presolved.margins.equal
+        cells = len(presolved.support.cells)
+        return cls(
+            row_of_cell=row_of_cell,
+            auxiliary=np.where(free, np.cumsum(free) - 1, -1),
+            variables=presolved.variables,
+            shown=int(free.sum()),
+            flows=0 if flows is None else len(flows.descendant),
+            slacks=0 if presolved.support.relaxation is None else 2 * cells,
+            sums=int(row_of_cell.max(initial=-1)) + 1,
+            margins=len(free),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,20 +82,18 @@ class Assembly:
 
     Attributes:
         presolved: The family.
-        program: The program in scaled deviations; cells, then auxiliary margins, flows, and slacks of the failsafe.
+        program: The program in scaled deviations.
+        layout: Where things stand in it.
         scale: People to a unit of the program.
-        centre: The guess, people, one for each variable of the program.
-        row_of_cell: Program row of each cell's sum over children, -1 where there is none, shape ``(n,)``.
-        auxiliary: Position among auxiliary variables of each margin, -1 where it is an equality, shape ``(M,)``.
+        centre: The guess in people, one for each column.
         flows: Flow variables, or None.
     """
 
     presolved: Presolved
     program: QuadraticProgram
+    layout: Layout
     scale: float
     centre: Floats
-    row_of_cell: Integers
-    auxiliary: Integers
     flows: FlowVariables | None
 
 
@@ -64,28 +101,26 @@ def assemble(presolved: Presolved) -> Assembly:
     """Write the quadratic program of a presolved family.
 
     Args:
-        presolved: The family; at least one variable.
+        presolved: The family.
 
     Returns:
         The program with its guess.
     """
     margins = presolved.margins
     flows = flow_part.flow_variables(presolved)
-    free = ~margins.equal
-    auxiliary = np.where(free, np.cumsum(free) - 1, -1)
-    weights = np.concatenate([presolved.weight, margins.weight[free]])
-    scale = 1.0 / float(np.sqrt(np.median(weights[weights > 0]))) if (weights > 0).any() else 1.0
+    layout = Layout.of(presolved, flows)
+    free = layout.auxiliary >= 0
+    measured = layout.variables + layout.shown
+    weight, target = np.zeros(layout.width), np.zeros(layout.width)
+    weight[:measured] = np.concatenate([presolved.weight, margins.weight[free]])
+    target[:measured] = np.concatenate([presolved.target, margins.target[free]])
+    scale = 1.0 / float(np.sqrt(np.median(weight[weight > 0]))) if weight.any() else 1.0
     guess = initial_guess(presolved)
-    row_of_cell = _sum_rows(presolved)
-    parts = _Parts.of(presolved, flows, guess)
-    centre = np.concatenate([guess, margins.sums(guess)[free], parts.flow_centre, np.zeros(parts.slacks)])
-    matrix, right = _equalities(presolved, flows, row_of_cell, auxiliary, parts)
-    lower, upper = parts.bounds(presolved, flows, free)
-    diagonal = np.zeros(len(centre))
-    diagonal[: len(weights)] = 2.0 * scale**2 * weights
-    target = np.zeros(len(centre))
-    target[: len(weights)] = np.concatenate([presolved.target, margins.target[free]])
-    rows, rows_upper = parts.allowance(presolved, len(centre), scale)
+    of_flows = np.zeros(0) if flows is None else flow_part.centre(flows, guess)
+    centre = np.concatenate([guess, margins.sums(guess)[free], of_flows, np.zeros(layout.slacks)])
+    matrix, right = _equalities(presolved, flows, layout)
+    lower, upper = _bounds(presolved, flows, layout)
+    diagonal = 2.0 * scale**2 * weight
     program = QuadraticProgram(
         diagonal=diagonal,
         linear=diagonal * (centre - target) / scale,
@@ -93,11 +128,9 @@ def assemble(presolved: Presolved) -> Assembly:
         right=(right - matrix @ centre) / scale,
         lower=(lower - centre) / scale,
         upper=(upper - centre) / scale,
-        rows=rows,
-        rows_lower=None if rows is None else np.full(1, -np.inf),
-        rows_upper=rows_upper,
+        inequalities=_allowance(presolved, layout, scale),
     )
-    return Assembly(presolved, program, scale, centre, row_of_cell, auxiliary, flows)
+    return Assembly(presolved, program, layout, scale, centre, flows)
 
 
 def initial_guess(presolved: Presolved) -> Floats:
@@ -111,7 +144,8 @@ def initial_guess(presolved: Presolved) -> Floats:
     """
     weight, target = _with_prior(presolved)
     if presolved.needed is None:
-        return np.clip(target, presolved.lower, np.minimum(presolved.upper, presolved.support.most.max(initial=0.0)))
+        most = np.minimum(presolved.upper, presolved.support.most.max(initial=0.0))
+        return np.clip(target, presolved.lower, most)
     cells = len(presolved.needed)
     ease = 1.0 / weight
     missing = presolved.needed - np.bincount(presolved.cell, target, minlength=cells)
@@ -120,28 +154,27 @@ def initial_guess(presolved: Presolved) -> Floats:
     guess = np.minimum(guess, presolved.needed[presolved.cell])
     total = np.bincount(presolved.cell, guess, minlength=cells)
     factor = np.divide(presolved.needed, total, out=np.zeros(cells), where=total > 0)
-    return guess * factor[presolved.cell]
+    return np.asarray(guess * factor[presolved.cell], dtype=np.float64)
 
 
 def _with_prior(presolved: Presolved) -> tuple[Floats, Floats]:
-    """Weights and targets of variables, where a variable that nothing measures alone gets a faint share of a margin."""
+    """Weights and targets, where a variable that nothing measures alone gets a faint share of its cell or margin."""
     weight, target = presolved.weight.copy(), presolved.target.copy()
     (bare,) = np.nonzero(weight == 0)
     if not len(bare):
         return weight, target
-    weight[bare] = 1e-3 * weight.max() if len(bare) < len(weight) else 1.0
+    weight[bare] = FAINT * weight.max() if len(bare) < len(weight) else 1.0
     measured = [each for each in presolved.support.partitions if each.weight.any()]
-    children = presolved.support.children
     if presolved.needed is not None:
-        people = np.ones(children)
+        people = np.ones(presolved.support.children)
         if measured:
             people = np.maximum(min(measured, key=lambda each: each.rows).values.sum(axis=1), 0.0) + 1.0
         target[bare] = presolved.needed[presolved.cell[bare]] * (people / people.sum())[presolved.child[bare]]
     elif measured:
         finest = max(measured, key=lambda each: each.rows)
         index = finest.index[presolved.cell[bare]]
-        shared = np.bincount(finest.index[finest.index >= 0], minlength=finest.rows)
-        value = finest.values[presolved.child[bare], index] / np.maximum(shared[index], 1)
+        sharing = np.bincount(finest.index[finest.index >= 0], minlength=finest.rows)
+        value = finest.values[presolved.child[bare], index] / np.maximum(sharing[index], 1)
         target[bare] = np.where(index >= 0, value, 0.0)
     return weight, target
 
@@ -157,182 +190,73 @@ def _sum_rows(presolved: Presolved) -> Integers:
     return np.where(live, np.cumsum(live) - 1, -1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
-    """The optional parts of a program: flows, and slacks of the failsafe (two for each cell)."""
-
-    flow_centre: Floats
-    slacks: int
-
-    @classmethod
-    def of(cls, presolved: Presolved, flows: FlowVariables | None, guess: Floats) -> _Parts:
-        slacks = 0 if presolved.support.relaxation is None else 2 * len(presolved.support.cells)
-        if flows is None:
-            return cls(np.zeros(0), slacks)
-        base = flows.cells @ guess
-        base[: len(flows.flows.total)] = 0.0
-        fixed = np.zeros(flows.link.shape)
-        np.add.at(fixed, flows.flows.child, flows.fixed)
-        return cls(flow_part.centre(flows, base[flows.link] + fixed - flows.right[flows.link]), slacks)
-
-    def bounds(self, presolved: Presolved, flows: FlowVariables | None, free: Floats) -> tuple[Floats, Floats]:
-        margins = presolved.margins
-        lower = [presolved.lower, margins.lower[free]]
-        upper = [presolved.upper, margins.upper[free]]
-        if flows is not None:
-            lower.append(flows.lower)
-            upper.append(flows.upper)
-        lower.append(np.zeros(self.slacks))
-        upper.append(np.full(self.slacks, np.inf))
-        return np.concatenate(lower), np.concatenate(upper)
-
-    def allowance(self, presolved: Presolved, size: int, scale: float) -> tuple[sp.csc_matrix | None, Floats | None]:
-        """The row that limits the L1 distance from the parent (E-32)."""
-        relaxation = presolved.support.relaxation
-        if relaxation is None:
-            return None, None
-        row = np.zeros(size)
-        row[size - self.slacks :] = 1.0
-        return sp.csc_matrix(row[None, :]), np.array([relaxation.allowance / scale])
-
-
-def _equalities(
-    presolved: Presolved, flows: FlowVariables | None, row_of_cell: Integers, auxiliary: Integers, parts: _Parts
-) -> tuple[sp.csc_matrix, Floats]:
-    """All equality rows: sums over children, margins, flows, groups of the failsafe."""
-    margins, count = presolved.margins, presolved.variables
-    sums = int(row_of_cell.max(initial=-1)) + 1
-    (shown,) = np.nonzero(auxiliary >= 0)
-    rows = [sums + margins.entry_margin, sums + shown]
-    columns = [margins.entry_variable, count + auxiliary[shown]]
-    values = [np.ones(len(margins.entry_margin)), -np.ones(len(shown))]
-    if sums:
-        rows.insert(0, row_of_cell[presolved.cell])
-        columns.insert(0, np.arange(count))
-        values.insert(0, np.ones(count))
-    right = np.zeros(sums + len(margins.child))
-    if presolved.needed is not None:
-        right[row_of_cell[row_of_cell >= 0]] = presolved.needed[row_of_cell >= 0]
-    equal = auxiliary < 0
-    right[sums:][equal] = margins.lower[equal]
-    width = count + len(shown)
-    shape = (len(right), width + len(parts.flow_centre) + parts.slacks)
-    if presolved.support.relaxation is not None:
-        cells = np.arange(sums)
-        rows += [cells, cells]
-        columns += [shape[1] - parts.slacks + cells, shape[1] - sums + cells]
-        values += [np.ones(sums), -np.ones(sums)]
-    matrix = sp.csc_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
-    blocks, sides = [matrix], [right]
+def _bounds(presolved: Presolved, flows: FlowVariables | None, layout: Layout) -> tuple[Floats, Floats]:
+    margins, free = presolved.margins, layout.auxiliary >= 0
+    lower = [presolved.lower, margins.lower[free]]
+    upper = [presolved.upper, margins.upper[free]]
     if flows is not None:
-        blocks.append(_beside(flows.cells, len(shown), flows.matrix, shape[1]))
-        sides.append(flows.right)
-    if presolved.support.relaxation is not None:
-        group = presolved.support.relaxation.group[presolved.cell]
-        totals = presolved.support.relaxation.totals.astype(np.float64)
-        blocks.append(sp.csc_matrix((np.ones(count), (group, np.arange(count))), shape=(len(totals), shape[1])))
-        sides.append(totals)
+        lower.append(flows.lower)
+        upper.append(flows.upper)
+    lower.append(np.zeros(layout.slacks))
+    upper.append(np.full(layout.slacks, np.inf))
+    return np.concatenate(lower), np.concatenate(upper)
+
+
+def _allowance(presolved: Presolved, layout: Layout, scale: float) -> Inequalities | None:
+    """The row that limits the L1 distance from the parent (E-32)."""
+    if presolved.support.relaxation is None:
+        return None
+    row = np.zeros(layout.width)
+    row[layout.width - layout.slacks :] = 1.0
+    limit = np.array([presolved.support.relaxation.allowance / scale])
+    return Inequalities(sp.csc_matrix(row[None, :]), np.full(1, -np.inf), limit)
+
+
+def _equalities(presolved: Presolved, flows: FlowVariables | None, layout: Layout) -> tuple[sp.csc_matrix, Floats]:
+    """All equality rows (E-8)."""
+    blocks, sides = [], []
+    for block, side in (_sums_and_margins(presolved, layout), *_further(presolved, flows, layout)):
+        blocks.append(block)
+        sides.append(side)
     if len(blocks) == 1:
-        return matrix, right
-    return sp.vstack(blocks, format="csc"), np.concatenate(sides)
+        return blocks[0], sides[0]
+    return sp.csc_matrix(sp.vstack(blocks, format="csc")), np.concatenate(sides)
 
 
-def _beside(cells: sp.csc_matrix, gap: int, flows: sp.csc_matrix, width: int) -> sp.csc_matrix:
-    """Rows over cells and flows, with nothing under the auxiliary variables between them and the slacks behind."""
-    rest = width - cells.shape[1] - gap - flows.shape[1]
-    height = cells.shape[0]
-    blocks = [cells, sp.csc_matrix((height, gap)), flows, sp.csc_matrix((height, rest))]
-    return sp.hstack(blocks, format="csc")
+def _sums_and_margins(presolved: Presolved, layout: Layout) -> tuple[sp.csc_matrix, Floats]:
+    margins, count = presolved.margins, layout.variables
+    (shown,) = np.nonzero(layout.auxiliary >= 0)
+    rows = [layout.sums + margins.entry_margin, layout.sums + shown]
+    columns = [margins.entry_variable, count + layout.auxiliary[shown]]
+    values = [np.ones(len(margins.entry_margin)), -np.ones(len(shown))]
+    right = np.zeros(layout.sums + layout.margins)
+    right[layout.sums :] = np.where(layout.auxiliary < 0, margins.lower, 0.0)
+    if presolved.needed is not None:
+        rows.append(layout.row_of_cell[presolved.cell])
+        columns.append(np.arange(count))
+        values.append(np.ones(count))
+        summed = layout.row_of_cell >= 0
+        right[layout.row_of_cell[summed]] = presolved.needed[summed]
+    if layout.slacks:
+        cells = np.arange(layout.sums)
+        first = layout.width - layout.slacks
+        rows += [cells, cells]
+        columns += [first + cells, first + layout.sums + cells]
+        values += [np.ones(layout.sums), -np.ones(layout.sums)]
+    places = (np.concatenate(rows), np.concatenate(columns))
+    return sp.csc_matrix((np.concatenate(values), places), shape=(len(right), layout.width)), right
 
 
-def read_back(assembly: Assembly, solution: Solution) -> Candidate:
-    """Turn a program's solution into people and multipliers in people's units.
-
-    Args:
-        assembly: The program.
-        solution: A solution with a point.
-
-    Returns:
-        The candidate: not negative, and with the parent's sums but for rounding errors.
-    """
-    presolved = assembly.presolved
-    point = assembly.centre if solution.x is None else assembly.centre + assembly.scale * solution.x
-    count, margins = presolved.variables, presolved.margins
-    x = presolved.fixed.astype(np.float64)
-    x[presolved.child, presolved.cell] = _repaired(presolved, point[:count])
-    duals = np.zeros(assembly.program.equality.shape[0])
-    reduced = np.zeros(len(point))
-    if solution.multipliers is not None and solution.bounds is not None:
-        duals = solution.multipliers / assembly.scale
-        reduced = solution.bounds / assembly.scale
-    parent = np.where(assembly.row_of_cell >= 0, duals[assembly.row_of_cell] if len(duals) else 0.0, 0.0)
+def _further(presolved: Presolved, flows: FlowVariables | None, layout: Layout) -> list[tuple[sp.csc_matrix, Floats]]:
+    """Rows of flows, and of the groups that the failsafe keeps."""
+    found = []
+    if flows is not None:
+        height = flows.cells.shape[0]
+        gap, rest = sp.csc_matrix((height, layout.shown)), sp.csc_matrix((height, layout.slacks))
+        found.append((sp.csc_matrix(sp.hstack([flows.cells, gap, flows.matrix, rest])), flows.right))
     if presolved.support.relaxation is not None:
-        parent = parent + duals[len(duals) - len(presolved.support.relaxation.totals) :][presolved.support.relaxation.group]
-    sums = int(assembly.row_of_cell.max(initial=-1)) + 1
-    shown = int((assembly.auxiliary >= 0).sum())
-    of_margin = np.where(
-        assembly.auxiliary >= 0,
-        reduced[count + assembly.auxiliary] if shown else 0.0,
-        duals[sums : sums + len(margins.child)] + _slope_where_equal(presolved),
-    )
-    flows, prices = _flows_back(assembly, point, duals, sums + len(margins.child), count + shown)
-    return Candidate(
-        x=x,
-        flows=flows,
-        parent_multipliers=parent,
-        bound_multipliers=_bound_multipliers(presolved, of_margin, reduced[:count]),
-        flow_multipliers=prices,
-    )
-
-
-def _slope_where_equal(presolved: Presolved) -> Floats:
-    """Derivative of the objective in margins that are known; the program leaves these constants out."""
-    margins = presolved.margins
-    known = np.where(margins.equal, margins.lower, margins.target)
-    return np.asarray(2.0 * margins.weight * (known - margins.target))
-
-
-def _repaired(presolved: Presolved, point: Floats) -> Floats:
-    """Remove a solver's rounding errors: nothing negative, and each cell scaled to its sum (E-12)."""
-    point = np.clip(point, presolved.lower, presolved.upper)
-    if presolved.needed is None or presolved.support.relaxation is not None:
-        return point
-    cells = len(presolved.needed)
-    total = np.bincount(presolved.cell, point, minlength=cells)
-    factor = np.divide(presolved.needed, total, out=np.ones(cells), where=total > 0)
-    return np.asarray(point * factor[presolved.cell])
-
-
-def _flows_back(
-    assembly: Assembly, point: Floats, duals: Floats, row: int, column: int
-) -> tuple[Floats | None, Floats | None]:
-    flows = assembly.flows
-    if flows is None:
-        return None, None
-    found = flows.fixed.astype(np.float64)
-    values = point[column : column + len(flows.descendant)]
-    found[flows.descendant, flows.klass] = np.clip(values, flows.lower, flows.upper)
-    return found, duals[row + flows.link]
-
-
-def _bound_multipliers(presolved: Presolved, of_margin: Floats, reduced: Floats) -> tuple[Floats, ...]:
-    """Hand each multiplier of a margin, or of a variable with a bound of its own, to the bound that binds there."""
-    problem, margins = presolved.support.problem, presolved.margins
-    hints = tuple(np.zeros(bound.lower.shape) for bound in problem.bounds)
-    margin_from = np.where(of_margin > 0, margins.lower_from, margins.upper_from)
-    variable_from = np.where(reduced > 0, presolved.lower_from, presolved.upper_from)
-    for number, (partition, of_row) in enumerate(zip(presolved.support.partitions, margins.of_row, strict=True)):
-        if not partition.limits:
-            continue
-        value = np.zeros(of_row.shape)
-        if len(of_margin):
-            value = np.where((of_row >= 0) & (margin_from[of_row] == number), of_margin[of_row], 0.0)
-        (own,) = np.nonzero(variable_from == number)
-        value[presolved.child[own], partition.index[presolved.cell[own]]] = reduced[own]
-        for limit, rows in partition.limits:
-            bound = problem.bounds[limit]
-            binds_low = (value > 0) & (bound.lower[:, rows] >= partition.lower)
-            binds_high = (value < 0) & (bound.upper[:, rows] <= partition.upper)
-            hints[limit][:, rows] = np.where(binds_low | binds_high, value, 0.0)
-            value = np.where(binds_low | binds_high, 0.0, value)
-    return hints
+        relaxation, count = presolved.support.relaxation, layout.variables
+        totals = relaxation.totals.astype(np.float64)
+        places = (relaxation.group[presolved.cell], np.arange(count))
+        found.append((sp.csc_matrix((np.ones(count), places), shape=(len(totals), layout.width)), totals))
+    return found

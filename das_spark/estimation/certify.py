@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.estimation.assembly import Candidate
+from das_spark.estimation.candidate import Candidate
 from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
 from das_spark.estimation.support import Relaxation
 
@@ -57,38 +57,42 @@ def certify(
     Returns:
         The certificate.
     """
-    x = candidate.x
-    parent = _parent(problem, cells)
-    worst = _Worst()
+    x, parent, worst = candidate.x, _parent(problem, cells), _Worst()
     worst.note(-x, np.ones(1))
-    _parent_violations(worst, x, parent, relaxation)
-    if parent is not None and problem.parent is not None and relaxation is None:
-        worst.note(np.array([problem.parent.total - parent.sum()]), np.ones(1))
-    objective, gradient, answers = _objective(problem.measurements, cells, x)
+    _note_parent(worst, problem, x, parent, relaxation)
+    objective, gradient, places = _objective(problem.measurements, cells, x)
     box = _box(problem, cells, parent, relaxation)
     if parent is None:
-        box = np.minimum(box, _level_box(problem.measurements, cells, x, 2.0 * objective + 1.0))
-    curvature = _curvature(problem.measurements, cells, box, answers)
+        box = np.minimum(box, _level_box(problem.measurements, places, x, 2.0 * objective + 1.0))
+    curvature = _curvature(problem.measurements, places, box)
+    reduced, slack = _after_bounds(worst, problem, cells, candidate, gradient)
+    gap = slack - _cells_bound(candidate, parent, relaxation, reduced, curvature, box)
+    relative = gap / max(1.0, objective)
+    certified = worst.relative <= plan.feasibility_tolerance and abs(relative) <= plan.gap_tolerance
+    return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), objective)
+
+
+def _after_bounds(
+    worst: _Worst, problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate, gradient: Floats
+) -> tuple[Floats, float]:
+    """Note violations of bounds and flows; return the gradient less their multipliers, and what those fall short by."""
     reduced, slack = gradient, 0.0
     for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
         rows = bound.query.row_of(cells)
-        value = _sums(x, rows, bound.query.rows)
+        value = _sums(candidate.x, rows, bound.query.rows)
         lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
         worst.note(np.maximum(lower - value, value - upper), np.where(value > upper, upper, lower))
         slack += float((multiplier * value - np.where(multiplier > 0, multiplier * lower, multiplier * upper)).sum())
         reduced = reduced - _spread(multiplier, rows)
     if problem.flows is not None:
         rows = problem.flows.query.row_of(cells)
-        margins = _sums(x, rows, problem.flows.query.rows)
-        _flow_violations(worst, problem.flows, margins, candidate.flows)
+        margins = _sums(candidate.x, rows, problem.flows.query.rows)
+        _note_flows(worst, problem.flows, margins, candidate.flows)
         prices = candidate.flow_multipliers
         if prices is not None:
             slack += float((prices * margins).sum()) - _cheapest_flows(problem.flows, prices)
             reduced = reduced - _spread(prices, rows)
-    gap = slack - _cells_bound(x, parent, relaxation, reduced, curvature, box, candidate.parent_multipliers)
-    relative = gap / max(1.0, objective)
-    certified = worst.relative <= plan.feasibility_tolerance and abs(relative) <= plan.gap_tolerance
-    return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), objective)
+    return reduced, slack
 
 
 @dataclass(slots=True)
@@ -115,12 +119,16 @@ def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
     return problem.parent.dense()[cells].astype(np.float64)
 
 
-def _parent_violations(worst: _Worst, x: Floats, parent: Floats | None, relaxation: Relaxation | None) -> None:
-    if parent is None:
+def _note_parent(
+    worst: _Worst, problem: FamilyProblem, x: Floats, parent: Floats | None, relaxation: Relaxation | None
+) -> None:
+    """Note violations of consistency with the parent, or of what the failsafe keeps of it."""
+    if parent is None or problem.parent is None:
         return
     sums = x.sum(axis=0)
     if relaxation is None:
         worst.note(np.abs(sums - parent), parent)
+        worst.note(np.array([problem.parent.total - parent.sum()]), np.ones(1))  # people outside the cells
         return
     totals = relaxation.totals.astype(np.float64)
     grouped = np.bincount(relaxation.group, sums, minlength=len(totals))
@@ -156,12 +164,12 @@ def _sums(x: Floats, rows: Integers, count: int) -> Floats:
     children = len(x)
     flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
     sums = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
-    return sums.reshape(children, count + 1)[:, :count]
+    return np.asarray(sums.reshape(children, count + 1)[:, :count], dtype=np.float64)
 
 
 def _spread(values: Floats, rows: Integers) -> Floats:
     """Give each cell the value of its row: shape ``(K, count)`` to ``(K, n)``; the transpose of `_sums`."""
-    return np.where(rows >= 0, values[:, rows], 0.0)
+    return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
 
 
 def _box(
@@ -181,21 +189,16 @@ def _box(
     return np.asarray(box)
 
 
-def _level_box(
-    measurements: tuple[FamilyMeasurement, ...], cells: NDArray[np.int32], x: Floats, level: float
-) -> Floats:
+def _level_box(measurements: tuple[FamilyMeasurement, ...], places: list[Integers], x: Floats, level: float) -> Floats:
     """Upper bound of each cell of any point as good as the candidate: its answer is near the noisy one (E-16)."""
     box = np.full(x.shape, np.inf)
-    for each in measurements:
+    for each, place in zip(measurements, places, strict=True):
         most = each.values + np.sqrt(level * each.variance)[:, None]
-        place = _place(each, cells)
         box = np.minimum(box, np.where(place >= 0, np.maximum(most[:, place], 0.0), np.inf))
-    return np.maximum(box, x)
+    return np.asarray(np.maximum(box, x), dtype=np.float64)
 
 
-def _curvature(
-    measurements: tuple[FamilyMeasurement, ...], cells: NDArray[np.int32], box: Floats, places: list[Integers]
-) -> Floats:
+def _curvature(measurements: tuple[FamilyMeasurement, ...], places: list[Integers], box: Floats) -> Floats:
     """Sum of weights of the rows that count no other movable cell of the child (E-14)."""
     movable = (box > 0).astype(np.float64)
     curvature = np.zeros(box.shape)
@@ -206,22 +209,23 @@ def _curvature(
 
 
 def _cells_bound(
-    x: Floats,
+    candidate: Candidate,
     parent: Floats | None,
     relaxation: Relaxation | None,
     reduced: Floats,
     curvature: Floats,
     box: Floats,
-    hint: Floats,
 ) -> float:
     """Lower bound of the change in F that any feasible point can make, for the best of our multipliers (E-18, E-19)."""
+    x, hint = candidate.x, candidate.parent_multipliers
     if parent is None:
         return float(_least(x, reduced, curvature, box).sum())
-    if relaxation is not None:
-        free = _least(x, reduced - hint, curvature, box).sum()
-        return float(free + _relaxed_parent(hint, x.sum(axis=0), parent, relaxation))
     total = x.sum(axis=0)
-    mean = np.divide((x * reduced).sum(axis=0), total, out=np.where(box > 0, reduced, np.inf).min(axis=0), where=total > 0)
+    if relaxation is not None:
+        free = float(_least(x, reduced - hint, curvature, box).sum())
+        return free + _relaxed_parent(hint, total, parent, relaxation)
+    lowest = np.where(box > 0, reduced, np.inf).min(axis=0)
+    mean = np.divide((x * reduced).sum(axis=0), total, out=lowest, where=total > 0)
     mean = np.where(np.isfinite(mean), mean, 0.0)
     bounds = [
         _least(x, reduced - price, curvature, box).sum(axis=0) + price * (parent - total) for price in (mean, hint)
@@ -236,7 +240,7 @@ def _least(x: Floats, slope: Floats, curvature: Floats, box: Floats) -> Floats:
         step = np.where(curvature > 0, -slope / (2.0 * curvature), -np.sign(slope) * np.inf)
         step = np.where(slope == 0, 0.0, np.clip(step, -np.maximum(x, 0.0), upward))
         value = slope * step + np.where(curvature > 0, curvature * step**2, 0.0)
-    return np.where(step == 0, 0.0, value)
+    return np.asarray(np.where(step == 0, 0.0, value), dtype=np.float64)
 
 
 def _relaxed_parent(price: Floats, total: Floats, parent: Floats, relaxation: Relaxation) -> float:
@@ -249,7 +253,7 @@ def _relaxed_parent(price: Floats, total: Floats, parent: Floats, relaxation: Re
     return float((price * (parent - total)).sum()) - 0.5 * relaxation.allowance * spread
 
 
-def _flow_violations(worst: _Worst, flows: FamilyFlows, margins: Floats, witness: Floats | None) -> None:
+def _note_flows(worst: _Worst, flows: FamilyFlows, margins: Floats, witness: Floats | None) -> None:
     """Check that the witness divides the margins among the descendants."""
     if witness is None:
         worst.note(np.full(1, np.nan), np.ones(1))

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import maximum_flow
 
-from das_spark.estimation.flows import divisible_margins
+from das_spark.constraints.flows import flow_feasible
+from das_spark.estimation.flows import MOST_CLASSES, divisible_margins
 from das_spark.estimation.problem import FamilyFlows, FamilyPlan, FamilyProblem
 from das_spark.estimation.support import Relaxation
 from das_spark.histogram import Query
 
 Integers = NDArray[np.int64]
-
-_MOST_CLASSES = 12
 
 
 def broken_rules(
@@ -90,24 +87,10 @@ def divisible(margins: Integers, flows: FamilyFlows) -> NDArray[np.bool_]:
     Returns:
         Shape ``(K,)``.
     """
-    if margins.shape[1] <= _MOST_CLASSES:
+    if margins.shape[1] <= MOST_CLASSES:
         return divisible_margins(margins, flows)
-    return np.array([_flow_exists(margins[child], flows, child) for child in range(len(margins))], dtype=np.bool_)
-
-
-def _flow_exists(margin: Integers, flows: FamilyFlows, child: int) -> bool:
-    """Decide by a maximum flow above the lower bounds: classes to descendants."""
-    own = flows.child == child
-    lower, total = flows.lower[own], flows.total[own]
-    room = np.minimum(flows.upper[own] - lower, total[:, None])
-    supply, demand = margin - lower.sum(axis=0), total - lower.sum(axis=1)
-    if (supply < 0).any() or (demand < 0).any() or (room < 0).any() or supply.sum() != demand.sum():
-        return False
-    members, classes = lower.shape
-    member, kind = np.nonzero(room)
-    sink = members + classes + 1
-    tails = np.concatenate([np.zeros(classes, dtype=np.int64), 1 + kind, 1 + classes + np.arange(members)])
-    heads = np.concatenate([1 + np.arange(classes), 1 + classes + member, np.full(members, sink)])
-    capacity = np.concatenate([supply, room[member, kind], demand]).astype(np.int32)
-    graph = coo_array((capacity, (tails, heads)), shape=(sink + 1, sink + 1)).tocsr()
-    return int(maximum_flow(graph, 0, sink).flow_value) == int(supply.sum())
+    found = [
+        flow_feasible(margin, flows.lower[own], flows.upper[own], flows.total[own])
+        for margin, own in ((margins[child], flows.child == child) for child in range(len(margins)))
+    ]
+    return np.array(found, dtype=np.bool_)

@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from das_spark.estimation.flows import flow_variables
-from das_spark.estimation.linear import constraint_rows
+from das_spark.estimation.linear import constraints
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import FamilyPlan, FamilyProblem
 from das_spark.estimation.rounding import NODES, WHOLE, Rounded, split
-from das_spark.estimation.solvers import SOLVERS, Program, SolverOptions, Status
-from das_spark.estimation.support import Floats, Integers, Relaxation, on_cells
+from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status
+from das_spark.estimation.support import Floats, Integers, Relaxation, Support, on_cells
 from das_spark.histogram import Query
 
 SLACK = 1.0
@@ -27,10 +27,12 @@ class Failsafe:
 
     Attributes:
         presolved: The relaxed family.
+        relaxation: What is kept of the parent.
         distance: Least possible L1 distance between the children's sum and the parent, in people (E-31).
     """
 
     presolved: Presolved
+    relaxation: Relaxation
     distance: float
 
 
@@ -50,27 +52,19 @@ def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Failsafe | str:
     partial = [each.query.name for each in problem.measurements if len(each.rows) != each.query.rows]
     if partial:
         return f"it needs all rows measured, and {', '.join(partial)} has only those of the parent's support"
-    group = _groups(query, np.arange(problem.size))
-    parent = problem.parent.dense()
-    totals = np.bincount(group, parent.astype(np.float64)).astype(np.int64)
-    kept = totals[group] > 0
-    kept[plan.zero_cells] = False
-    cells = np.flatnonzero(kept).astype(np.int32)
-    if parent[plan.zero_cells].any():
+    if np.isin(problem.parent.cells, plan.zero_cells).any():
         return "the parent has people in a structural zero"
-    used, of_cell = np.unique(group[cells], return_inverse=True)
-    relaxation = Relaxation(of_cell, totals[used], np.inf)
-    support = replace(on_cells(problem, cells, parent[cells]), relaxation=relaxation)
+    support, relaxation = _relaxed_support(problem, plan, query)
     presolved = presolve(support)
     if presolved.contradiction:
         return presolved.contradiction
-    program = _distance_program(presolved, None, np.inf, whole=False)
+    program = _Distance.of(presolved, relaxation).least(None)
     solution = SOLVERS["highs"].solve(program, SolverOptions())
     if solution.status is not Status.OPTIMAL or solution.x is None:
         return "the bounds contradict each other even without the parent"
-    distance = float(solution.x[-2 * len(cells) :].sum())
+    distance = float(solution.x[-2 * len(support.cells) :].sum())
     relaxation = replace(relaxation, allowance=distance + SLACK)
-    return Failsafe(replace(presolved, support=replace(support, relaxation=relaxation)), distance)
+    return Failsafe(replace(presolved, support=replace(support, relaxation=relaxation)), relaxation, distance)
 
 
 def round_relaxed(failsafe: Failsafe, x: Floats) -> Rounded | None:
@@ -85,24 +79,23 @@ def round_relaxed(failsafe: Failsafe, x: Floats) -> Rounded | None:
     """
     presolved = failsafe.presolved
     base, fraction = split(x[presolved.child, presolved.cell])
+    parts = _Distance.of(presolved, failsafe.relaxation)
     options = SolverOptions(iterations=NODES)
-    slacks = 2 * len(presolved.support.cells)
     for widened in (False, True):
         box = None if widened else base
-        solution = SOLVERS["highs"].solve(_distance_program(presolved, box, np.inf, whole=True), options)
-        if solution.status is not Status.OPTIMAL or solution.x is None:
+        nearest = SOLVERS["highs"].solve(_whole(parts.least(box)), options)
+        if nearest.status is not Status.OPTIMAL or nearest.x is None:
             continue
-        allowed = float(np.rint(solution.x[-slacks:].sum())) + SLACK
-        program = _distance_program(presolved, box, allowed, whole=True, base=base, fraction=fraction)
-        solution = SOLVERS["highs"].solve(program, options)
-        if solution.status is Status.OPTIMAL and solution.x is not None:
-            values = np.rint(solution.x[: len(base)])
-            if np.abs(values - solution.x[: len(base)]).max(initial=0.0) <= WHOLE:
-                counts = presolved.fixed.copy()
-                counts[presolved.child, presolved.cell] = values.astype(np.int64)
-                cost = np.abs(values - base - fraction) - np.minimum(fraction, 1.0 - fraction)
-                method = "mixed-integer program" + (", widened" if widened else "")
-                return Rounded(counts, method, float(cost.sum()))
+        allowed = float(np.rint(nearest.x[-2 * parts.cells :].sum())) + SLACK
+        closest = SOLVERS["highs"].solve(_whole(parts.closest(box, base, fraction, allowed)), options)
+        if closest.status is not Status.OPTIMAL or closest.x is None:
+            continue
+        values = np.rint(closest.x[: len(base)])
+        if np.abs(values - closest.x[: len(base)]).max(initial=0.0) <= WHOLE:
+            counts = presolved.fixed.copy()
+            counts[presolved.child, presolved.cell] = values.astype(np.int64)
+            cost = np.abs(values - base - fraction) - np.minimum(fraction, 1.0 - fraction)
+            return Rounded(counts, "mixed-integer program" + (", widened" if widened else ""), float(cost.sum()))
     return None
 
 
@@ -113,6 +106,20 @@ def _class_query(problem: FamilyProblem, plan: FamilyPlan) -> Query | None:
     return named.get(plan.class_query)
 
 
+def _relaxed_support(problem: FamilyProblem, plan: FamilyPlan, query: Query) -> tuple[Support, Relaxation]:
+    """All cells of groups in which the parent has people, structural zeros excepted (E-30)."""
+    group = _groups(query, np.arange(problem.size))
+    parent = np.zeros(problem.size, dtype=np.int64) if problem.parent is None else problem.parent.dense()
+    totals = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    np.add.at(totals, group, parent)
+    kept = totals[group] > 0
+    kept[plan.zero_cells] = False
+    cells = np.flatnonzero(kept).astype(np.int32)
+    used, of_cell = np.unique(group[cells], return_inverse=True)
+    relaxation = Relaxation(of_cell.astype(np.int64), totals[used], np.inf)
+    return replace(on_cells(problem, cells, parent[cells]), relaxation=relaxation), relaxation
+
+
 def _groups(query: Query, cells: NDArray[np.int64]) -> Integers:
     """Number of each cell's group: cells that differ only in attributes that the query involves (E-30)."""
     codes = np.unravel_index(cells, query.shape)
@@ -120,76 +127,116 @@ def _groups(query: Query, cells: NDArray[np.int64]) -> Integers:
     if not kept:
         return np.zeros(len(cells), dtype=np.int64)
     shape = tuple(query.shape[axis] for axis in kept)
-    return np.ravel_multi_index([codes[axis] for axis in kept], shape).astype(np.int64)
+    return np.asarray(np.ravel_multi_index([codes[axis] for axis in kept], shape), dtype=np.int64)
 
 
-def _distance_program(
-    presolved: Presolved,
-    box: Integers | None,
-    allowed: float,
-    *,
-    whole: bool,
-    base: Integers | None = None,
-    fraction: Floats | None = None,
-) -> Program:
-    """Write the relaxed family as a linear program: people, flows, distance up and down, and costs around a floor.
+def _whole(program: Program) -> Program:
+    return replace(program, integral=np.ones(program.size, dtype=np.bool_))
 
-    With `allowed` infinite the distance to the parent is least; otherwise it is bounded, and the distance to
-    `base + fraction` is least, with breakpoints at whole numbers (steps above and below are further unknowns).
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Distance:
+    """Linear programs over variables, flows, steps (none or three a variable), and distances up and down.
+
+    Attributes:
+        presolved: The relaxed family.
+        own: Which cell each variable is in, shape ``(n, N)``.
+        limits: Rows over variables and flows: the groups that are kept, bounded margins, flows.
+        parent: The parent's people, shape ``(n,)``.
+        lower: Lower bounds of variables and flows.
+        upper: Upper bounds of variables and flows.
     """
-    support = presolved.support
-    relaxation = support.relaxation
-    if relaxation is None or presolved.needed is None:
-        raise AssertionError("only relaxed families have a distance program")
-    flows = flow_variables(presolved)
-    count, cells = presolved.variables, len(support.cells)
-    rows = constraint_rows(presolved, flows)
-    spare = rows.matrix.shape[1] - count
-    steps = 0 if base is None else 3 * count
-    width = count + spare + steps + 2 * cells
-    number = np.arange(count)
-    own = sp.csc_matrix((np.ones(count), (presolved.cell, number)), shape=(cells, count))
-    slack = sp.hstack([sp.eye_array(cells), -sp.eye_array(cells)])
-    to_parent = sp.hstack([own, sp.csc_matrix((cells, spare + steps)), slack])
-    group = relaxation.group[presolved.cell]
-    groups = len(relaxation.totals)
-    to_group = sp.csc_matrix((np.ones(count), (group, number)), shape=(groups, width))
-    limits = sp.hstack([rows.matrix, sp.csc_matrix((rows.matrix.shape[0], width - count - spare))])
-    blocks = [to_parent, to_group, limits]
-    totals = relaxation.totals.astype(np.float64)
-    sides_lower = [presolved.needed.astype(np.float64), totals, rows.lower]
-    sides_upper = [presolved.needed.astype(np.float64), totals, rows.upper]
-    lower = [presolved.lower if box is None else np.maximum(presolved.lower, box)]
-    upper = [presolved.upper if box is None else np.minimum(presolved.upper, box + 1.0)]
-    lower.append(np.zeros(spare) if flows is None else flows.lower)
-    upper.append(np.zeros(spare) if flows is None else flows.upper)
-    cost = np.zeros(width)
-    if base is None or fraction is None:
-        cost[width - 2 * cells :] = 1.0
-    else:
+
+    presolved: Presolved
+    own: sp.csc_matrix
+    limits: Inequalities
+    parent: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def cells(self) -> int:
+        """Number of cells n."""
+        return len(self.parent)
+
+    @classmethod
+    def of(cls, presolved: Presolved, relaxation: Relaxation) -> _Distance:
+        flows = flow_variables(presolved)
+        parts = constraints(presolved, flows)
+        number, ones = np.arange(parts.variables), np.ones(parts.variables)
+        parent = np.zeros(0) if presolved.needed is None else presolved.needed.astype(np.float64)
+        totals = relaxation.totals.astype(np.float64)
+        shape = (len(totals), parts.variables + parts.flows)
+        group = sp.csc_matrix((ones, (relaxation.group[presolved.cell], number)), shape=shape)
+        nothing = np.zeros(0)
+        return cls(
+            presolved=presolved,
+            own=sp.csc_matrix((ones, (presolved.cell, number)), shape=(len(parent), parts.variables)),
+            limits=Inequalities(
+                sp.csc_matrix(sp.vstack([group, parts.rows.matrix])),
+                np.concatenate([totals, parts.rows.lower]),
+                np.concatenate([totals, parts.rows.upper]),
+            ),
+            parent=parent,
+            lower=np.concatenate([presolved.lower, nothing if flows is None else flows.lower]),
+            upper=np.concatenate([presolved.upper, nothing if flows is None else flows.upper]),
+        )
+
+    def least(self, box: Integers | None) -> Program:
+        """Least distance to the parent (E-31); with a box, for values at most one above it."""
+        lower, upper = self._boxed(box)
+        return _program(
+            cost=np.concatenate([np.zeros(len(lower)), np.ones(2 * self.cells)]),
+            rows=self._rows(0, []),
+            lower=np.concatenate([lower, np.zeros(2 * self.cells)]),
+            upper=np.concatenate([upper, np.full(2 * self.cells, np.inf)]),
+        )
+
+    def closest(self, box: Integers | None, base: Integers, fraction: Floats, allowed: float) -> Program:
+        """Least distance to the real-valued estimate, by steps at whole numbers, at an allowed one to the parent."""
+        count = len(base)
+        lower, upper = self._boxed(box)
         eye = sp.eye_array(count)
-        blocks.append(sp.hstack([-eye, sp.csc_matrix((count, spare)), eye, eye, -eye, sp.csc_matrix((count, 2 * cells))]))
-        sides_lower.append(-base.astype(np.float64))
-        sides_upper.append(-base.astype(np.float64))
-        lower.append(np.zeros(3 * count))
-        upper += [np.ones(count), np.full(2 * count, np.inf)]
-        cost[count + spare : width - 2 * cells] = np.concatenate([1.0 - 2.0 * fraction, np.ones(2 * count)])
-        distance = np.zeros(width)
-        distance[width - 2 * cells :] = 1.0
-        blocks.append(sp.csc_matrix(distance[None, :]))
-        sides_lower.append(np.full(1, -np.inf))
-        sides_upper.append(np.full(1, allowed))
-    lower.append(np.zeros(2 * cells))
-    upper.append(np.full(2 * cells, np.inf))
-    return Program(
-        diagonal=np.zeros(width),
-        linear=cost,
-        equality=sp.csc_matrix((0, width)),
-        right=np.zeros(0),
-        lower=np.concatenate(lower),
-        upper=np.concatenate(upper),
-        rows=sp.vstack(blocks, format="csc"),
-        rows_lower=np.concatenate(sides_lower),
-        rows_upper=np.concatenate(sides_upper),
-        integral=np.ones(width, dtype=np.bool_) if whole else None,
-    )
+        spare = sp.csc_matrix((count, len(lower) - count))
+        steps = sp.hstack([-eye, spare, eye, eye, -eye, sp.csc_matrix((count, 2 * self.cells))])
+        total = np.zeros((1, len(lower) + 3 * count + 2 * self.cells))
+        total[0, -2 * self.cells :] = 1.0
+        floor = -base.astype(np.float64)
+        further = [
+            Inequalities(sp.csc_matrix(steps), floor, floor),
+            Inequalities(sp.csc_matrix(total), np.full(1, -np.inf), np.full(1, allowed)),
+        ]
+        return _program(
+            cost=np.concatenate(
+                [np.zeros(len(lower)), 1.0 - 2.0 * fraction, np.ones(2 * count), np.zeros(2 * self.cells)]
+            ),
+            rows=self._rows(3 * count, further),
+            lower=np.concatenate([lower, np.zeros(3 * count + 2 * self.cells)]),
+            upper=np.concatenate([upper, np.ones(count), np.full(2 * count + 2 * self.cells, np.inf)]),
+        )
+
+    def _boxed(self, box: Integers | None) -> tuple[Floats, Floats]:
+        if box is None:
+            return self.lower, self.upper
+        lower, upper = self.lower.copy(), self.upper.copy()
+        lower[: len(box)] = np.maximum(lower[: len(box)], box)
+        upper[: len(box)] = np.minimum(upper[: len(box)], box + 1.0)
+        return lower, upper
+
+    def _rows(self, steps: int, further: list[Inequalities]) -> Inequalities:
+        """Sums over children with their distances, limits, and what else there is."""
+        width, eye = len(self.lower), sp.eye_array(self.cells)
+        beside = sp.csc_matrix((self.cells, width - self.own.shape[1] + steps))
+        to_parent = sp.hstack([self.own, beside, eye, -eye])
+        behind = sp.csc_matrix((len(self.limits.lower), steps + 2 * self.cells))
+        blocks = [to_parent, sp.hstack([self.limits.matrix, behind]), *(each.matrix for each in further)]
+        return Inequalities(
+            sp.csc_matrix(sp.vstack(blocks)),
+            np.concatenate([self.parent, self.limits.lower, *(each.lower for each in further)]),
+            np.concatenate([self.parent, self.limits.upper, *(each.upper for each in further)]),
+        )
+
+
+def _program(cost: Floats, rows: Inequalities, lower: Floats, upper: Floats) -> Program:
+    empty = sp.csc_matrix((0, len(cost)))
+    return Program(np.zeros(len(cost)), cost, empty, np.zeros(0), lower, upper, inequalities=rows)

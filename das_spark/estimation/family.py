@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from das_spark.estimation.assembly import Assembly, Candidate, assemble, read_back
+from das_spark.estimation.assembly import Assembly, assemble
+from das_spark.estimation.candidate import Candidate, read_back
 from das_spark.estimation.certify import Certificate, certify
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import Failsafe, relaxed_family, round_relaxed
@@ -105,7 +106,7 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
         tried = (*tried, attempt)
         if best is None or _rank(proof, plan) < _rank(best.certificate, plan):
             best = Solved(candidate, proof, name, solution.iterations, tried)
-        if proof.certified:
+        if proof.certified or (solution.status is Status.INFEASIBLE and not feasibility(presolved).feasible):
             break
     if best is None:
         candidate = read_back(assembly, Solution(Status.FAILED))

@@ -8,12 +8,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from das_spark.estimation.flows import flow_variables
-from das_spark.estimation.linear import constraint_rows
+from das_spark.estimation.linear import constraints
 from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.solvers import SOLVERS, Program, SolverOptions, Status
+from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status
+from das_spark.estimation.support import Integers
 
 _SHORT = 0.5
 """Bounds are whole numbers: the least total violation of nested bounds is 0 or at least 1."""
+
+_NAMED = 5
+"""So many conflicting rows are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +45,39 @@ def feasibility(presolved: Presolved) -> Feasibility:
     if presolved.contradiction:
         return Feasibility(feasible=False, message=presolved.contradiction)
     flows = flow_variables(presolved)
-    rows = constraint_rows(presolved, flows)
-    elastic = np.flatnonzero(rows.margin >= 0)
-    count, spare = presolved.variables, 0 if flows is None else len(flows.descendant)
-    slack = sp.csc_matrix(
-        (np.ones(len(elastic)), (elastic, np.arange(len(elastic)))), shape=(rows.matrix.shape[0], len(elastic))
-    )
-    size = count + spare + 2 * len(elastic)
+    parts = constraints(presolved, flows)
+    (elastic,) = np.nonzero(parts.margin >= 0)
+    count = len(elastic)
+    slack = sp.csc_matrix((np.ones(count), (elastic, np.arange(count))), shape=(len(parts.margin), count))
+    spare = parts.variables + parts.flows
+    nothing = np.zeros(0)
     program = Program(
-        diagonal=np.zeros(size),
-        linear=np.concatenate([np.zeros(count + spare), np.ones(2 * len(elastic))]),
-        equality=sp.csc_matrix((0, size)),
-        right=np.zeros(0),
-        lower=np.concatenate([presolved.lower, np.zeros(0) if flows is None else flows.lower, np.zeros(2 * len(elastic))]),
-        upper=np.concatenate(
-            [presolved.upper, np.zeros(0) if flows is None else flows.upper, np.full(2 * len(elastic), np.inf)]
+        diagonal=np.zeros(spare + 2 * count),
+        linear=np.concatenate([np.zeros(spare), np.ones(2 * count)]),
+        equality=sp.csc_matrix((0, spare + 2 * count)),
+        right=nothing,
+        lower=np.concatenate([presolved.lower, nothing if flows is None else flows.lower, np.zeros(2 * count)]),
+        upper=np.concatenate([presolved.upper, nothing if flows is None else flows.upper, np.full(2 * count, np.inf)]),
+        inequalities=Inequalities(
+            sp.csc_matrix(sp.hstack([parts.rows.matrix, slack, -slack])), parts.rows.lower, parts.rows.upper
         ),
-        rows=rows.with_columns(sp.hstack([slack, -slack], format="csc")),
-        rows_lower=rows.lower,
-        rows_upper=rows.upper,
     )
     solution = SOLVERS["highs"].solve(program, SolverOptions())
     if solution.status is Status.INFEASIBLE:
         return Feasibility(feasible=False, message="bounds of single cells or flows contradict the sums over children")
     if solution.x is None:
         return Feasibility(feasible=True)
-    short = solution.x[count + spare :].reshape(2, -1).sum(axis=0)
+    short = solution.x[spare:].reshape(2, -1).sum(axis=0)
     if short.sum() < _SHORT:
         return Feasibility(feasible=True)
-    return Feasibility(feasible=False, message=_named(presolved, rows.margin[elastic[short > _SHORT / 2]]))
+    return Feasibility(feasible=False, message=_named(presolved, parts.margin[elastic[short > _SHORT / 2]]))
 
 
-def _named(presolved: Presolved, margins: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
+def _named(presolved: Presolved, margins: Integers) -> str:
+    """Say which bounds a margin comes from."""
     problem = presolved.support.problem
     names = []
-    for margin in margins[:5]:
+    for margin in margins[:_NAMED]:
         child = problem.children[int(presolved.margins.child[margin])]
         for partition, of_row in zip(presolved.support.partitions, presolved.margins.of_row, strict=True):
             found = np.argwhere(of_row == margin)

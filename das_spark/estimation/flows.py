@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from das_spark.estimation.presolve import Presolved
 from das_spark.estimation.problem import FamilyFlows
-from das_spark.estimation.support import Floats, Integers, class_rows
+from das_spark.estimation.support import Floats, Integers
+
+MOST_CLASSES = 12
+"""Up to so many classes, divisibility is decided by checking every set of classes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +25,7 @@ class FlowVariables:
     Attributes:
         flows: The family's flows.
         descendant: Descendant of each flow, shape ``(W,)``.
-        klass: Class of each flow, shape ``(W,)``.
+        kind: Class of each flow, shape ``(W,)``.
         lower: Least people, shape ``(W,)``.
         upper: Most people, shape ``(W,)``.
         fixed: Flows known beforehand, shape ``(D, C)``; 0 where free.
@@ -34,7 +37,7 @@ class FlowVariables:
 
     flows: FamilyFlows
     descendant: Integers
-    klass: Integers
+    kind: Integers
     lower: Floats
     upper: Floats
     fixed: Integers
@@ -56,47 +59,53 @@ def flow_variables(presolved: Presolved) -> FlowVariables | None:
     flows = presolved.support.problem.flows
     if flows is None:
         return None
-    klass = class_rows(flows, presolved.support.cells)
+    class_of_cell = flows.query.row_of(presolved.support.cells)
     lower, upper = tightened(flows)
-    absent = np.setdiff1d(np.arange(flows.query.rows), klass)
+    absent = np.setdiff1d(np.arange(flows.query.rows), class_of_cell)
     upper[:, absent] = np.minimum(upper[:, absent], np.maximum(lower[:, absent], 0))
     free = upper > lower
     descendant, kind = np.nonzero(free)
     fixed = np.where(free, 0, lower)
-    descendants, classes = lower.shape
-    children = presolved.support.children
-    link = descendants + np.arange(children * classes).reshape(children, classes)
-    count = descendants + link.size
+    members, classes = lower.shape
+    link = members + np.arange(presolved.support.children * classes).reshape(-1, classes)
+    shape = (members + link.size, len(descendant))
     number = np.arange(len(descendant))
-    matrix = sp.csc_matrix(
-        (
-            np.concatenate([np.ones(len(number)), -np.ones(len(number))]),
-            (np.concatenate([descendant, link[flows.child[descendant], kind]]), np.concatenate([number, number])),
-        ),
-        shape=(count, len(number)),
-    )
-    right = np.zeros(count)
-    right[:descendants] = flows.total - fixed.sum(axis=1)
-    np.add.at(right, link[flows.child], fixed)
-    known_child, known_cell = np.nonzero(presolved.fixed)
-    counted = klass[known_cell] >= 0
-    known = presolved.fixed[known_child[counted], known_cell[counted]]
-    np.add.at(right, link[known_child[counted], klass[known_cell[counted]]], -known)
-    (variable,) = np.nonzero(klass[presolved.cell] >= 0)
-    rows = link[presolved.child[variable], klass[presolved.cell[variable]]]
-    cells = sp.csc_matrix((np.ones(len(variable)), (rows, variable)), shape=(count, presolved.variables))
+    rows = np.concatenate([descendant, link[flows.child[descendant], kind]])
+    signs = np.concatenate([np.ones(len(number)), -np.ones(len(number))])
+    variable, variable_class = _counted(class_of_cell, presolved.cell)
+    cell_rows = link[presolved.child[variable], variable_class]
+    cells = sp.csc_matrix((np.ones(len(variable)), (cell_rows, variable)), shape=(shape[0], presolved.variables))
     return FlowVariables(
         flows=flows,
         descendant=descendant,
-        klass=kind,
+        kind=kind,
         lower=lower[free].astype(np.float64),
         upper=upper[free].astype(np.float64),
         fixed=fixed,
         cells=cells,
-        matrix=matrix,
-        right=right,
+        matrix=sp.csc_matrix((signs, (rows, np.concatenate([number, number]))), shape=shape),
+        right=_right_sides(presolved, flows, fixed, link, class_of_cell),
         link=link,
     )
+
+
+def _counted(class_of_cell: Integers, cell: Integers) -> tuple[Integers, Integers]:
+    """Positions whose cell has a class, and that class."""
+    (position,) = np.nonzero(class_of_cell[cell] >= 0)
+    return position, class_of_cell[cell[position]]
+
+
+def _right_sides(
+    presolved: Presolved, flows: FamilyFlows, fixed: Integers, link: Integers, class_of_cell: Integers
+) -> Floats:
+    """Totals less fixed flows; then fixed flows less fixed cells."""
+    right = np.zeros(len(flows.total) + link.size)
+    right[: len(flows.total)] = flows.total - fixed.sum(axis=1)
+    np.add.at(right, link[flows.child], fixed)
+    child, cell = np.nonzero(presolved.fixed)
+    known, known_class = _counted(class_of_cell, cell)
+    np.add.at(right, link[child[known], known_class], -presolved.fixed[child[known], cell[known]])
+    return right
 
 
 def tightened(flows: FamilyFlows) -> tuple[Integers, Integers]:
@@ -108,25 +117,28 @@ def tightened(flows: FamilyFlows) -> tuple[Integers, Integers]:
     return lower, upper
 
 
-def centre(variables: FlowVariables, margins: Floats) -> Floats:
+def centre(variables: FlowVariables, guess: Floats) -> Floats:
     """Guess flows: what is left above the lower bounds, shared in proportion to room and class margin.
 
     Args:
         variables: The flows.
-        margins: People of each class of each child, shape ``(K, C)``.
+        guess: People in each variable of the family, shape ``(N,)``.
 
     Returns:
         A guess between the bounds, shape ``(W,)``; it need not satisfy the rows.
     """
-    total = variables.flows.total
-    taken = variables.fixed.sum(axis=1) + np.bincount(variables.descendant, variables.lower, minlength=len(total))
-    left = np.maximum(total - taken, 0.0)
+    flows = variables.flows
+    margins = (variables.cells @ guess - variables.right)[variables.link]
+    np.add.at(margins, flows.child, variables.fixed)
+    members = len(flows.total)
+    taken = variables.fixed.sum(axis=1) + np.bincount(variables.descendant, variables.lower, minlength=members)
+    left = np.maximum(flows.total - taken, 0.0)[variables.descendant]
     room = variables.upper - variables.lower
-    of_child = margins[variables.flows.child[variables.descendant], variables.klass]
-    appeal = np.minimum(room, left[variables.descendant]) * (np.maximum(of_child, 0.0) + 1.0)
-    whole = np.bincount(variables.descendant, appeal, minlength=len(total))[variables.descendant]
+    of_child = margins[flows.child[variables.descendant], variables.kind]
+    appeal = np.minimum(room, left) * (np.maximum(of_child, 0.0) + 1.0)
+    whole = np.bincount(variables.descendant, appeal, minlength=members)[variables.descendant]
     share = np.divide(appeal, whole, out=np.zeros(len(appeal)), where=whole > 0)
-    return variables.lower + np.minimum(room, left[variables.descendant] * share)
+    return np.asarray(variables.lower + np.minimum(room, left * share), dtype=np.float64)
 
 
 def divisible_margins(margins: Integers, flows: FamilyFlows) -> NDArray[np.bool_]:
@@ -139,24 +151,24 @@ def divisible_margins(margins: Integers, flows: FamilyFlows) -> NDArray[np.bool_
 
     Args:
         margins: People of each class of each child, shape ``(K, C)``.
-        flows: The descendants; at most 20 classes.
+        flows: The descendants; the work is proportional to 2^C, so C is at most `MOST_CLASSES` where this is called.
 
     Returns:
         Whether each child is divisible, shape ``(K,)``.
     """
     children, classes = margins.shape
-    own = np.ones(children, dtype=np.bool_)
+    divisible = np.ones(children, dtype=np.bool_)
     empty = (flows.lower > flows.upper).any(axis=1)
     empty |= (flows.lower.sum(axis=1) > flows.total) | (flows.upper.sum(axis=1) < flows.total)
-    own[flows.child[empty]] = False
+    divisible[flows.child[empty]] = False
     total = np.zeros(children, dtype=np.int64)
     np.add.at(total, flows.child, flows.total)
-    own &= margins.sum(axis=1) == total
+    divisible &= margins.sum(axis=1) == total
     subsets = (np.arange(2**classes)[:, None] >> np.arange(classes)) & 1
     for subset in subsets:
         inside = flows.upper @ subset
         outside = flows.total - flows.lower @ (1 - subset)
         limit = np.zeros(children, dtype=np.int64)
         np.add.at(limit, flows.child, np.minimum(inside, outside))
-        own &= margins @ subset <= limit
-    return own
+        divisible &= margins @ subset <= limit
+    return divisible

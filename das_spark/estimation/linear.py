@@ -10,80 +10,83 @@ from numpy.typing import NDArray
 
 from das_spark.estimation.flows import FlowVariables
 from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.support import Floats, Integers
+from das_spark.estimation.solvers.base import Inequalities
+from das_spark.estimation.support import Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows over some variables and all flows: lower <= matrix (variables, flows) <= upper.
+class Constraints:
+    """Rows over some variables and then all flows.
 
     Attributes:
-        matrix: CSC, shape ``(rows, variables + flows)``.
-        lower: Shape ``(rows,)``.
-        upper: Shape ``(rows,)``.
+        rows: The rows.
         margin: Margin of each row, -1 for the others, shape ``(rows,)``.
+        variables: Number of variables before the flows.
+        flows: Number of flows.
     """
 
-    matrix: sp.csc_matrix
-    lower: Floats
-    upper: Floats
+    rows: Inequalities
     margin: Integers
-
-    def with_columns(self, columns: sp.csc_matrix) -> sp.csc_matrix:
-        """The matrix with further columns at its right."""
-        return sp.hstack([self.matrix, columns], format="csc")
+    variables: int
+    flows: int
 
 
-def constraint_rows(
+def constraints(
     presolved: Presolved, flows: FlowVariables | None, chosen: NDArray[np.bool_] | None = None
-) -> Rows:
-    """Write the constraints over chosen variables; the others count as zero, so rows must be shifted by what they hold.
+) -> Constraints:
+    """Write the constraints over chosen variables.
 
     Args:
         presolved: The family.
         flows: Its flows; with flows all variables must be chosen.
-        chosen: Which variables, shape ``(N,)``; None for all.
+        chosen: Which variables, shape ``(N,)``; None for all. Whoever shares a row with one must be chosen too.
 
     Returns:
         Sums over children (unless at the root or under the failsafe), bounded margins, and flow rows.
     """
-    count = presolved.variables
-    chosen = np.ones(count, dtype=np.bool_) if chosen is None else chosen
-    column = np.cumsum(chosen) - 1
-    rows, columns, lower, upper, margin = _sums(presolved, chosen, column)
-    margins = presolved.margins
-    kept = margins.bounded
-    entry = kept[margins.entry_margin] & chosen[margins.entry_variable]
-    touched = np.zeros(len(kept), dtype=np.bool_)
-    touched[margins.entry_margin[entry]] = True
-    number = len(lower) + np.cumsum(touched) - 1
-    rows.append(number[margins.entry_margin[entry]])
-    columns.append(column[margins.entry_variable[entry]])
-    lower = np.concatenate([lower, margins.lower[touched]])
-    upper = np.concatenate([upper, margins.upper[touched]])
-    margin = np.concatenate([margin, np.flatnonzero(touched)])
-    row, col = np.concatenate(rows), np.concatenate(columns)
-    matrix = sp.csc_matrix((np.ones(len(row)), (row, col)), shape=(len(lower), int(chosen.sum())))
-    if flows is None:
-        return Rows(matrix, lower, upper, margin)
-    matrix = sp.vstack(
-        [
-            sp.hstack([matrix, sp.csc_matrix((len(lower), len(flows.descendant)))]),
-            sp.hstack([flows.cells, flows.matrix]),
-        ],
-        format="csc",
-    )
-    margin = np.concatenate([margin, np.full(len(flows.right), -1)])
-    return Rows(matrix, np.concatenate([lower, flows.right]), np.concatenate([upper, flows.right]), margin)
+    chosen = np.ones(presolved.variables, dtype=np.bool_) if chosen is None else chosen
+    count = int(chosen.sum())
+    parts = [_sums(presolved, chosen), _margins(presolved, chosen)]
+    margin = np.concatenate([np.full(parts[0].matrix.shape[0], -1), np.flatnonzero(_touched(presolved, chosen))])
+    spare = 0
+    if flows is not None:
+        spare = len(flows.descendant)
+        wide = [sp.hstack([part.matrix, sp.csc_matrix((part.matrix.shape[0], spare))]) for part in parts]
+        matrix = sp.vstack([*wide, sp.hstack([flows.cells, flows.matrix])], format="csc")
+        parts.append(Inequalities(flows.cells, flows.right, flows.right))
+        margin = np.concatenate([margin, np.full(len(flows.right), -1)])
+    else:
+        matrix = sp.vstack([part.matrix for part in parts], format="csc")
+    lower, upper = np.concatenate([part.lower for part in parts]), np.concatenate([part.upper for part in parts])
+    return Constraints(Inequalities(sp.csc_matrix(matrix), lower, upper), margin, count, spare)
 
 
-def _sums(
-    presolved: Presolved, chosen: NDArray[np.bool_], column: Integers
-) -> tuple[list[Integers], list[Integers], Floats, Floats, Integers]:
+def _sums(presolved: Presolved, chosen: NDArray[np.bool_]) -> Inequalities:
+    count = int(chosen.sum())
     if presolved.needed is None or presolved.support.relaxation is not None:
-        return [], [], np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
-    live = np.bincount(presolved.cell[chosen], minlength=len(presolved.needed)) > 0
-    number = np.cumsum(live) - 1
+        return Inequalities(sp.csc_matrix((0, count)), np.zeros(0), np.zeros(0))
+    cell = presolved.cell[chosen]
+    live = np.bincount(cell, minlength=len(presolved.needed)) > 0
+    row = (np.cumsum(live) - 1)[cell]
     right = presolved.needed[live].astype(np.float64)
-    rows, columns = number[presolved.cell[chosen]], column[chosen]
-    return [rows], [columns], right, right.copy(), np.full(len(right), -1)
+    return Inequalities(
+        sp.csc_matrix((np.ones(count), (row, np.arange(count))), shape=(len(right), count)), right, right
+    )
+
+
+def _touched(presolved: Presolved, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Bounded margins of chosen variables, shape ``(M,)``."""
+    margins = presolved.margins
+    touched = np.zeros(len(margins.child), dtype=np.bool_)
+    touched[margins.entry_margin[chosen[margins.entry_variable]]] = True
+    return touched & margins.bounded
+
+
+def _margins(presolved: Presolved, chosen: NDArray[np.bool_]) -> Inequalities:
+    margins, touched = presolved.margins, _touched(presolved, chosen)
+    entry = touched[margins.entry_margin] & chosen[margins.entry_variable]
+    row = (np.cumsum(touched) - 1)[margins.entry_margin[entry]]
+    column = (np.cumsum(chosen) - 1)[margins.entry_variable[entry]]
+    shape = (int(touched.sum()), int(chosen.sum()))
+    matrix = sp.csc_matrix((np.ones(len(row)), (row, column)), shape=shape)
+    return Inequalities(matrix, margins.lower[touched], margins.upper[touched])

@@ -1,24 +1,24 @@
 """Turn a certified real-valued estimate into whole numbers that keep every constraint (E-21 to E-27).
 
-The largest remainders of each cell are the best rounding while no bound objects. Where one does, the cells that are tied
-together by violated bounds go to a linear program, whose vertices are whole numbers when the bounds are nested
+The largest remainders of each cell are the best rounding while no bound objects. Where one does, the cells that are
+tied together by violated bounds go to a linear program, whose vertices are whole numbers when the bounds are nested
 (README, section 6), and to a mixed-integer one when that comes out broken.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from das_spark.estimation.flows import FlowVariables, divisible_margins, flow_variables
-from das_spark.estimation.linear import constraint_rows
+from das_spark.estimation.flows import MOST_CLASSES, FlowVariables, divisible_margins, flow_variables
+from das_spark.estimation.linear import constraints
 from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.solvers import SOLVERS, Program, SolverOptions, Status
-from das_spark.estimation.support import Floats, Integers, class_rows
+from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status
+from das_spark.estimation.support import Floats, Integers
 
 SNAP = 1e-5
 """Values this close to a whole number are taken for it before the floor."""
@@ -28,9 +28,6 @@ WHOLE = 1e-6
 
 NODES = 100_000
 """Branch-and-bound nodes of the mixed-integer program."""
-
-MOST_CLASSES = 12
-"""Up to so many classes, divisibility is decided by checking every set of classes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,14 +127,14 @@ def tied_together(presolved: Presolved, violated: NDArray[np.bool_]) -> NDArray[
 
 
 def _divisible(presolved: Presolved, values: Integers) -> bool:
-    """Whether class margins of whole numbers can be divided among the descendants; False when it is not cheap to say."""
+    """Whether class margins can be divided among the descendants; False too when that is not cheap to say."""
     flows = presolved.support.problem.flows
     if flows is None:
         return True
     if flows.query.rows > MOST_CLASSES:
         return False
     counts = _placed(presolved, values)
-    rows = class_rows(flows, presolved.support.cells)
+    rows = flows.query.row_of(presolved.support.cells)
     margins = np.zeros((len(counts), flows.query.rows), dtype=np.int64)
     counted = rows >= 0
     np.add.at(margins.T, rows[counted], counts.T[counted])
@@ -193,39 +190,36 @@ def rounding_program(
     Returns:
         Unknowns: steps up, flows, and if widened further steps up and steps down.
     """
-    rows = constraint_rows(presolved, flows, chosen)
-    count = int(chosen.sum())
+    parts = constraints(presolved, flows, chosen)
+    count, spare = parts.variables, parts.flows
     floor = base[chosen].astype(np.float64)
-    held = rows.matrix[:, :count] @ floor
     low, high = presolved.lower[chosen] - floor, presolved.upper[chosen] - floor
-    spare = 0 if flows is None else len(flows.descendant)
-    lower = [np.maximum(low, 0.0) if not widened else np.zeros(count), np.zeros(spare)]
-    upper = [np.minimum(high, 1.0) if not widened else np.ones(count), np.zeros(spare)]
-    if flows is not None:
-        lower[1], upper[1] = flows.lower, flows.upper
-    cost = [1.0 - 2.0 * fraction[chosen], np.zeros(spare)]
-    matrix, rows_lower, rows_upper = rows.matrix, rows.lower - held, rows.upper - held
+    nothing = np.zeros(0)
+    lower = np.concatenate([np.maximum(low, 0.0), nothing if flows is None else flows.lower])
+    upper = np.concatenate([np.minimum(high, 1.0), nothing if flows is None else flows.upper])
+    held = parts.rows.matrix[:, :count] @ floor
+    rows = Inequalities(parts.rows.matrix, parts.rows.lower - held, parts.rows.upper - held)
+    cost = np.concatenate([1.0 - 2.0 * fraction[chosen], np.zeros(spare)])
     if widened:
-        cells = rows.matrix[:, :count]
-        own = sp.eye_array(count, format="csc")
-        above = sp.hstack([matrix, cells, -cells], format="csc")
-        below = sp.hstack([own, sp.csc_matrix((count, spare)), own, -own], format="csc")
-        matrix = sp.vstack([above, below], format="csc")
-        rows_lower, rows_upper = np.concatenate([rows_lower, low]), np.concatenate([rows_upper, high])
-        lower += [np.zeros(count), np.zeros(count)]
-        upper += [np.full(count, np.inf), floor]
-        cost += [np.ones(count), np.ones(count)]
-    size = matrix.shape[1]
+        # More columns: further steps up and steps down, each at the price of one person.
+        lower[:count], upper[:count] = 0.0, 1.0
+        cells, own = rows.matrix[:, :count], sp.eye_array(count, format="csc")
+        own_rows = sp.hstack([own, sp.csc_matrix((count, spare)), own, -own], format="csc")
+        matrix = sp.vstack([sp.hstack([rows.matrix, cells, -cells]), own_rows], format="csc")
+        rows = Inequalities(
+            sp.csc_matrix(matrix), np.concatenate([rows.lower, low]), np.concatenate([rows.upper, high])
+        )
+        lower = np.concatenate([lower, np.zeros(2 * count)])
+        upper = np.concatenate([upper, np.full(count, np.inf), floor])
+        cost = np.concatenate([cost, np.ones(2 * count)])
     return Program(
-        diagonal=np.zeros(size),
-        linear=np.concatenate(cost),
-        equality=sp.csc_matrix((0, size)),
-        right=np.zeros(0),
-        lower=np.concatenate(lower),
-        upper=np.concatenate(upper),
-        rows=matrix,
-        rows_lower=rows_lower,
-        rows_upper=rows_upper,
+        diagonal=np.zeros(len(cost)),
+        linear=cost,
+        equality=sp.csc_matrix((0, len(cost))),
+        right=nothing,
+        lower=lower,
+        upper=upper,
+        inequalities=rows,
     )
 
 
@@ -234,18 +228,7 @@ def _steps(program: Program, count: int, *, whole: bool, widened: bool) -> Integ
     if (program.lower > program.upper).any():
         return None
     if whole:
-        program = Program(
-            diagonal=program.diagonal,
-            linear=program.linear,
-            equality=program.equality,
-            right=program.right,
-            lower=program.lower,
-            upper=program.upper,
-            rows=program.rows,
-            rows_lower=program.rows_lower,
-            rows_upper=program.rows_upper,
-            integral=np.ones(program.size, dtype=np.bool_),
-        )
+        program = replace(program, integral=np.ones(program.size, dtype=np.bool_))
     solution = SOLVERS["highs"].solve(program, SolverOptions(iterations=NODES if whole else 0))
     if solution.status is not Status.OPTIMAL or solution.x is None:
         return None

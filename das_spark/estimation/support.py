@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import EstimationError
-from das_spark.estimation.problem import FamilyBounds, FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
+from das_spark.estimation.problem import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem
 from das_spark.histogram import Query
 
 Floats = NDArray[np.float64]
@@ -141,11 +141,6 @@ def on_cells(problem: FamilyProblem, cells: NDArray[np.int32], parent: Integers 
         partitions=tuple(merged.values()),
         contradiction=contradiction,
     )
-
-
-def class_rows(flows: FamilyFlows, cells: NDArray[np.int32]) -> Integers:
-    """Class of each cell of the support, -1 where none, shape ``(n,)``."""
-    return flows.query.row_of(cells)
 
 
 def _canonical(query: Query, cells: NDArray[np.int32]) -> tuple[Integers, Integers]:

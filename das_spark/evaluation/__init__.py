@@ -1,6 +1,6 @@
 """How good the protected counts are: error figures, the accuracy report as data, and the page that shows it."""
 
-from das_spark.evaluation.metrics import ErrorFigures, Frequencies, figures, frequencies_of, pooled, union_residuals
+from das_spark.evaluation.metrics import ErrorFigures, Frequencies, frequencies_of, pooled, union_residuals
 from das_spark.evaluation.page import accuracy_page
 from das_spark.evaluation.report import (
     AccuracyReport,
@@ -19,7 +19,6 @@ __all__ = [
     "Frequencies",
     "Spread",
     "accuracy_page",
-    "figures",
     "frequencies_of",
     "pool",
     "pooled",

@@ -137,7 +137,7 @@ def _accuracy(
 
 
 def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
-    """Leaf geocodes and areas of a CSV: its first two columns, with 15-digit census blocks widened where leaves have 16."""
+    """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
     if not path.is_file():
         raise InputError(f"{path}: no such file", hint="evaluation.areas (or --areas) names a CSV of geocode and area")
     frame = spark.read.option("header", "true").csv(str(path))
@@ -225,5 +225,3 @@ def _counted(spark: SparkSession, layout: PublicLayout, manifest: PublicManifest
             folder = layout.level(kind, rest)
             found[name] = spark.read.schema(schema).parquet(str(folder))
     return found
-
-

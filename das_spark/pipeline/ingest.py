@@ -117,8 +117,8 @@ def _write_bounds(context: RunContext) -> None:
     if failing:
         discard(context.layout.public.table("bounds"))
         raise InfeasibleError(
-            f"the declared invariants contradict each other in geounits such as {', '.join(failing)}: the total does not "
-            "lie between the sums of the least and the most people of their units (rule hhgq_total_lb / hhgq_total_ub)",
+            f"the declared invariants contradict each other in geounits such as {', '.join(failing)}: the total does "
+            "not lie between the least and the most people of their units (rules hhgq_total_lb, hhgq_total_ub)",
             hint="correct the units, or declare fewer invariants in [invariants]",
         )
 

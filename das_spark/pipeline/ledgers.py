@@ -59,7 +59,7 @@ def ledger_file(plan: RunPlan, layout: RunLayout, identity: str) -> Path:
 
 
 def commit(file: Path, entry: LedgerEntry) -> Ledger:
-    """Enter a run in the ledger of its input, durably, before it draws; a run that is there already is not entered twice.
+    """Enter a run in the ledger of its input, durably, before it draws, or its new state; it is charged once.
 
     Args:
         file: Result of `ledger_file`.
@@ -76,13 +76,13 @@ def commit(file: Path, entry: LedgerEntry) -> Ledger:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "r+", encoding="utf-8") as opened:
             fcntl.flock(opened, fcntl.LOCK_EX)
-            ledger = Ledger.from_json_lines(opened.read())
-            if all(each.run_id != entry.run_id for each in ledger.entries):
+            before = Ledger.from_json_lines(opened.read())
+            after = before.with_entry(entry)
+            if after != before:
                 opened.write(entry.to_json() + "\n")
                 opened.flush()
                 os.fsync(opened.fileno())
-                ledger = Ledger((*ledger.entries, entry))
-            return ledger
+            return after
 
 
 def _files(settings: InputSettings) -> Iterator[Path]:

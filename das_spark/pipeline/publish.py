@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -139,8 +138,13 @@ def _public_rules(context: RunContext) -> tuple[str, ...]:
         f"Units of class '{label}' hold between {least} and {most} people each."
         for label, least, most in zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True)
     ]
+    settled = (
+        "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number of "
+        "units was declared instead (input.unit_conflicts = from_people): there the declared units tell of the people."
+    )
+    taken = [settled] if plan.invariants.units and plan.input.unit_conflicts == "from_people" else []
     added = [f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense}" for each in plan.added]
-    return (*zeros, *(capacity if plan.invariants.units else []), *added)
+    return (*zeros, *(capacity if plan.invariants.units else []), *taken, *added)
 
 
 def _stages(context: RunContext) -> tuple[StageRecord, ...]:

@@ -1,4 +1,4 @@
-"""Go through the stages of a run: what is finished is skipped, what is half done is done again, nothing is drawn twice."""
+"""Go through the stages of a run: what is finished is skipped, what is half done done again, nothing drawn twice."""
 
 from __future__ import annotations
 

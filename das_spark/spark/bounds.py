@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
 from das_spark.geography import Spine
-from das_spark.spark.families import flat_lists, list_array
+from das_spark.spark.families import ArrowFunction, flat_lists, list_array
 from das_spark.spark.histograms import level_structs
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def _box_columns() -> list[Column]:
 
 def _box_arrays(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = batch.num_rows
-    lower = flat_lists(pa.chunked_array([batch.column("lower")]), np.dtype(np.int64))[0].reshape(rows, -1)
-    upper = flat_lists(pa.chunked_array([batch.column("upper")]), np.dtype(np.int64))[0].reshape(rows, -1)
+    lower = flat_lists(pa.chunked_array([batch.column("lower")]), np.int64)[0].reshape(rows, -1)
+    upper = flat_lists(pa.chunked_array([batch.column("upper")]), np.int64)[0].reshape(rows, -1)
     total = batch.column("total").to_numpy(zero_copy_only=False).astype(np.float64)
     return lower, upper, total
 
@@ -192,20 +192,20 @@ def _formula(unit_bounds: UnitBounds, units: np.ndarray, total: np.ndarray) -> t
     return lower, upper
 
 
-def _own_boxes(unit_bounds: UnitBounds):  # noqa: ANN202  (an Arrow function, typed inside)
+def _own_boxes(unit_bounds: UnitBounds) -> ArrowFunction:
     def own(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            units = flat_lists(pa.chunked_array([batch.column("units")]), np.dtype(np.int64))[0]
+            units = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)[0]
             total = batch.column("total").to_numpy(zero_copy_only=False).astype(np.float64)
             yield _with_boxes(batch, *_formula(unit_bounds, units.reshape(batch.num_rows, -1), total))
 
     return own
 
 
-def _tightened_boxes(unit_bounds: UnitBounds):  # noqa: ANN202  (an Arrow function, typed inside)
+def _tightened_boxes(unit_bounds: UnitBounds) -> ArrowFunction:
     def tightened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            units = flat_lists(pa.chunked_array([batch.column("units")]), np.dtype(np.int64))[0]
+            units = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)[0]
             lower, upper, total = _box_arrays(batch)
             own = _formula(unit_bounds, units.reshape(batch.num_rows, -1), total)
             yield _with_boxes(batch, *tighten(*own, lower, upper))

@@ -6,7 +6,7 @@ protected before (such as those of the 2018 End-to-End test) break this; so may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from das_spark.constraints import UnitBounds
     from das_spark.histogram import Query
 
-ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
 
 @dataclass(frozen=True, slots=True)
 class UnitRule:
@@ -40,8 +38,8 @@ class UnitRule:
 
     def people(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """People by class of each leaf of a batch, shape (leaves, classes)."""
-        cells, offsets = flat_lists(pa.chunked_array([batch.column("cells")]), np.dtype(np.int32))
-        counts, _ = flat_lists(pa.chunked_array([batch.column("counts")]), np.dtype(np.int64))
+        cells, offsets = flat_lists(pa.chunked_array([batch.column("cells")]), np.int32)
+        counts, _ = flat_lists(pa.chunked_array([batch.column("counts")]), np.int64)
         margins = np.zeros((batch.num_rows, self.query.rows), dtype=np.int64)
         leaf = np.repeat(np.arange(batch.num_rows), np.diff(offsets))
         np.add.at(margins, (leaf, self.query.row_of(cells)), counts)
@@ -49,7 +47,7 @@ class UnitRule:
 
     def units(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """Units by class of each leaf of a batch, shape (leaves, classes)."""
-        flat, _ = flat_lists(pa.chunked_array([batch.column("units")]), np.dtype(np.int64))
+        flat, _ = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)
         return flat.reshape(batch.num_rows, -1)
 
     def settled(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +66,10 @@ class Family:
         return sorted(name for each, name in self.slices if each == kind)
 
 
+Number = TypeVar("Number", bound=np.generic)
+
 FamilyFunction = Callable[[Family], list[pa.RecordBatch]]
+ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def placed(costs: DataFrame, partitions: int) -> DataFrame:
@@ -167,9 +170,9 @@ def as_family(table: pa.Table) -> Family:
 
 
 def _slice(part: pa.Table) -> FamilySlice:
-    integers, integer_offsets = flat_lists(part.column("integers"), np.dtype(np.int32))
-    longs, long_offsets = flat_lists(part.column("longs"), np.dtype(np.int64))
-    upper, _ = flat_lists(part.column("longs_upper"), np.dtype(np.int64))
+    integers, integer_offsets = flat_lists(part.column("integers"), np.int32)
+    longs, long_offsets = flat_lists(part.column("longs"), np.int64)
+    upper, _ = flat_lists(part.column("longs_upper"), np.int64)
     return FamilySlice(
         geocodes=tuple(part.column("geocode").to_pylist()),
         members=tuple(part.column("member").to_pylist()),
@@ -183,14 +186,14 @@ def _slice(part: pa.Table) -> FamilySlice:
     )
 
 
-def flat_lists(column: pa.ChunkedArray, dtype: np.dtype[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+def flat_lists(column: pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
     """Flatten a column of lists: values (flat) and offsets (rows + 1); a null list counts as empty."""
     array = _whole(column)
     lengths = np.nan_to_num(array.value_lengths().to_numpy(zero_copy_only=False).astype(np.float64), nan=0.0).astype(
         np.int64
     )
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return array.flatten().to_numpy(zero_copy_only=False).astype(dtype, copy=False), offsets
+    return array.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=False), offsets
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

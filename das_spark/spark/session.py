@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError
 
-#: Names another file of Spark properties than conf/spark/local.conf, where a session has to be started.
-PROPERTIES_VARIABLE = "DAS_SPARK_PROPERTIES"
+#: Chooses conf/spark/<its value>.conf, where a session has to be started.
+ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 
 
 def session(name: str) -> SparkSession:
@@ -23,14 +23,12 @@ def session(name: str) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    builder = SparkSession.builder.appName(name)
     # Workers run this interpreter, whatever `python3` is on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         # Not under spark-submit: the properties are ours to find.
-        builder = builder.master(os.environ.get("SPARK_MASTER", "local[*]"))
-        for key, value in properties().items():
-            builder = builder.config(key, value)
+        builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", "local[*]")), properties_file())
     try:
         started = builder.getOrCreate()
     except Exception as error:
@@ -40,29 +38,34 @@ def session(name: str) -> SparkSession:
     return started
 
 
-def properties(file: Path | None = None) -> dict[str, str]:
-    """Spark properties from a file of `key value` lines; `#` starts a comment.
+def properties_file() -> Path | None:
+    """conf/spark/<DAS_SPARK_ENV or local>.conf, of the working folder or of the checkout that the package lies in."""
+    name = f"{os.environ.get(ENVIRONMENT_VARIABLE, 'local')}.conf"
+    folders = (Path("conf/spark"), Path(__file__).parents[2] / "conf" / "spark")
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
-    Args:
-        file: The file; by default the one that DAS_SPARK_PROPERTIES names, else conf/spark/local.conf of the working
-            folder or of the checkout that the package lies in. No file at all gives no properties.
-    """
-    candidates = [
-        file,
-        Path(os.environ[PROPERTIES_VARIABLE]) if PROPERTIES_VARIABLE in os.environ else None,
-        Path("conf/spark/local.conf"),
-        Path(__file__).parents[2] / "conf" / "spark" / "local.conf",
-    ]
-    found = next((each for each in candidates if each is not None and each.is_file()), None)
-    if found is None:
-        return {}
+
+def properties(file: Path) -> dict[str, str]:
+    """Spark properties of a file of `key value` lines; `#` starts a comment."""
     pairs = {}
-    for line in found.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         text = line.strip()
         if text and not text.startswith("#"):
             key, _, value = text.partition(" ")
             pairs[key] = value.strip()
     return pairs
+
+
+def _with_properties(builder: SparkSession.Builder, file: Path | None) -> SparkSession.Builder:
+    if file is None:
+        return builder
+    # Spark reads log4j2.properties from here; it must be set before the JVM starts.
+    os.environ.setdefault("SPARK_CONF_DIR", str(file.parent.resolve()))
+    pairs = properties(file)
+    os.environ.setdefault("SPARK_LOCAL_IP", pairs.get("spark.driver.bindAddress", "127.0.0.1"))
+    for key, value in pairs.items():
+        builder = builder.config(key, value)
+    return builder
 
 
 def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
@@ -79,7 +82,7 @@ def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
         return
     conf = spark.sparkContext.getConf()
     needed = ["spark.io.encryption.enabled"]
-    if not spark.sparkContext.master.startswith("local"):
+    if not str(spark.sparkContext.master).startswith("local"):
         needed += ["spark.authenticate", "spark.network.crypto.enabled"]
     missing = [key for key in needed if conf.get(key, "false") != "true"]
     if missing:

@@ -116,7 +116,7 @@ def verify_levels(
     size: int,
     queries: Mapping[str, Query],
     zeros: Mapping[str, Sequence[int]],
-    totals: Sequence[str] = (),
+    totals: Sequence[str] | None = None,
 ) -> list[Check]:
     """Check the tables of all levels.
 
@@ -125,13 +125,13 @@ def verify_levels(
         size: Cells of the schema.
         queries: Name of a bound -> the query whose answers it bounds.
         zeros: Name of a structural zero -> its cells.
-        totals: Levels whose totals are declared invariant.
+        totals: Levels whose totals are declared invariant; None for those that declare any total.
     """
     checks: list[Check] = []
     for level in levels:
         checks += [geounits_present(level), nonnegative(level, size)]
         checks += [structural_zero(level, name, cells) for name, cells in zeros.items()]
-        if level.name in totals:
+        if _declares_totals(level) if totals is None else level.name in totals:
             checks.append(invariant_totals(level))
         if level.bounds is not None:
             checks += bounds_kept(level, queries)
@@ -165,6 +165,10 @@ def structural_zero(level: LevelTables, name: str, cells: Sequence[int]) -> Chec
     forbidden = small_frame(level.estimates.sparkSession, {"cell": np.asarray(cells, dtype=np.int64)})
     bad = exploded_cells(level.estimates).join(F.broadcast(forbidden), "cell").where("count != 0")
     return check_of(f"structural zero {name}", level.name, bad, level.estimates.count() * len(cells))
+
+
+def _declares_totals(level: LevelTables) -> bool:
+    return level.invariants is not None and bool(level.invariants.where("name = 'total'").head(1))
 
 
 def invariant_totals(level: LevelTables) -> Check:
@@ -212,7 +216,13 @@ def children_sum_to_parents(above: LevelTables, below: LevelTables) -> Check:
     note = ""
     if below.relaxed:
         bad, note = bad.where(~F.col("geocode").isin(*below.relaxed)), RELAXED
-    return check_of("children sum to parents", below.name, bad, both.count() + above.geounits.count(), note)
+    return check_of(
+        "children sum to parents",
+        below.name,
+        bad,
+        exploded_cells(below.estimates).count() + above.geounits.count(),
+        note,
+    )
 
 
 def row_counts(expected: Mapping[str, int], frames: Mapping[str, DataFrame]) -> list[Check]:

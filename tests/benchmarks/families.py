@@ -25,6 +25,12 @@ SCHEMA_2018 = Schema(
     "e2e_2018",
     (_attribute("hhgq", 8), _attribute("votingage", 2), _attribute("hispanic", 2), _attribute("cenrace", 63)),
 )
+POPULARITY = {
+    2: np.array([0.3, 0.7]),
+    6: np.array([0.88, 0.1, 0.008, 0.004, 0.006, 0.002]),
+    63: np.concatenate([[0.72, 0.12, 0.01, 0.05, 0.004, 0.06], 0.036 * 0.9 ** np.arange(57) * 0.1 / (1 - 0.9**57)]),
+}
+"""How common the levels of an attribute are, by its number of levels (no attribute but the class has eight)."""
 SHARES_1940 = {"detailed": 0.1, "hhgq": 0.225, "age18plus * hispanic * race": 0.675}
 SHARES_2018 = {"detailed": 0.1, "hhgq": 0.225, "votingage * hispanic * cenrace": 0.675}
 
@@ -45,11 +51,11 @@ class Shape:
     total_known: bool = False
 
 
-COUNTY = Shape("1940 county, 47 districts (S8)", SCHEMA_1940, SHARES_1940, 47, 980.0, 0.0625, gq=0.06)
+COUNTY = Shape("1940 county, 47 districts (S8)", SCHEMA_1940, SHARES_1940, 47, 980.0, 0.0625, gq=0.12)
 COUNTY_HARD = Shape("same, every cell occupied (SF)", SCHEMA_1940, SHARES_1940, 47, 980.0, 0.0625, all_occupied=True)
 STATE_63 = Shape("1940 state, 63 counties", SCHEMA_1940, SHARES_1940, 63, 42_000.0, 0.0625, gq=0.8, spread=1.2)
 STATE_254 = Shape("1940 state, 254 counties", SCHEMA_1940, SHARES_1940, 254, 42_000.0, 0.0625, gq=0.8, spread=1.2)
-BLOCKS = Shape("2018 block group, 30 blocks", SCHEMA_2018, SHARES_2018, 30, 40.0, 0.05, gq=0.03, spread=1.0)
+BLOCKS = Shape("2018 block group, 30 blocks", SCHEMA_2018, SHARES_2018, 30, 40.0, 0.05, gq=0.02, spread=1.0)
 GROUPS = Shape("2018 tract, 3 block groups", SCHEMA_2018, SHARES_2018, 3, 1300.0, 0.05)
 TRACTS = Shape("2018 county, 50 tracts", SCHEMA_2018, SHARES_2018, 50, 4000.0, 0.05, gq=0.3)
 TRACTS_141 = Shape("2018 county, 141 tracts", SCHEMA_2018, SHARES_2018, 141, 4400.0, 0.05, gq=0.3)
@@ -60,19 +66,14 @@ def truth(shape: Shape, generator: np.random.Generator) -> tuple[np.ndarray, np.
     """Confidential counts (K, size) and units by class (K, 8)."""
     schema = shape.schema
     axes = [len(attribute.levels) for attribute in schema.attributes]
-    weights = []
+    joint = np.ones(1)
     for axis in axes[1:]:
-        popularity = np.exp(-1.6 * np.arange(axis)) + 2e-6
-        weights.append(popularity / popularity.sum())
-    joint = weights[0]
-    for each in weights[1:]:
-        joint = np.multiply.outer(joint, each)
-    joint = joint.ravel()
-    people = shape.people * generator.lognormal(-shape.spread**2 / 2, shape.spread, shape.children)
+        joint = np.multiply.outer(joint, POPULARITY[axis]).ravel()
+    people = shape.people * generator.lognormal(-(shape.spread**2) / 2, shape.spread, shape.children)
     units = np.zeros((shape.children, axes[0]), dtype=np.int64)
     counts = np.zeros((shape.children, axes[0], len(joint)), dtype=np.int64)
     for child in range(shape.children):
-        mix = generator.dirichlet(200.0 * joint + 1e-3)
+        mix = generator.dirichlet(400.0 * joint)
         size = int(generator.poisson(people[child])) + (1 if shape.people > 100 else 0)
         counts[child, 0] = generator.multinomial(size, mix)
         units[child, 0] = max(1, size // 3) if size else 0

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import das_spark.pipeline
 from das_spark.cli.main import main
+from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
 from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.manifest import PublicManifest, StageRecord
+from das_spark.pipeline import Check, VerificationReport
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -118,9 +121,9 @@ def test_run_hands_plan_and_options_on_and_is_loud_about_a_test_key(capsys, monk
     def run_stages(plan, **options):
         given.update(options, plan=plan)
         options["progress"]("measure County: 1.0 s")
-        return SimpleNamespace(run_id="first", figures={"persons": 7, "bias": 0.25}, paths={"ledger": "runs/first/x"})
+        return SimpleNamespace(run_id="first", figures={"persons": "7"}, paths={"ledger": "runs/first/x"})
 
-    monkeypatch.setattr(das_spark.pipeline, "run_stages", run_stages, raising=False)
+    monkeypatch.setattr(das_spark.pipeline, "run_stages", run_stages)
     arguments = ["run", str(CONF / "quickstart.toml"), "--set", "budget.epsilon=1/3", "--run-id", "first"]
     assert main([*arguments, "--test-key", "sesame", "--output", str(tmp_path / "o u t")]) == 0
     assert str(given["plan"].budget.total) == "1/3"
@@ -133,20 +136,31 @@ def test_run_hands_plan_and_options_on_and_is_loud_about_a_test_key(capsys, monk
     assert "sesame" not in captured.out + captured.err
 
 
+def test_several_runs_are_evaluated_with_their_spread(capsys, monkeypatch):
+    reports = tuple(
+        AccuracyReport("e2e_1940", (name,), (Entry("State", "total", frequencies_of(np.array(errors))),))
+        for name, errors in (("a", [0, 2]), ("b", [4, 6]))
+    )
+    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
+    assert main(["evaluate", "runs/a", "runs/b"]) == 0
+    printed = capsys.readouterr().out
+    assert "not protected by noise" in printed
+    (mean,) = [line.split() for line in printed.splitlines() if "mean_absolute" in line]
+    assert mean[3:] == ["3", "2.828"]
+
+
 def test_a_wrong_run_file_never_reaches_the_pipeline(capsys, monkeypatch):
-    monkeypatch.setattr(das_spark.pipeline, "run_stages", lambda *_, **__: pytest.fail("reached"), raising=False)
+    monkeypatch.setattr(das_spark.pipeline, "run_stages", lambda *_, **__: pytest.fail("reached"))
     assert main(["run", str(CONF / "quickstart.toml"), "--set", "budget.epsilon=0"]) == 2
 
 
 def test_verify_exits_with_1_when_a_check_failed(capsys, monkeypatch):
-    checks = [
-        SimpleNamespace(name="sums", passed=False, detail="geounit 4400701"),
-        SimpleNamespace(name="rows", passed=True, detail=""),
-    ]
-    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda *_: SimpleNamespace(checks=checks), raising=False)
-    monkeypatch.setattr("das_spark.spark.session.session", lambda _: None)
+    checks = (Check("sums", "Tract", False, 3, ("4400701",)), Check("rows", "", True, 1))
+    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda _: VerificationReport(checks))
     assert main(["verify", "runs/latest"]) == 1
-    assert "geounit 4400701" in capsys.readouterr().out
+    assert "4400701" in capsys.readouterr().out
+    monkeypatch.setattr(das_spark.pipeline, "verify_run", lambda _: VerificationReport(checks[1:]))
+    assert main(["verify", "runs/latest"]) == 0
 
 
 def test_the_plan_record_is_json_for_programs(capsys):

@@ -41,7 +41,7 @@ def boxes(units: np.ndarray, total: np.ndarray | None) -> tuple[np.ndarray, np.n
     return lower.astype(np.int64), upper.astype(np.int64)
 
 
-def small_family(  # noqa: PLR0913 - each switch is a branch of the estimator
+def small_family(
     seed: int,
     children: int = 3,
     *,

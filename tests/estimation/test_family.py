@@ -49,72 +49,81 @@ def objective(problem, x):
     total = 0.0
     for each in problem.measurements:
         answers = x @ dense_matrix(each.query).T
-        touched = np.isin(each.rows, each.query.row_of(np.arange(problem.size) if problem.parent is None else problem.parent.cells))
+        touched = np.isin(
+            each.rows, each.query.row_of(np.arange(problem.size) if problem.parent is None else problem.parent.cells)
+        )
         part = (answers[:, each.rows] - each.values)[:, touched]
         total += float((part**2 / each.variance[:, None]).sum())
     return total
 
 
+def child_terms(problem, child, width):
+    """Hessian, gradient at 0, equalities and inequalities of one child, in dense matrices over all unknowns."""
+    own = slice(child * problem.size, (child + 1) * problem.size)
+    hessian, linear = np.zeros((width, width)), np.zeros(width)
+    for each in problem.measurements:
+        matrix = dense_matrix(each.query)[each.rows]
+        hessian[own, own] += 2 * matrix.T @ matrix / each.variance[child]
+        linear[own] -= 2 * matrix.T @ each.values[child] / each.variance[child]
+    equal, less = [], []
+    for bound in problem.bounds:
+        for row, low, high in zip(dense_matrix(bound.query), bound.lower[child], bound.upper[child], strict=True):
+            full = np.zeros(width)
+            full[own] = row
+            if low == high:
+                equal.append((full, low))
+            else:
+                less += [(full, high), (-full, -low)]
+    return hessian, linear, equal, less
+
+
+def flow_terms(problem, width):
+    """Equalities and inequalities of the flows, which come after all cells."""
+    flows, first = problem.flows, len(problem.children) * problem.size
+    if flows is None:
+        return [], []
+    place = first + np.arange(flows.lower.size).reshape(flows.lower.shape)
+    equal = []
+    for member, total in enumerate(flows.total):
+        equal.append((np.isin(np.arange(width), place[member]).astype(float), total))
+    for child in range(len(problem.children)):
+        for kind, row in enumerate(dense_matrix(flows.query)):
+            full = np.zeros(width)
+            full[child * problem.size : (child + 1) * problem.size] = row
+            full[place[flows.child == child, kind]] = -1
+            equal.append((full, 0))
+    own = np.eye(width)[first:]
+    less = [*zip(own, flows.upper.ravel(), strict=True), *zip(-own, -flows.lower.ravel(), strict=True)]
+    return equal, less
+
+
 def dense_oracle(problem):
     """Solve the family with dense matrices and no presolve, by a general conic solver: optimum (K, size)."""
     children, size = len(problem.children), problem.size
-    flows = problem.flows
-    width = children * size + (0 if flows is None else flows.lower.size)
+    cells = children * size
+    width = cells + (0 if problem.flows is None else problem.flows.lower.size)
+    equal, less = flow_terms(problem, width)
     hessian, linear = np.zeros((width, width)), np.zeros(width)
-    equal, equal_right, less, less_right = [], [], [], []
     for child in range(children):
-        own = slice(child * size, (child + 1) * size)
-        for each in problem.measurements:
-            matrix = dense_matrix(each.query)[each.rows]
-            hessian[own, own] += 2 * matrix.T @ matrix / each.variance[child]
-            linear[own] -= 2 * matrix.T @ each.values[child] / each.variance[child]
-        for bound in problem.bounds:
-            for row, low, high in zip(dense_matrix(bound.query), bound.lower[child], bound.upper[child], strict=True):
-                full = np.zeros(width)
-                full[own] = row
-                if low == high:
-                    equal.append(full)
-                    equal_right.append(low)
-                else:
-                    less += [full, -full]
-                    less_right += [high, -low]
+        terms = child_terms(problem, child, width)
+        hessian, linear, equal, less = hessian + terms[0], linear + terms[1], equal + terms[2], less + terms[3]
     if problem.parent is not None:
         for cell, count in enumerate(problem.parent.dense()):
             full = np.zeros(width)
-            full[cell : children * size : size] = 1
-            equal.append(full)
-            equal_right.append(count)
-    if flows is not None:
-        members, classes = flows.lower.shape
-        margin = dense_matrix(flows.query)
-        place = children * size + np.arange(members * classes).reshape(members, classes)
-        for member in range(members):
-            full = np.zeros(width)
-            full[place[member]] = 1
-            equal.append(full)
-            equal_right.append(flows.total[member])
-        for child in range(children):
-            for kind in range(classes):
-                full = np.zeros(width)
-                full[child * size : (child + 1) * size] = margin[kind]
-                full[place[flows.child == child, kind]] = -1
-                equal.append(full)
-                equal_right.append(0)
-        less += list(np.eye(width)[children * size :]) + list(-np.eye(width)[children * size :])
-        less_right += list(flows.upper.ravel()) + list(-flows.lower.ravel())
-    less += list(-np.eye(width)[: children * size])
-    less_right += [0.0] * (children * size)
+            full[cell:cells:size] = 1
+            equal.append((full, count))
+    less += [(row, 0.0) for row in -np.eye(width)[:cells]]
     options = clarabel.DefaultSettings()
     options.verbose = False
     cones = [clarabel.ZeroConeT(len(equal)), clarabel.NonnegativeConeT(len(less))]
-    matrix = sp.csc_matrix(np.array(equal + less))
-    right = np.array(equal_right + less_right, dtype=float)
+    matrix = sp.csc_matrix(np.array([row for row, _ in equal + less]))
+    right = np.array([side for _, side in equal + less], dtype=float)
     found = clarabel.DefaultSolver(sp.csc_matrix(np.triu(hessian)), linear, matrix, right, cones, options).solve()
     assert "Solved" in str(found.status)
-    return np.array(found.x)[: children * size].reshape(children, size)
+    return np.array(found.x)[:cells].reshape(children, size)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     "options",
     [
@@ -206,9 +215,7 @@ def test_estimates_are_whole_consistent_and_within_bounds(small, seed, children,
 @pytest.mark.parametrize("seed", range(8))
 def test_order_of_measurements_and_bounds_does_not_matter(small, seed):
     made = small(seed, totals=True)
-    shuffled = replace(
-        made.problem, measurements=made.problem.measurements[::-1], bounds=made.problem.bounds[::-1]
-    )
+    shuffled = replace(made.problem, measurements=made.problem.measurements[::-1], bounds=made.problem.bounds[::-1])
     one, other = estimate_family(made.problem, made.plan), estimate_family(shuffled, made.plan)
     np.testing.assert_array_equal(one.counts, other.counts)
     assert one.diagnostics.gap == other.diagnostics.gap
@@ -225,9 +232,7 @@ def test_names_of_children_do_not_matter_but_for_ties(small, seed):
             replace(each, values=each.values[order], variance=each.variance[order])
             for each in made.problem.measurements
         ),
-        bounds=tuple(
-            replace(each, lower=each.lower[order], upper=each.upper[order]) for each in made.problem.bounds
-        ),
+        bounds=tuple(replace(each, lower=each.lower[order], upper=each.upper[order]) for each in made.problem.bounds),
     )
     permuted, _ = real_valued(moved, made.plan)
     np.testing.assert_allclose(permuted, estimate[order], atol=1e-5)

@@ -79,7 +79,7 @@ def tiny(seed, *, flows=False, totals=False, root=False):
     return FamilyProblem("" if root else "1", parent, children, 6, (measured,), tuple(bounds), own_flows)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize(
     "options",
     [{}, {"totals": True}, {"flows": True}, {"root": True, "flows": True}, {"root": True, "totals": True}],
@@ -174,8 +174,8 @@ def test_infeasible_bounds_have_no_rounding(small):
     made = small(4, 3)
     presolved = presolve(restrict(made.problem, made.plan))
     x = solve_chain(presolved, made.plan).candidate.x
-    impossible = made.problem.bounds[0].lower.copy()
-    broken = replace(presolved, margins=replace(presolved.margins, lower=np.full(len(impossible.ravel()) * 0 + len(presolved.margins.child), 1e6)))
+    margins = presolved.margins
+    broken = replace(presolved, margins=replace(margins, lower=np.full(len(margins.child), 1e6)))
     assert round_family(broken, x) is None
 
 

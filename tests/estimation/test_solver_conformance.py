@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from das_spark.estimation import solvers
-from das_spark.estimation.solvers import SOLVERS, Capability, Program, SolverOptions, Status
+from das_spark.estimation.solvers import SOLVERS, Capability, Inequalities, Program, SolverOptions, Status
 from das_spark.estimation.solvers.base import Solution, audited, dual_residual, primal_residual
 
 OPTIONS = SolverOptions()
@@ -60,9 +60,9 @@ def test_two_sided_rows_and_upper_bounds_are_kept(name):
         [-5.0, -5.0],
         lower=[0, 0],
         upper=[2, np.inf],
-        rows=sp.csc_matrix([[1.0, 1.0], [1.0, -1.0]]),
-        rows_lower=np.array([-np.inf, -1.0]),
-        rows_upper=np.array([6.0, np.inf]),
+        inequalities=Inequalities(
+            sp.csc_matrix([[1.0, 1.0], [1.0, -1.0]]), np.array([-np.inf, -1.0]), np.array([6.0, np.inf])
+        ),
     )
     found = SOLVERS[name].solve(posed, OPTIONS)
     assert found.status is Status.OPTIMAL
@@ -80,10 +80,10 @@ def test_variables_without_weight_are_found_by_the_constraints(name):
 
 @pytest.mark.parametrize("name", QUADRATIC)
 def test_repeated_equalities_do_no_harm(name):
-    posed = program(np.ones(3), [-1.0, -2, -3], [[1, 1, 1], [1, 1, 1], [2, 2, 2]], [3, 3, 6], lower=np.zeros(3))
+    posed = program(np.ones(3), [-1.5, -2, -3], [[1, 1, 1], [1, 1, 1], [2, 2, 2]], [3.5, 3.5, 7], lower=np.zeros(3))
     found = SOLVERS[name].solve(posed, OPTIONS)
     assert found.status is Status.OPTIMAL
-    np.testing.assert_allclose(found.x, [0, 1, 2], atol=1e-5)
+    np.testing.assert_allclose(found.x, [0.5, 1, 2], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", QUADRATIC)
@@ -133,9 +133,9 @@ def test_whole_variables_are_whole(name):
         [-5.0, -4.0, -3.0],
         lower=np.zeros(3),
         upper=np.full(3, 10.0),
-        rows=sp.csc_matrix([[2.0, 3, 1], [4, 1, 2], [3, 4, 2]]),
-        rows_lower=np.full(3, -np.inf),
-        rows_upper=np.array([5.0, 11, 8]),
+        inequalities=Inequalities(
+            sp.csc_matrix([[2.0, 3, 1], [4, 1, 2], [3, 4, 2]]), np.full(3, -np.inf), np.array([5.0, 11, 8])
+        ),
         integral=np.ones(3, dtype=bool),
     )
     found = SOLVERS[name].solve(posed, OPTIONS)

@@ -134,3 +134,7 @@ def test_the_ledger_tells_both_statements_of_a_mixture() -> None:
     assert "rhos sum to 1/7" in text
     assert f"{Fraction(1, 7) + Fraction(1, 32)}-zCDP" in text
     assert epsilon_cks(Fraction(1, 7), PUBLISHED_DELTA) > 0
+
+
+def test_empty_lines_say_nothing() -> None:
+    assert Ledger.from_json_lines("\n" + entry("a").to_json() + "\n\n") == Ledger((entry("a"),))

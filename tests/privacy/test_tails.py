@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from das_spark.privacy import tails as tails_module
 from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 from das_spark.privacy.tails import decide, upper_tails
 
@@ -89,3 +90,23 @@ def test_decisions_are_symmetric() -> None:
         for draw in range(1 << 8):
             value, mirrored = decide(mechanism, draw, 8), decide(mechanism, 255 - draw, 8)
             assert (value is None and mirrored is None) or value == -(mirrored or 0)
+
+
+@pytest.mark.parametrize("mechanism", [LAWS[1], LAWS[2], LAWS[5]], ids=str)
+def test_tails_that_stay_open_are_computed_again_with_more_bits(
+    mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[bool] = []
+    attempt = tails_module._attempt
+
+    def watched(law: Mechanism, bits: int, guard: int) -> tuple[int, ...] | None:
+        found = attempt(law, bits, guard)
+        attempts.append(found is not None)
+        return found
+
+    expected = upper_tails(mechanism, 64)
+    monkeypatch.setattr(tails_module, "_START_GUARD", 4)
+    monkeypatch.setattr(tails_module, "_attempt", watched)
+    assert upper_tails.__wrapped__(mechanism, 64) == expected
+    assert attempts[0] is False
+    assert attempts[-1] is True

@@ -25,7 +25,7 @@ def test_families_are_cut_whole_whatever_the_batches_are(sizes, cuts):
 
 def test_lists_survive_the_way_to_numpy_and_back():
     column = pa.chunked_array([pa.array([[1, 2], None, [], [3]], pa.list_(pa.int64()))])
-    values, offsets = families.flat_lists(column, np.dtype(np.int64))
+    values, offsets = families.flat_lists(column, np.int64)
     assert values.tolist() == [1, 2, 3]
     assert offsets.tolist() == [0, 2, 2, 2, 3]
     assert families.list_array(values, offsets, pa.int64()).to_pylist() == [[1, 2], [], [], [3]]

@@ -3,6 +3,7 @@
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.solvers.base import (
     Capability,
+    Inequalities,
     Program,
     QuadraticProgram,
     Solution,
@@ -37,13 +38,16 @@ def solver(name: str, needs: frozenset[Capability] = frozenset()) -> Solver:
     if found is None:
         raise ConfigurationError(f"there is no solver {name!r}", hint=f"one of {', '.join(SOLVERS)}")
     if not needs <= found.capabilities:
-        raise ConfigurationError(f"solver {name!r} cannot take {', '.join(sorted(needs - found.capabilities))} programs")
+        raise ConfigurationError(
+            f"solver {name!r} cannot take {', '.join(sorted(needs - found.capabilities))} programs"
+        )
     return found
 
 
 __all__ = [
     "SOLVERS",
     "Capability",
+    "Inequalities",
     "Program",
     "QuadraticProgram",
     "Solution",

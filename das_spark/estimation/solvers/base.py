@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_NOTHING = 1e-9  # entries of a direction that count as zero, relative to its largest
+_CLEARLY = 1e-6  # by how much a proof of infeasibility must hold, relative to its right side
+
 
 class Capability(StrEnum):
     """What kinds of program a solver can take."""
@@ -37,6 +40,21 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Inequalities:
+    """Two-sided rows: lower <= matrix x <= upper.
+
+    Attributes:
+        matrix: G in CSC form, shape ``(L, N)``.
+        lower: g, shape ``(L,)``, ``-inf`` where there is none.
+        upper: h, shape ``(L,)``, ``inf`` where there is none.
+    """
+
+    matrix: sp.csc_matrix
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     r"""A convex program with a diagonal quadratic term.
 
@@ -49,9 +67,7 @@ class Program:
         right: b, shape ``(M,)``.
         lower: Lower bounds of variables, ``-inf`` where there is none, shape ``(N,)``.
         upper: Upper bounds, ``inf`` where there is none, shape ``(N,)``.
-        rows: G in CSC form, shape ``(L, N)``, or None.
-        rows_lower: g, shape ``(L,)``, or None.
-        rows_upper: h, shape ``(L,)``, or None.
+        inequalities: G, g and h, or None.
         integral: Whether each variable must be whole, shape ``(N,)``, or None when none must.
     """
 
@@ -61,9 +77,7 @@ class Program:
     right: Floats
     lower: Floats
     upper: Floats
-    rows: sp.csc_matrix | None = None
-    rows_lower: Floats | None = None
-    rows_upper: Floats | None = None
+    inequalities: Inequalities | None = None
     integral: NDArray[np.bool_] | None = None
 
     @property
@@ -148,9 +162,9 @@ def primal_residual(program: Program, x: Floats) -> float:
     if len(program.right):
         difference = np.abs(program.equality @ x - program.right)
         worst.append(float(difference.max()) / max(1.0, float(np.abs(program.right).max())))
-    if program.rows is not None and program.rows_lower is not None and program.rows_upper is not None:
-        answer = program.rows @ x
-        worst.append(float(np.maximum(program.rows_lower - answer, answer - program.rows_upper).max(initial=0.0)))
+    if program.inequalities is not None:
+        answer, limits = program.inequalities.matrix @ x, program.inequalities
+        worst.append(float(np.maximum(limits.lower - answer, answer - limits.upper).max(initial=0.0)))
     worst.append(float(np.maximum(program.lower - x, x - program.upper).max(initial=0.0)))
     return max(worst)
 
@@ -161,13 +175,49 @@ def dual_residual(program: Program, solution: Solution) -> float:
         return 0.0
     gradient = program.diagonal * solution.x + program.linear
     gradient = gradient - program.equality.T @ solution.multipliers - solution.bounds
-    if program.rows is not None and solution.rows is not None:
-        gradient = gradient - program.rows.T @ solution.rows
+    if program.inequalities is not None and solution.rows is not None:
+        gradient = gradient - program.inequalities.matrix.T @ solution.rows
     return float(np.abs(gradient).max(initial=0.0)) / max(1.0, float(np.abs(program.linear).max(initial=0.0)))
 
 
+def proves_infeasible(program: Program, multipliers: Floats | None, rows: Floats | None = None) -> bool:
+    r"""Whether multipliers prove that a program has no feasible point (Farkas).
+
+    For every feasible x, y'A x + s'G x equals y'b plus s'(G x), with G x between g and h; so if the least value of the
+    left side over the variables' box exceeds the most that the right side can be, there is none.
+
+    Args:
+        program: The program.
+        multipliers: y, shape ``(M,)``; a diverging solver leaves such a direction behind.
+        rows: s, shape ``(L,)``, or None.
+
+    Returns:
+        True only when proved; entries below 1e-9 of the largest count as zero.
+    """
+    parts = [part for part in (multipliers, rows) if part is not None and len(part)]
+    size = max((float(np.abs(part).max()) for part in parts), default=0.0)
+    if not np.isfinite(size) or size == 0.0:
+        return False
+    reach, slope = 0.0, np.zeros(program.size)
+    if multipliers is not None:
+        direction = multipliers / size
+        slope += program.equality.T @ direction
+        reach += float(direction @ program.right)
+    if rows is not None and program.inequalities is not None:
+        limits = program.inequalities
+        direction = np.where(np.abs(rows) > _NOTHING * size, rows / size, 0.0)
+        slope += limits.matrix.T @ direction
+        (used,) = np.nonzero(direction)
+        limit = np.where(direction > 0, limits.upper, limits.lower)
+        reach += float(direction[used] @ limit[used])
+    (used,) = np.nonzero(np.abs(slope) > _NOTHING)
+    bound = np.where(slope > 0, program.lower, program.upper)
+    least = float(slope[used] @ bound[used])
+    return least - reach > _CLEARLY * max(1.0, abs(reach))
+
+
 def audited(program: Program, solution: Solution, options: SolverOptions) -> Solution:
-    """Take back an "optimal" that its own residuals do not bear out.
+    """Take back an "optimal" that its own residuals do not bear out; find the infeasible among the unfinished.
 
     Args:
         program: The program.
@@ -175,8 +225,16 @@ def audited(program: Program, solution: Solution, options: SolverOptions) -> Sol
         options: Its tolerances.
 
     Returns:
-        The same solution, with status INACCURATE where it is not finite or a residual is too large.
+        The same solution, with status INACCURATE where a residual is too large, FAILED where it is not finite, and
+        INFEASIBLE where an unfinished solver's multipliers prove that.
     """
+    if solution.status in {Status.LIMIT, Status.FAILED, Status.INACCURATE}:
+        for sign in (1.0, -1.0):
+            multipliers = None if solution.multipliers is None else sign * solution.multipliers
+            rows = None if solution.rows is None else sign * solution.rows
+            if proves_infeasible(program, multipliers, rows):
+                return replace(solution, status=Status.INFEASIBLE, x=None)
+        return solution
     if solution.status is not Status.OPTIMAL:
         return solution
     if solution.x is None or not np.isfinite(solution.x).all():

@@ -7,6 +7,7 @@ from typing import ClassVar
 import clarabel
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from das_spark.estimation.solvers.base import (
     Capability,
@@ -17,6 +18,8 @@ from das_spark.estimation.solvers.base import (
     Status,
     audited,
 )
+
+Integers = NDArray[np.int64]
 
 _STATUS = {
     clarabel.SolverStatus.Solved: Status.OPTIMAL,
@@ -44,7 +47,7 @@ class ClarabelSolver:
         settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = options.tolerance
         matrix, right, above, below = _stacked(program)
         cones = [clarabel.ZeroConeT(len(program.right)), clarabel.NonnegativeConeT(len(right) - len(program.right))]
-        hessian = sp.diags_array(program.diagonal).tocsc()
+        hessian = sp.csc_matrix(sp.diags_array(program.diagonal))
         found = clarabel.DefaultSolver(hessian, program.linear, matrix, right, cones, settings).solve()
         status = _STATUS.get(found.status, Status.FAILED)
         dual = np.array(found.z)
@@ -63,25 +66,26 @@ class ClarabelSolver:
         return audited(program, solution, options)
 
 
-def _stacked(program: Program) -> tuple[sp.csc_matrix, Floats, Floats, Floats]:
+def _stacked(program: Program) -> tuple[sp.csc_matrix, Floats, Integers, Integers]:
     """Equalities, lower bounds, upper bounds and two-sided rows as one matrix with slack s = right - matrix x."""
-    identity = sp.eye_array(program.size, format="csr")
+    identity = sp.csr_matrix(sp.eye_array(program.size))
     below = np.flatnonzero(np.isfinite(program.lower))
     above = np.flatnonzero(np.isfinite(program.upper))
     blocks = [program.equality, -identity[below], identity[above]]
     sides = [program.right, -program.lower[below], program.upper[above]]
-    if program.rows is not None and program.rows_lower is not None and program.rows_upper is not None:
-        compressed = program.rows.tocsr()
-        low, high = np.isfinite(program.rows_lower), np.isfinite(program.rows_upper)
+    if program.inequalities is not None:
+        limits = program.inequalities
+        compressed = sp.csr_matrix(limits.matrix)
+        low, high = np.isfinite(limits.lower), np.isfinite(limits.upper)
         blocks += [-compressed[low], compressed[high]]
-        sides += [-program.rows_lower[low], program.rows_upper[high]]
-    return sp.vstack(blocks, format="csc"), np.concatenate(sides), above, below
+        sides += [-limits.lower[low], limits.upper[high]]
+    return sp.csc_matrix(sp.vstack(blocks, format="csc")), np.concatenate(sides), above, below
 
 
 def _row_multipliers(program: Program, dual: Floats) -> Floats | None:
-    if program.rows is None or program.rows_lower is None or program.rows_upper is None:
+    if program.inequalities is None:
         return None
-    low, high = np.isfinite(program.rows_lower), np.isfinite(program.rows_upper)
+    low, high = np.isfinite(program.inequalities.lower), np.isfinite(program.inequalities.upper)
     multipliers = np.zeros(len(low))
     multipliers[low] += dual[: low.sum()]
     multipliers[high] -= dual[low.sum() :]

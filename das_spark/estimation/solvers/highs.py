@@ -30,8 +30,9 @@ class HighsSolver:
         constraints = []
         if program.equality.shape[0]:
             constraints.append(LinearConstraint(program.equality, program.right, program.right))
-        if program.rows is not None:
-            constraints.append(LinearConstraint(program.rows, program.rows_lower, program.rows_upper))
+        if program.inequalities is not None:
+            rows = program.inequalities
+            constraints.append(LinearConstraint(rows.matrix, rows.lower, rows.upper))
         limits: dict[str, Any] = {"mip_rel_gap": 0.0}
         if options.iterations:
             limits["node_limit"] = options.iterations
@@ -40,7 +41,7 @@ class HighsSolver:
             integrality=None if program.integral is None else program.integral.astype(np.int64),
             bounds=Bounds(program.lower, program.upper),
             constraints=constraints,
-            options=limits,
+            options=limits,  # type: ignore[arg-type]  # a typed dictionary, of which one key is set only sometimes
         )
         status = _STATUS.get(found.status, Status.FAILED)
         x = None if found.x is None else np.asarray(found.x, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import osqp
@@ -36,11 +36,14 @@ class OsqpSolver:
 
     def solve(self, program: Program, options: SolverOptions) -> Solution:
         """Solve; see :class:`das_spark.estimation.solvers.base.Solver`."""
-        matrices, lows, highs = [program.equality], [program.right], [program.right]
-        if program.rows is not None and program.rows_lower is not None and program.rows_upper is not None:
-            matrices, lows, highs = [*matrices, program.rows], [*lows, program.rows_lower], [*highs, program.rows_upper]
+        matrices: list[Any] = [program.equality]
+        lows, highs = [program.right], [program.right]
+        if program.inequalities is not None:
+            matrices.append(program.inequalities.matrix)
+            lows.append(program.inequalities.lower)
+            highs.append(program.inequalities.upper)
         bounded = np.flatnonzero(np.isfinite(program.lower) | np.isfinite(program.upper))
-        matrices.append(sp.eye_array(program.size, format="csr")[bounded])
+        matrices.append(sp.csc_matrix(sp.eye_array(program.size))[:, bounded].T)
         solver = osqp.OSQP()
         solver.setup(
             sp.csc_matrix(sp.diags_array(program.diagonal)),
@@ -68,7 +71,7 @@ class OsqpSolver:
             x=None if status in {Status.INFEASIBLE, Status.UNBOUNDED} else np.array(found.x),
             multipliers=dual[:equalities],
             bounds=reduced,
-            rows=None if program.rows is None else dual[equalities:rows],
+            rows=None if program.inequalities is None else dual[equalities:rows],
             iterations=int(found.info.iter),
         )
         return audited(program, solution, options)

@@ -39,15 +39,15 @@ class PiqpSolver:
         settings.eps_rel = settings.eps_duality_gap_rel = options.tolerance / 10.0
         settings.max_iter = options.iterations or 250
         settings.verbose = False
-        rows = program.rows
+        rows = program.inequalities
         solver.setup(
-            sp.diags_array(program.diagonal).tocsc(),
+            sp.csc_matrix(sp.diags_array(program.diagonal)),
             program.linear,
-            program.equality if program.equality.shape[0] else None,
-            program.right if program.equality.shape[0] else None,
-            rows,
-            program.rows_lower,
-            program.rows_upper,
+            program.equality if len(program.right) else None,
+            program.right if len(program.right) else None,
+            None if rows is None else rows.matrix,
+            None if rows is None else rows.lower,
+            None if rows is None else rows.upper,
             program.lower,
             program.upper,
         )

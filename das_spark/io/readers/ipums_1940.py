@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
 from das_spark.io.readers.rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
-from das_spark.io.readers.sources import require_path, required
+from das_spark.io.readers.sources import is_folder, require_path, required
 from das_spark.io.readers.target import leaf_geocode, require_attributes
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ _VACANT = _CELLS + _CLASSES
 _ORPHAN = _VACANT + 1
 _REPEATED = _VACANT + 2
 _GEOCODE_LENGTH = 10
+_PARTS = "{*.dat,*.dat.gz,*.txt,*.txt.gz,part-*}"
+"""Names of data files in a folder, where a README may stand beside them."""
+
 _ADULT = 18
 _OLDEST = 135
 _RACES = range(1, 7)
@@ -57,6 +60,12 @@ def _text(start: int, end: int) -> Column:
 def _code(start: int, end: int) -> Column:
     return _text(start, end).try_cast("int")
 
+
+_GOOD = (
+    r"(?s)^(?:H.{6}[0-9]{8}.{38}[0-9]{6}.{34}[0-6][02346789].{29}[0-9]{4}.{31}"
+    r"|P.{6}[0-9]{8}.{58}(?:0[0-9]{2}|1[0-2][0-9]|13[0-5]).{8}[1-6].{3}[0-49].{184})$"
+)
+"""A line that passes every check: most lines need no other look."""
 
 _IS_HOUSEHOLD = "value LIKE 'H%'"
 _IS_PERSON = "value LIKE 'P%'"
@@ -82,9 +91,9 @@ class Ipums1940:
         file = required(settings.path, "input.path", self.name)
         require_path(file)
         with reading(file):
-            lines = with_place(spark.read.text(file))
+            lines = with_place(spark.read.text(file, pathGlobFilter=_PARTS if is_folder(file) else None))
             checks = _checks(file)
-            checked = lines.withColumn(FAULTS, faults(checks))
+            checked = lines.withColumn(FAULTS, F.when(F.col("value").rlike(_GOOD), F.lit(0)).otherwise(faults(checks)))
             counted = _count(checked).persist()
             refuse(_problems(file, checked, counted, checks))
         return IngestedTables(_counts(counted, spine), _geounits(counted, spine))

@@ -51,6 +51,11 @@ def require_path(path: str) -> None:
         raise InputError(f"{path}: the folder holds no file")
 
 
+def is_folder(path: str) -> bool:
+    """Whether a local path is a folder; of a remote one, whether its last name has no ending."""
+    return "." not in path.rstrip("/").rsplit("/", 1)[-1] if is_remote(path) else Path(path).is_dir()
+
+
 def _is_data(file: Path) -> bool:
     # Spark skips these names, as Hadoop does: they are markers and checksums.
     return not file.name.startswith((".", "_"))

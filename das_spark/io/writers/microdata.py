@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark import __version__
 from das_spark.errors import OutputError
 from das_spark.io.files import FileRecord, discard, disk_errors, promote, write_durably
 from das_spark.io.writers import WRITERS
@@ -209,7 +209,7 @@ def _finish(
 def _comments(product: Product, created: str, notices: tuple[str, ...]) -> list[str]:
     """The lines of a metadata file; none names a person, a machine or a path."""
     first = [product.microdata.comment] if product.microdata.comment else []
-    facts = [f"Product: {product.name}", f"Created: {created}", f"Software: das_spark {__version__}"]
+    facts = [f"Product: {product.name}", f"Created: {created}", f"Software: das_spark {version('das_spark')}"]
     return [line if line.startswith("#") else f"# {line}" for line in (*first, *notices, *facts)]
 
 

@@ -89,7 +89,7 @@ class OfficialFiles:
         housing: tuple[int, int] = (0, 0),
         sumlev: str = "750",
     ) -> None:
-        """Add a block: persons by (adult, Hispanic, single race 0-5), persons in quarters by item of P5, occupied and vacant units."""
+        """Add a block: persons by (adult, Hispanic, single race 0-5), by item of P5, occupied and vacant units."""
         self.record += 1
         head = ["PLST", "XX", "000", "00", str(self.record)]
         tables = [self._race(people or {}, adults, others) for adults in (False, True) for others in (False, True)]

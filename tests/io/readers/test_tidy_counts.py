@@ -44,8 +44,8 @@ EXPECTED = {(A, 0): 3, (A, 12 + 6 + 5): 4, (A, 7 * 24 + 12 + 2): 5}
 
 @pytest.fixture
 def read(spark: SparkSession, of_product: Callable, tmp_path: Path) -> Callable:
-    def run(people: dict | None = None, units: dict | None = None, *, kind: str = "parquet", **settings: Any):
-        for name, table in (("persons", people or _people()), ("units", units or _units())):
+    def run(people: dict | None = None, homes: dict | None = None, *, kind: str = "parquet", **settings: Any):
+        for name, table in (("persons", people or _people()), ("units", homes or _units())):
             path = tmp_path / f"{name}.{kind}"
             if kind == "parquet":
                 pq.write_table(pa.table(table), path)
@@ -65,7 +65,7 @@ def test_counts_and_units_are_read(read: Callable, contents: Callable, kind: str
 
 
 def test_a_folder_with_tables_of_known_names_is_enough(read: Callable, contents: Callable, tmp_path: Path) -> None:
-    counts, units = contents(read(persons=None, units=None) if False else read(path=str(tmp_path)))
+    counts, units = contents(read(path=str(tmp_path), persons=None, units=None))
     assert counts == EXPECTED
     assert set(units) == {A, B}
 
@@ -89,12 +89,12 @@ def test_names_of_columns_code_bases_and_texts_of_numbers_are_mapped(read: Calla
 
 def test_units_may_have_a_column_a_class_and_vacant_units(read: Callable, contents: Callable) -> None:
     units = {"geocode": [A, B], **{f"units_{each}": [each, 0] for each in range(8)}, "vacant": [1, 9]}
-    _, geounits = contents(read(units=units))
+    _, geounits = contents(read(homes=units))
     assert geounits == {A: (list(range(8)), 1), B: (ZEROS, 9)}
 
 
 def test_vacant_units_of_the_long_form_are_summed(read: Callable, contents: Callable) -> None:
-    _, geounits = contents(read(units=_units(vacant=[1, 0, 4])))
+    _, geounits = contents(read(homes=_units(vacant=[1, 0, 4])))
     assert geounits[A][1] == 1
     assert geounits[B][1] == 4
 
@@ -105,21 +105,18 @@ def test_a_geography_adds_the_geounits_without_units(read: Callable, contents: C
     assert geounits["5300100003"] == (ZEROS, 0)
 
 
-def test_a_geography_alone_gives_geounits_without_unit_counts(read: Callable, contents: Callable, tmp_path: Path) -> None:
+def test_a_geography_alone_gives_geounits_without_unit_counts(
+    read: Callable, contents: Callable, tmp_path: Path
+) -> None:
     pq.write_table(pa.table({"geocode": [A, B]}), tmp_path / "geography.parquet")
     _, geounits = contents(read(units=None, geography=str(tmp_path / "geography.parquet")))
     assert geounits == {A: (None, None), B: (None, None)}
 
 
 def test_occupied_cells_without_a_geography_are_refused_by_the_privacy_guard(read: Callable) -> None:
-    people = _people()
     with pytest.raises(PrivacyGuardError, match="without a geography") as caught:
-        read(people, {"geocode": [A]}, units=None) if False else _without_units(read)
+        read(units=None)
     assert caught.value.exit_code == 3
-
-
-def _without_units(read: Callable) -> None:
-    read(units=None)
 
 
 def test_an_empty_cell_row_is_no_problem(read: Callable, contents: Callable) -> None:
@@ -155,7 +152,8 @@ def test_a_broken_row_is_named_by_file_field_and_number(read: Callable, case: st
     assert problem.field == field
     assert expected in problem.expected
     assert (problem.rows, problem.examples) == (1, (2,))
-    assert str(people[field][1]) not in str(caught.value).replace("not so in 1 row", "")
+    value = str(people[field][1])
+    assert len(value) < 4 or value not in str(caught.value)
 
 
 def test_row_numbers_of_csv_count_from_the_first_line_below_the_header(read: Callable) -> None:
@@ -189,7 +187,7 @@ BROKEN_UNITS = {
 def test_broken_units_are_refused(read: Callable, case: str) -> None:
     units, field, expected = BROKEN_UNITS[case]
     with pytest.raises(BadInputError) as caught:
-        read(units=units) if False else read(None, units)
+        read(homes=units)
     problem = caught.value.problems[0]
     assert problem.field == field
     assert expected in problem.expected
@@ -204,11 +202,8 @@ def test_a_geounit_that_occurs_twice_in_the_wide_form_is_refused(read: Callable)
 def test_problems_of_both_tables_are_told_together(read: Callable) -> None:
     with pytest.raises(BadInputError) as caught:
         read(_people(race=[0, 9, 9], count=[-1, 4, 5]), _units(hhgq=[0, 9, 0]))
-    assert {(problem.file[-15:], problem.field) for problem in caught.value.problems} == {
-        ("persons.parquet", "race"),
-        ("persons.parquet", "count"),
-        ("/units.parquet", "hhgq"),
-    } or len(caught.value.problems) == 3
+    found = {(Path(problem.file).name, problem.field) for problem in caught.value.problems}
+    assert found == {("persons.parquet", "race"), ("persons.parquet", "count"), ("units.parquet", "hhgq")}
 
 
 def test_a_missing_column_is_named_with_the_nearest_one(read: Callable) -> None:
@@ -231,9 +226,7 @@ def test_a_file_that_is_no_table_is_refused_without_quoting_it(
 
 
 @pytest.mark.real_data
-def test_texas_with_dallas_by_block_is_read(
-    spark: SparkSession, of_product: Callable, census_data: Path
-) -> None:
+def test_texas_with_dallas_by_block_is_read(spark: SparkSession, of_product: Callable, census_data: Path) -> None:
     folder = census_data / "dallas_2010"
     settings = InputSettings(
         "tidy_counts",

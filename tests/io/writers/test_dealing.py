@@ -16,7 +16,7 @@ def places(draw):
     rows = draw(st.integers(1, 5))
     people = draw(st.lists(st.lists(st.integers(0, 9), min_size=CELLS, max_size=CELLS), min_size=rows, max_size=rows))
     people = np.array(people) * draw(st.sampled_from([1, 1, 7]))
-    margins = np.stack([people[:, CLASS_OF_CELL == kind].sum(axis=1) for kind in range(CLASSES)], axis=1)
+    margins = np.stack([people[:, kind == CLASS_OF_CELL].sum(axis=1) for kind in range(CLASSES)], axis=1)
     share = np.array(draw(st.lists(st.floats(0, 1), min_size=rows * CLASSES, max_size=rows * CLASSES)))
     units = np.where(margins > 0, np.maximum(1, (margins * share.reshape(rows, CLASSES)).astype(int)), 0)
     vacant = np.array(draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))

@@ -1,0 +1,78 @@
+"""Divisibility of class margins against brute force and maximum flow."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from das_spark.constraints.flows import flow_feasible
+from das_spark.estimation import FamilyFlows
+from das_spark.estimation.flows import divisible_margins, tightened
+from das_spark.histogram import Attribute, Schema
+
+QUERY = Schema("toy", (Attribute("kind", ("a", "b", "c")),)).query("kind")
+
+
+def made(seed, members=3, classes=3):
+    generator = np.random.default_rng(seed)
+    lower = generator.integers(0, 2, (members, classes))
+    upper = lower + generator.integers(0, 3, (members, classes))
+    total = np.array([int(generator.integers(lo.sum(), hi.sum() + 1)) for lo, hi in zip(lower, upper, strict=True)])
+    return FamilyFlows(QUERY, generator.integers(0, 2, members), lower, upper, total)
+
+
+def by_program(margin, flows, child):
+    """What the constraints room, which has its own linear program, says."""
+    own = flows.child == child
+    return flow_feasible(margin, flows.lower[own], flows.upper[own], flows.total[own])
+
+
+def all_margins(flows, child):
+    """Every class margin that some whole flows of a child's descendants make."""
+    own = np.flatnonzero(flows.child == child)
+    choices = []
+    for member in own:
+        ranges = [range(lo, hi + 1) for lo, hi in zip(flows.lower[member], flows.upper[member], strict=True)]
+        choices.append([pick for pick in itertools.product(*ranges) if sum(pick) == flows.total[member]])
+    return {
+        tuple(int(sum(part)) for part in zip(*picks, strict=True)) if picks else (0, 0, 0)
+        for picks in itertools.product(*choices)
+    }
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_set_inequalities_and_maximum_flow_agree_with_brute_force(seed):
+    flows = made(seed)
+    reachable = [all_margins(flows, child) for child in range(2)]
+    generator = np.random.default_rng(seed)
+    candidates = [generator.integers(0, 8, (2, 3)) for _ in range(10)]
+    candidates += [
+        np.array([sorted(reach)[int(generator.integers(len(reach)))] for reach in reachable]) for _ in range(5)
+    ]
+    for margins in candidates:
+        expected = [tuple(map(int, margins[child])) in reachable[child] for child in range(2)]
+        assert divisible_margins(margins, flows).tolist() == expected
+        assert [by_program(margins[child], flows, child) for child in range(2)] == expected
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_tightened_boxes_lose_no_flow(seed):
+    flows = made(seed)
+    lower, upper = tightened(flows)
+    for member in range(len(flows.total)):
+        ranges = [range(lo, hi + 1) for lo, hi in zip(flows.lower[member], flows.upper[member], strict=True)]
+        for pick in itertools.product(*ranges):
+            if sum(pick) == flows.total[member]:
+                assert (np.array(pick) >= lower[member]).all()
+                assert (np.array(pick) <= upper[member]).all()
+
+
+def test_a_descendant_that_contradicts_itself_makes_its_child_indivisible():
+    flows = FamilyFlows(QUERY, np.array([0]), np.array([[1, 1, 1]]), np.array([[2, 2, 2]]), np.array([9]))
+    assert not divisible_margins(np.array([[3, 3, 3]]), flows)[0]
+    assert not by_program(np.array([3, 3, 3]), flows, 0)

@@ -1,0 +1,70 @@
+"""Figures from frequencies, against numpy on the residuals themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from das_spark.errors import InputError
+from das_spark.evaluation.metrics import (
+    PROBABILITIES,
+    Frequencies,
+    figures,
+    frequencies_of,
+    pooled,
+    quantiles,
+    union_residuals,
+)
+
+residuals = st.lists(st.integers(-50, 50), min_size=1, max_size=60).map(np.array)
+
+
+@given(residuals)
+def test_figures_equal_those_of_numpy(values):
+    found = figures(frequencies_of(values))
+    absolute = np.abs(values)
+    expected = [np.median(absolute), absolute.mean(), np.percentile(absolute, 95), values.mean()]
+    expected += [np.sqrt((values**2).mean()), absolute.max()]
+    shown = [found.median_absolute, found.mean_absolute, found.p95_absolute, found.bias, found.rmse, found.largest]
+    assert shown == pytest.approx(expected)
+    assert found.quantiles == pytest.approx(np.quantile(values, PROBABILITIES))
+    assert found.n == len(values)
+
+
+@given(st.lists(residuals, min_size=1, max_size=4))
+def test_pooling_frequencies_is_pooling_residuals(parts):
+    together = pooled([frequencies_of(part, double_zero=1) for part in parts])
+    direct = frequencies_of(np.concatenate(parts), double_zero=len(parts))
+    assert (together.values == direct.values).all()
+    assert (together.counts == direct.counts).all()
+    assert together.double_zero == direct.double_zero
+
+
+def test_squares_of_large_residuals_lose_nothing():
+    big = 2**40 + 1
+    found = figures(Frequencies(np.array([-big, big]), np.array([3, 3])))
+    assert found.rmse == float(big)
+    assert found.bias == 0
+
+
+def test_only_counts_that_are_positive_somewhere_enter():
+    found = union_residuals(np.array([[0, 3], [0, 2]]), np.array([[0, 1], [4, 2]]))
+    assert found.values.tolist() == [-2, 0, 4]
+    assert found.counts.tolist() == [1, 1, 1]
+    assert found.double_zero == 1
+
+
+def test_nothing_has_no_figures():
+    found = figures(pooled([]))
+    assert found.n == 0
+    assert np.isnan(found.bias)
+
+
+@pytest.mark.parametrize(("values", "counts"), [([1, 1], [1, 1]), ([2, 1], [1, 1]), ([1], [0]), ([1, 2], [1])])
+def test_disorderly_frequencies_are_refused(values, counts):
+    with pytest.raises(InputError):
+        Frequencies(np.array(values), np.array(counts))
+
+
+def test_the_median_of_an_even_number_lies_between():
+    assert quantiles(frequencies_of(np.array([1, 2, 5, 9])), [0.5]) == (3.5,)

@@ -1,0 +1,157 @@
+"""The exam that every reader takes, and that no module of readers escapes."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
+
+import das_spark.io.readers as room
+from das_spark.config.plan import InputSettings
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.readers import READERS, reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.io.readers import IngestedTables
+
+pytestmark = pytest.mark.spark
+PRODUCT = {
+    "ipums_1940": "e2e_1940",
+    "pl94_summary": "e2e_2018",
+    "tidy_counts": "e2e_1940",
+    "tidy_records": "e2e_1940",
+    "simulated": "e2e_2018",
+}
+OF_FILES = [name for name in READERS if name != "simulated"]
+A, B = "5300100001", "5300100002"
+
+
+def _tables(folder: Path, persons: dict, units: dict) -> InputSettings:
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table(persons), folder / "persons.parquet")
+    pq.write_table(pa.table(units), folder / "units.parquet")
+    return InputSettings("", path=str(folder))
+
+
+@pytest.fixture
+def valid(tmp_path: Path, ipums: type, official: object) -> Callable[[str], InputSettings]:
+    """Settings of a small valid input: two geounits, one of them without people."""
+
+    def make(name: str) -> InputSettings:
+        attributes = {"hhgq": [0], "age18plus": [1], "hispanic": [0], "race": [0]}
+        if name == "ipums_1940":
+            path = tmp_path / "census.dat"
+            path.write_text("\n".join([ipums.household(1, A), ipums.person(1), ipums.household(2, B, "0")]) + "\n")
+            return InputSettings(name, path=str(path))
+        if name == "pl94_summary":
+            official.block("530010001001000", {(1, 0, 0): 1}, housing=(1, 0))
+            official.block("530010001001001")
+            return InputSettings(name, path=str(official.write(tmp_path / "official")))
+        if name == "tidy_counts":
+            units = {"geocode": [A, B], "hhgq": [0, 0], "units": [1, 0]}
+            return replace(_tables(tmp_path / "t", {"geocode": [A], **attributes, "count": [1]}, units), reader=name)
+        if name == "tidy_records":
+            units = {"unit": [1, 2], "geocode": [A, B], "hhgq": [0, 0], "vacant": [0, 1]}
+            return replace(_tables(tmp_path / "r", {"unit": [1], **attributes}, units), reader=name)
+        return InputSettings(name, simulate={"like": "quickstart", "seed": 1})
+
+    return make
+
+
+@pytest.fixture
+def read(spark: SparkSession, of_product: Callable) -> Callable[[InputSettings], IngestedTables]:
+    return lambda settings: READERS[settings.reader].read(spark, settings, *of_product(PRODUCT[settings.reader]))
+
+
+def test_every_module_with_a_reader_is_registered() -> None:
+    for module in pkgutil.iter_modules(room.__path__):
+        for kind in vars(import_module(f"{room.__name__}.{module.name}")).values():
+            is_reader = isinstance(kind, type) and kind.__module__.endswith(module.name) and hasattr(kind, "read")
+            if is_reader and kind.__name__ != "Reader":
+                assert kind().name in READERS, kind
+                assert kind().name == module.name
+
+
+def test_the_exam_knows_every_reader() -> None:
+    assert set(PRODUCT) == set(READERS)
+    assert all(READERS[name].name == name for name in READERS)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_gives_the_two_tables_with_their_types(
+    name: str, valid: Callable, read: Callable, of_product: Callable
+) -> None:
+    tables = read(valid(name))
+    product, spine = of_product(PRODUCT[name])
+    kinds = {field.name: field.dataType for field in tables.counts.schema.fields}
+    assert kinds == {"geocode": StringType(), "cell": IntegerType(), "count": LongType()}
+    kinds = {field.name: field.dataType for field in tables.geounits.schema.fields}
+    assert list(kinds) == ["geocode", "units", "vacant"]
+    assert isinstance(kinds["units"], ArrayType)
+    assert kinds["units"].elementType == LongType()
+    assert kinds["vacant"] == LongType()
+    geounits = tables.geounits.collect()
+    codes = [row["geocode"] for row in geounits]
+    assert len(set(codes)) == len(codes) >= 2
+    assert all(len(code) == spine.leaf.length and code.isdigit() for code in codes)
+    assert all(len(row["units"]) == len(product.unit_classes) for row in geounits)
+    counts = tables.counts.collect()
+    assert {row["geocode"] for row in counts} < set(codes)
+    assert all(0 <= row["cell"] < product.schema.size and row["count"] > 0 for row in counts)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_reading_twice_gives_the_same(name: str, valid: Callable, read: Callable, contents: Callable) -> None:
+    settings = valid(name)
+    assert contents(read(settings)) == contents(read(settings))
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_a_missing_file_is_named(name: str, read: Callable, tmp_path: Path) -> None:
+    missing = str(tmp_path / "nowhere")
+    for settings in (InputSettings(name, path=missing), InputSettings(name, persons=missing, units=missing)):
+        if settings.path or name.startswith("tidy"):
+            with pytest.raises(InputError, match="no such file or folder") as caught:
+                read(settings)
+            assert missing in str(caught.value)
+            assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_an_empty_folder_is_refused(name: str, read: Callable, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no file"):
+        read(InputSettings(name, path=str(tmp_path / "empty")))
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_a_reader_without_a_path_says_which_key_it_needs(name: str, read: Callable) -> None:
+    with pytest.raises(ConfigurationError, match=r"input\.(path|persons)"):
+        read(InputSettings(name))
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_a_file_of_rubbish_is_refused(name: str, valid: Callable, read: Callable) -> None:
+    settings = valid(name)
+    place = Path(settings.path)
+    for file in [place] if place.is_file() else list(place.iterdir()):
+        file.write_bytes(b"\x00\xff secret \x80" * 50)
+    with pytest.raises(InputError) as caught:
+        read(settings)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_unknown_reader_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        reader("tidy_count")
+    assert "tidy_counts" in caught.value.hint

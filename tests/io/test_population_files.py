@@ -1,0 +1,138 @@
+"""Simulated populations as files: two layouts of the same people, and folders that are whole or not there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.config.plan import InputSettings
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.io import population_files
+from das_spark.io.ipums_text import lines
+from das_spark.io.population_files import simulate, simulate_1940
+from das_spark.simulation import Population
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TINY = Fraction(1, 20_000)
+
+
+def test_tidy_tables_hold_every_person_and_every_geounit(tmp_path: Path) -> None:
+    summary = simulate(tmp_path / "out", "quickstart", seed=4)
+    persons, units = (pq.read_table(tmp_path / "out" / f"{name}.parquet") for name in ("persons", "units"))
+    assert sum(persons["count"].to_pylist()) == summary.persons
+    assert persons.num_rows == summary.cells
+    assert units.num_rows == summary.geounits == 154
+    assert sum(units["vacant"].to_pylist()) == summary.vacant
+    assert persons.column_names == ["geocode", "hhgq", "votingage", "hispanic", "cenrace", "count"]
+    stated = json.loads((tmp_path / "out" / "population.json").read_text())
+    assert stated["persons"] == summary.persons
+    assert stated["files"] == ["persons.parquet", "units.parquet"]
+    assert f"{summary.persons:,} persons" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        simulate_1940(tmp_path / name, TINY, "ipums", seed=3, compress=True)
+    first, second = ((tmp_path / name / "EXT1940USCB.dat.gz").read_bytes() for name in ("one", "two"))
+    assert first == second
+    simulate_1940(tmp_path / "plain", TINY, "ipums", seed=3)
+    assert gzip.decompress(first) == (tmp_path / "plain" / "EXT1940USCB.dat").read_bytes()
+
+
+def test_lines_have_the_widths_of_the_extract_and_households_come_first() -> None:
+    population = Population(
+        geocodes=np.array(["5300100001", "5300100002"]),
+        geounit=np.array([0, 0, 0]),
+        cell=np.array([3, 12, 24 + 12 + 6 + 5]),
+        count=np.array([2, 3, 1]),
+        units=np.array([[2, 1, 0, 0, 0, 0, 0, 0], [0] * 8]),
+        vacant=np.array([0, 1]),
+    )
+    text = b"".join(part for part, _ in lines(population, 7)).decode()
+    rows = text.splitlines()
+    assert [(row[0], len(row)) for row in rows] == [
+        *[("H", 159), ("P", 273), ("P", 273), ("P", 273)],
+        *[("H", 159), ("P", 273), ("P", 273)],
+        *[("H", 159), ("P", 273)],
+        ("H", 159),
+    ]
+    assert [row[7:15] for row in rows if row[0] == "H"] == ["00000007", "00000008", "00000009", "00000010"]
+    assert [row[93:95] for row in rows if row[0] == "H"] == ["10", "10", "32", "00"]
+    adults = [[int(row[73:76]) >= 18 for row in rows[start:stop]] for start, stop in ((1, 4), (5, 7))]
+    assert adults == [[True, True, False], [True, False]]
+    assert rows[8][84] == "6"
+    assert rows[8][88] == "1"
+
+
+@pytest.mark.spark
+def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from das_spark.geography import Spine
+    from das_spark.io.readers import READERS
+    from das_spark.products import PRODUCTS
+
+    product = PRODUCTS["e2e_1940"]
+    spine = Spine(product.geolevels)
+    simulate_1940(tmp_path / "tidy", TINY, "tidy", seed=5)
+    simulate_1940(tmp_path / "ipums", TINY, "ipums", seed=5, compress=True)
+    settings = [
+        InputSettings("tidy_counts", path=str(tmp_path / "tidy")),
+        InputSettings("ipums_1940", path=str(tmp_path / "ipums")),
+        InputSettings("simulated", simulate={"like": "1940", "seed": 5, "share": str(TINY)}),
+    ]
+    found = []
+    for each in settings:
+        tables = READERS[each.reader].read(spark, each, product, spine)
+        counts = tables.counts.groupBy("geocode", "cell").sum("count").collect()
+        units = tables.geounits.collect()
+        found.append(({tuple(row) for row in counts}, {(row[0], tuple(row[1]), row[2]) for row in units}))
+    assert found[0] == found[1] == found[2]
+    assert sum(count for _, _, count in found[0][0]) == pytest.approx(132_404_766 * TINY, rel=0.1)
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    with pytest.raises(OutputError, match="something already"):
+        simulate(tmp_path, "quickstart")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    assert simulate(tmp_path / "out", "quickstart").persons > 0
+
+
+def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(population_files, "_unit_table", fail)
+    with pytest.raises(OutputError, match="no space left"):
+        simulate(tmp_path / "out", "quickstart")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("like", "layout", "share"),
+    [("1950", "tidy", "1"), ("1940", "xml", "1"), ("quickstart", "ipums", "1"), ("1940", "tidy", "3/2")],
+)
+def test_what_cannot_be_simulated_is_refused(tmp_path: Path, like: str, layout: str, share: str) -> None:
+    with pytest.raises(ConfigurationError):
+        simulate(tmp_path / "out", like, Fraction(share), layout)
+    assert not (tmp_path / "out").exists()
+
+
+def test_progress_is_told_part_by_part(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    simulate(tmp_path / "out", "1940", TINY, progress=lambda done, parts: seen.append((done, parts)))
+    assert seen[-1][0] == seen[-1][1] == len(seen)

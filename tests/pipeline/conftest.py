@@ -1,0 +1,207 @@
+"""A census of two dozen districts, its run file, and stages of a run one by one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.config.plan import RunPlan
+from das_spark.config.resolve import load_plan
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.estimate import estimate
+from das_spark.pipeline.ingest import ingest
+from das_spark.pipeline.measure import measure
+from das_spark.pipeline.progress import Progress
+from das_spark.privacy import RunKey
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEVELS = ("State", "County", "Enumdist")
+TEST_KEY = "an open secret"
+
+RUN_FILE = """
+config_version = 1
+[run]
+name = "tiny"
+product = "e2e_1940"
+[input]
+reader = "tidy_counts"
+path = "{census}"
+[output]
+root = "{root}"
+microdata = ["parquet"]
+[geography]
+levels = ["State", "County", "Enumdist"]
+[budget]
+epsilon = "4"
+[budget.geolevels]
+State = "1/4"
+County = "1/4"
+Enumdist = "1/2"
+[budget.queries]
+hhgq = "1/2"
+detailed = "1/2"
+[evaluation]
+enabled = false
+"""
+
+
+def census_tables(seed: int = 1940) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Two states, the second with one county only: persons by cell and units by class of 25 districts, some empty."""
+    numbers = np.random.default_rng(seed)
+    districts = [f"{s}{c:04d}{d:04d}" for s, cs in (("01", 3), ("02", 1)) for c in range(10, 10 * cs + 1, 10) for d in range(6)]
+    districts.append("0200200000")  # the only district of its county
+    persons: dict[str, list[Any]] = {name: [] for name in ("geocode", "hhgq", "age18plus", "hispanic", "race", "count")}
+    units: dict[str, list[Any]] = {name: [] for name in ("geocode", "hhgq", "units", "vacant")}
+    for place, geocode in enumerate(districts):
+        homes = np.zeros(8, dtype=int)
+        if place % 5 != 4:  # the others are empty
+            homes[0] = numbers.integers(1, 9)
+            homes[1 + place % 7] = place % 3
+        for level, number in enumerate(homes):
+            units["geocode"].append(geocode)
+            units["hhgq"].append(level)
+            units["units"].append(int(number))
+            units["vacant"].append(int(level == 0) * (place % 4))
+            if number:
+                people = int(number * numbers.integers(1, 6))
+                cells = numbers.choice(24, 3, replace=False)
+                for cell, count in zip(cells, numbers.multinomial(people, [0.6, 0.3, 0.1]), strict=True):
+                    if count:
+                        row = (geocode, level, cell // 12, cell // 6 % 2, cell % 6, int(count))
+                        for name, value in zip(persons, row, strict=True):
+                            persons[name].append(value)
+    return persons, units
+
+
+def write_census(folder: Path, persons: dict[str, list[Any]] | None = None, units: dict[str, list[Any]] | None = None) -> Path:
+    """Write tables as Parquet; those not given are the tiny census."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own_persons, own_units = census_tables()
+    pq.write_table(pa.table(persons or own_persons), folder / "persons.parquet")
+    pq.write_table(pa.table(units or own_units), folder / "units.parquet")
+    return folder
+
+
+@dataclass
+class Workshop:
+    """Everything that a test of the pipeline needs to make runs in a folder of its own."""
+
+    folder: Path
+    spark: SparkSession | None = None
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def census(self) -> Path:
+        return self.folder / "census"
+
+    def run_file(self, more: str = "", *, change: tuple[str, str] | None = None) -> Path:
+        if not self.census.exists():
+            write_census(self.census)
+        path = self.folder / "run.toml"
+        text = RUN_FILE.format(census=self.census, root=self.root) + more
+        path.write_text(text.replace(*change) if change else text)
+        return path
+
+    def plan(self, *settings: str) -> RunPlan:
+        return load_plan(self.run_file(), settings=settings)
+
+    def layout(self, run_id: str) -> RunLayout:
+        return RunLayout.at(self.root, run_id)
+
+    def context(self, run_id: str, *settings: str, key: RunKey | None = None) -> RunContext:
+        """A run opened, for stages to be called one by one."""
+        plan, layout = self.plan(*settings), self.layout(run_id)
+        open_run(layout, plan.config_hash)
+        given = key or RunKey.insecure(TEST_KEY)
+        assert self.spark is not None
+        return RunContext(plan, layout, self.spark, given, Progress(lambda _: None, run_id))
+
+    def ledger(self) -> list[str]:
+        file = self.census.with_name(self.census.name + ".privacy-ledger.jsonl")
+        return file.read_text().splitlines() if file.exists() else []
+
+
+def all_levels(context: RunContext) -> None:
+    """Ingest, then measure and estimate every level; no ledger, no microdata, no verification."""
+    ingest(context)
+    for name in context.plan.spine.names:
+        measure(context, name)
+        estimate(context, name)
+
+
+def level_rows(public: Path, tables: tuple[str, ...] = ("measurements", "estimates")) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every level of some tables, sorted; read without Spark. Floats are compared by their bits."""
+    found = {}
+    for table in tables:
+        for level in LEVELS:
+            folder = public / table / f"level={level}"
+            assert (folder / "_SUCCESS").is_file(), folder
+            rows = []
+            for part in sorted(folder.glob("part-*")):
+                rows += [
+                    tuple(tuple(v) if isinstance(v, list) else v.hex() if isinstance(v, float) else v for v in row.values())
+                    for row in pq.ParquetFile(part).read().to_pylist()
+                ]
+            found[f"{table}/{level}"] = sorted(rows, key=repr)
+    return found
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """SHA-256 of every data file below a folder, by path."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("part-*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, spark: SparkSession) -> Workshop:
+    """A folder of runs with the shared session."""
+    return Workshop(tmp_path, spark)
+
+
+@pytest.fixture
+def dry_workshop(tmp_path: Path) -> Workshop:
+    """The same without Spark."""
+    return Workshop(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> dict[str, list[tuple[Any, ...]]]:
+    """Measurements and estimates of the tiny census under the test key, from a run that nothing disturbs."""
+    context = Workshop(tmp_path_factory.mktemp("reference"), spark).context("calm")
+    all_levels(context)
+    return level_rows(context.layout.public.path)
+
+
+@pytest.fixture(scope="session")
+def tools() -> type[Tools]:
+    """The functions of this module, for tests that are imported on their own."""
+    return Tools
+
+
+class Tools:
+    """Functions by name."""
+
+    LEVELS = LEVELS
+    TEST_KEY = TEST_KEY
+    census_tables = staticmethod(census_tables)
+    write_census = staticmethod(write_census)
+    all_levels = staticmethod(all_levels)
+    level_rows = staticmethod(level_rows)
+    checksums = staticmethod(checksums)
+

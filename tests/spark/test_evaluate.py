@@ -1,0 +1,106 @@
+"""Residuals counted by Spark, against dense arrays; areas against sums by hand."""
+
+import numpy as np
+import pytest
+
+from das_spark.errors import InputError
+from das_spark.evaluation.metrics import frequencies_of, union_residuals
+from das_spark.histogram import Attribute, Schema
+from das_spark.spark.evaluate import Areas, evaluate_levels
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = Schema("small", (Attribute("hhgq", ("a", "b", "c")), Attribute("race", ("x", "y"))))
+STRATA = SCHEMA.query("race")
+TYPES = "geocode string, parent string, cells array<int>, counts array<long>"
+
+
+def frame(spark, dense):
+    rows = []
+    for number, histogram in enumerate(dense):
+        cells = np.flatnonzero(histogram)
+        rows.append((f"{number:03d}", "0", cells.tolist(), histogram[cells].tolist()))
+    return spark.createDataFrame(rows, TYPES)
+
+
+@pytest.fixture(scope="module")
+def dense():
+    rng = np.random.default_rng(7)
+    truth = rng.poisson(0.7, (40, SCHEMA.size)) * rng.integers(0, 2, (40, 1))
+    return truth, np.maximum(truth + rng.integers(-2, 3, truth.shape) * (rng.random(truth.shape) < 0.3), 0)
+
+
+def same(entry, expected):
+    assert entry.frequencies.values.tolist() == expected.values.tolist()
+    assert entry.frequencies.counts.tolist() == expected.counts.tolist()
+    assert entry.frequencies.double_zero == expected.double_zero
+
+
+def test_residuals_equal_those_of_dense_arrays(spark, dense):
+    truth, estimate = dense
+    levels = [("Block", frame(spark, truth), frame(spark, estimate).repartition(3))]
+    report = evaluate_levels(levels, STRATA, product="small", run="first")
+    totals = truth.sum(axis=1), estimate.sum(axis=1)
+    empty = int(((totals[0] == 0) & (totals[1] == 0)).sum())
+    assert empty > 0
+    same(report.entry("Block", "total"), frequencies_of(totals[1] - totals[0], empty))
+    assert report.entry("Block", "total").figures.n == 40
+    same(report.entry("Block", STRATA.name), union_residuals(*(STRATA.answer_dense(side) for side in dense)))
+
+
+def test_levels_stand_in_the_order_of_the_spine(spark, dense):
+    truth, estimate = dense
+    levels = [(name, frame(spark, truth), frame(spark, estimate)) for name in ("County", "Block")]
+    report = evaluate_levels(levels, STRATA, product="small", run="first")
+    assert [entry.place for entry in report.entries] == ["County", "County", "Block", "Block"]
+
+
+def test_a_perfect_estimate_has_no_error(spark, dense):
+    truth, _ = dense
+    report = evaluate_levels([("B", frame(spark, truth), frame(spark, truth))], STRATA, product="s", run="r")
+    assert {entry.figures.largest for entry in report.entries} == {0.0}
+
+
+def test_areas_are_sums_of_their_leaves_and_leaves_outside_count_nowhere(spark, dense):
+    truth, estimate = dense
+    area_of = np.arange(40) % 6  # area 5 is none
+    rows = [(f"{number:03d}", f"area {area}") for number, area in enumerate(area_of) if area != 5]
+    areas = Areas("precinct", spark.createDataFrame(rows, "geocode string, area string"))
+    levels = [("Block", frame(spark, truth).repartition(4), frame(spark, estimate))]
+    report = evaluate_levels(levels, STRATA, product="small", run="first", areas=areas)
+    sums = [np.stack([side[area_of == area].sum(axis=0) for area in range(5)]) for side in dense]
+    totals = [side.sum(axis=1) for side in sums]
+    same(report.entry("precinct", "total"), frequencies_of(totals[1] - totals[0]))
+    same(report.entry("precinct", STRATA.name), union_residuals(*(STRATA.answer_dense(side) for side in sums)))
+    assert report.notes == (f"precinct: {(area_of == 5).sum()} leaf geounits lie in no area and count nowhere",)
+
+
+def test_area_strata_that_nobody_is_in_are_counted_as_double_zero(spark):
+    truth = np.zeros((4, SCHEMA.size), dtype=int)
+    truth[0, 0] = 5
+    areas = Areas(
+        "precinct", spark.createDataFrame([(f"{n:03d}", str(n // 2)) for n in range(4)], "geocode string, area string")
+    )
+    report = evaluate_levels(
+        [("Block", frame(spark, truth), frame(spark, truth))], STRATA, product="small", run="r", areas=areas
+    )
+    found = report.entry("precinct", STRATA.name)
+    assert (found.figures.n, found.frequencies.double_zero) == (1, 3)
+    assert report.entry("precinct", "total").figures.n == 2
+    assert report.entry("precinct", "total").frequencies.double_zero == 1
+
+
+def test_a_leaf_in_two_areas_is_refused_by_name(spark, dense):
+    truth, estimate = dense
+    areas = Areas("precinct", spark.createDataFrame([("001", "a"), ("001", "b")], "geocode string, area string"))
+    with pytest.raises(InputError, match="001"):
+        evaluate_levels(
+            [("Block", frame(spark, truth), frame(spark, estimate))], STRATA, product="s", run="r", areas=areas
+        )
+
+
+def test_no_residual_at_all_is_no_error_of_ours(spark):
+    nothing = frame(spark, np.zeros((3, SCHEMA.size), dtype=int))
+    report = evaluate_levels([("Block", nothing, nothing)], STRATA, product="s", run="r")
+    assert report.entry("Block", STRATA.name).figures.n == 0
+    assert report.entry("Block", STRATA.name).frequencies.double_zero == 6
