@@ -60,38 +60,60 @@ def certify(
     x, parent, worst = candidate.x, _parent(problem, cells), _Worst()
     worst.note(-x, np.ones(1))
     _note_parent(worst, problem, x, parent, relaxation)
+    _note_bounds(worst, problem, cells, candidate)
     objective, gradient, places = _objective(problem.measurements, cells, x)
     box = _box(problem, cells, parent, relaxation)
     if parent is None:
         box = np.minimum(box, _level_box(problem.measurements, places, x, 2.0 * objective + 1.0))
     curvature = _curvature(problem.measurements, places, box)
-    reduced, slack = _after_bounds(worst, problem, cells, candidate, gradient)
-    gap = slack - _cells_bound(candidate, parent, relaxation, reduced, curvature, box)
+    gap = np.inf
+    for hints in (_hints(candidate), _cleaned(_hints(candidate), float(np.abs(gradient).max(initial=0.0)))):
+        reduced, slack = _after_bounds(problem, cells, x, gradient, hints)
+        gap = min(gap, slack - _cells_bound(candidate, parent, relaxation, reduced, curvature, box))
+        if gap <= plan.gap_tolerance * max(1.0, objective):
+            break
     relative = gap / max(1.0, objective)
     certified = worst.relative <= plan.feasibility_tolerance and abs(relative) <= plan.gap_tolerance
     return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), objective)
 
 
+_Hints = tuple[tuple[Floats, ...], Floats | None]  # multipliers of bounds, prices of class margins
+
+_NOISE = 1e-7
+"""Hints below this share of the gradient may be a solver's rounding errors, which wide bounds would magnify."""
+
+
+def _hints(candidate: Candidate) -> _Hints:
+    return candidate.bound_multipliers, candidate.flow_multipliers
+
+
+def _cleaned(hints: _Hints, size: float) -> _Hints:
+    """Second guess at multipliers: small ones to zero, prices that differ little from their child's mean to the mean."""
+    multipliers, prices = hints
+    least = _NOISE * size
+    cleaned = tuple(np.where(np.abs(each) <= least, 0.0, each) for each in multipliers)
+    if prices is None:
+        return cleaned, None
+    mean = prices.mean(axis=1, keepdims=True)
+    return cleaned, np.where(np.abs(prices - mean) <= least, mean, prices)
+
+
 def _after_bounds(
-    worst: _Worst, problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate, gradient: Floats
+    problem: FamilyProblem, cells: NDArray[np.int32], x: Floats, gradient: Floats, hints: _Hints
 ) -> tuple[Floats, float]:
-    """Note violations of bounds and flows; return the gradient less their multipliers, and what those fall short by."""
+    """The gradient less the multipliers of bounds and flows, and what these fall short by at x (E-19)."""
     reduced, slack = gradient, 0.0
-    for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
+    for bound, multiplier in zip(problem.bounds, hints[0], strict=True):
         rows = bound.query.row_of(cells)
-        value = _sums(candidate.x, rows, bound.query.rows)
-        lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
-        worst.note(np.maximum(lower - value, value - upper), np.where(value > upper, upper, lower))
-        slack += float((multiplier * value - np.where(multiplier > 0, multiplier * lower, multiplier * upper)).sum())
+        value = _sums(x, rows, bound.query.rows)
+        tight = np.where(multiplier > 0, bound.lower, bound.upper)
+        slack += float((multiplier * (value - tight)).sum())
         reduced = reduced - _spread(multiplier, rows)
-    if problem.flows is not None:
+    if problem.flows is not None and hints[1] is not None:
         rows = problem.flows.query.row_of(cells)
-        margins = _sums(candidate.x, rows, problem.flows.query.rows)
-        _note_flows(worst, problem.flows, margins, candidate.flows)
-        prices = candidate.flow_multipliers
-        if prices is not None:
-            slack += float((prices * margins).sum()) - _cheapest_flows(problem.flows, prices)
-            reduced = reduced - _spread(prices, rows)
+        margins = _sums(x, rows, problem.flows.query.rows)
+        slack += float((hints[1] * margins).sum()) - _cheapest_flows(problem.flows, hints[1])
+        reduced = reduced - _spread(hints[1], rows)
     return reduced, slack
 
 
@@ -251,6 +273,17 @@ def _relaxed_parent(price: Floats, total: Floats, parent: Floats, relaxation: Re
     np.minimum.at(least, relaxation.group, price)
     spread = float((most - least).max(initial=0.0))
     return float((price * (parent - total)).sum()) - 0.5 * relaxation.allowance * spread
+
+
+def _note_bounds(worst: _Worst, problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate) -> None:
+    """Note violations of bounds, and of the flows."""
+    for bound in problem.bounds:
+        value = _sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
+        lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
+        worst.note(np.maximum(lower - value, value - upper), np.where(value > upper, upper, lower))
+    if problem.flows is not None:
+        margins = _sums(candidate.x, problem.flows.query.row_of(cells), problem.flows.query.rows)
+        _note_flows(worst, problem.flows, margins, candidate.flows)
 
 
 def _note_flows(worst: _Worst, flows: FamilyFlows, margins: Floats, witness: Floats | None) -> None:

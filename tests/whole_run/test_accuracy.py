@@ -27,7 +27,7 @@ SCHEMA = product("e2e_1940").schema
 #: with at most 5 in 1,000. Keys and seeds are fixed: the test that passed once passes always.
 STANDARD_ERRORS = 4.0
 #: Runs of each control.
-CONTROLS = 6
+CONTROLS = 4
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,9 @@ def test_real_valued_objectives_agree_in_200_families(comparisons):
 
 
 def test_real_valued_estimates_are_the_same_point(comparisons):
-    # "detailed" is measured, so the objective is strictly convex and there is one optimum.
-    assert max(each.apart for each in comparisons) < 0.01
+    # "detailed" is measured with variance 200, so the squared distance from the optimum is at most 200 times the excess of
+    # the objective. The reference stops within a ten-millionth of an objective of some 500: within a tenth of a person.
+    assert max(each.apart for each in comparisons) < 0.1
 
 
 def test_roundings_are_equally_near_in_200_families(comparisons):

@@ -27,6 +27,10 @@ _STATUS = {
     osqp.SolverStatus.OSQP_MAX_ITER_REACHED: Status.LIMIT,
 }
 
+CLOSER = 1e-3
+"""Residuals asked of OSQP beside those of an interior-point method, whose last step overshoots its own: measured on
+families, a thousandth costs half as many iterations again, and without it bounds are missed by 1e-4 people."""
+
 
 class OsqpSolver:
     """Stellato, Banjac, Goulart, Bemporad, Boyd (2020), "OSQP: an operator splitting solver for quadratic programs"."""
@@ -51,8 +55,8 @@ class OsqpSolver:
             sp.csc_matrix(sp.vstack(matrices, format="csc")),
             np.concatenate([*lows, program.lower[bounded]]),
             np.concatenate([*highs, program.upper[bounded]]),
-            eps_abs=options.tolerance,
-            eps_rel=options.tolerance,
+            eps_abs=CLOSER * options.tolerance,
+            eps_rel=CLOSER * options.tolerance,
             eps_prim_inf=1e-7,
             eps_dual_inf=1e-7,
             max_iter=options.iterations or 20_000,
