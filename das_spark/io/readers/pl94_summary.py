@@ -1,7 +1,7 @@
 """Reader of the official P.L. 94-171 redistricting summary files: what anybody can download of a state.
 
 Voting age x Hispanic x race63 of every block is exact. Who lives in group quarters is not published: the persons of
-P5 are placed by the fixed rule of :func:`~das_spark.io.readers.redistricting_tables.assign_group_quarters`. Units:
+P5 are placed by the fixed rule of :func:`~das_spark.io.readers._redistricting_tables.assign_group_quarters`. Units:
 the occupied units of H1 are class 0, one facility of a type stands where P5 has people of it, vacant units are those
 of H1. Published units and people may contradict each other, because both are protected: ingestion finds such blocks
 and does what `input.unit_conflicts` says.
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
-from das_spark.io.readers.pl94_files import (
+from das_spark.io.readers._pl94_files import (
     KINDS,
     SEGMENTS,
     find_files,
@@ -30,7 +29,7 @@ from das_spark.io.readers.pl94_files import (
     row_problems,
     some_geounits,
 )
-from das_spark.io.readers.redistricting_tables import (
+from das_spark.io.readers._redistricting_tables import (
     HISPANIC_ITEMS,
     RULES,
     TOTAL_ITEMS,
@@ -39,8 +38,9 @@ from das_spark.io.readers.redistricting_tables import (
     assign_group_quarters,
     contradictions,
 )
-from das_spark.io.readers.sources import required
-from das_spark.io.readers.target import leaf_geocode, require_attributes
+from das_spark.io.readers._sources import required
+from das_spark.io.readers._target import leaf_geocode, require_attributes
+from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,7 +1,7 @@
 """Reader of tidy counts: a table with a row for every occupied cell, and a table of units or geounits.
 
 Column names and code bases come from the settings. Fields of the table of people: ``geocode``, one for every
-attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.io.readers.units`.
+attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.io.readers._units`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.readers.base import IngestedTables, Problem, refuse
-from das_spark.io.readers.sources import companion, is_remote, require_path, required
-from das_spark.io.readers.target import cell_of
-from das_spark.io.readers.tidy import Table, check_rows
-from das_spark.io.readers.units import (
+from das_spark.io.readers._sources import companion, is_remote, require_path, required
+from das_spark.io.readers._target import cell_of
+from das_spark.io.readers._tidy import Table, check_rows
+from das_spark.io.readers._units import (
     outside,
     read_geography,
     read_units,
@@ -23,6 +22,7 @@ from das_spark.io.readers.units import (
     total_problem,
     with_empty_geounits,
 )
+from das_spark.io.readers.base import IngestedTables, Problem, refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

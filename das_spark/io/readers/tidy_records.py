@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
-from das_spark.io.readers.rows import Check, row_numbers
-from das_spark.io.readers.target import cell_of
-from das_spark.io.readers.tidy import Table, check_rows
-from das_spark.io.readers.tidy_counts import Places, locate
-from das_spark.io.readers.units import (
+from das_spark.io.readers._rows import Check, row_numbers
+from das_spark.io.readers._target import cell_of
+from das_spark.io.readers._tidy import Table, check_rows
+from das_spark.io.readers._units import (
     GEOCODE,
     UNITS,
     VACANT,
@@ -28,6 +26,8 @@ from das_spark.io.readers.units import (
     require_some,
     with_empty_geounits,
 )
+from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
+from das_spark.io.readers.tidy_counts import Places, locate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

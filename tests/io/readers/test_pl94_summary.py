@@ -13,7 +13,7 @@ from das_spark.config.plan import InputSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import Geolevel, Spine
 from das_spark.io.readers import READERS, BadInputError
-from das_spark.io.readers.redistricting_tables import race_items
+from das_spark.io.readers._redistricting_tables import race_items
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from das_spark.io.readers.redistricting_tables import (
+from das_spark.io.readers._redistricting_tables import (
     QUARTERS_OF_CLASS,
     Tables,
     apportion,

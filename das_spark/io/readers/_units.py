@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
+from das_spark.io.readers._tidy import LARGEST, Table, check_rows
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading
-from das_spark.io.readers.tidy import LARGEST, Table, check_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from das_spark.geography import Spine
-    from das_spark.io.readers.rows import Check
+    from das_spark.io.readers._rows import Check
     from das_spark.products import Product
 
 GEOCODE = "geocode"

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
+from das_spark.io.readers._redistricting_tables import HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS, TOTAL_ITEMS
+from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, with_place
+from das_spark.io.readers._sources import files_in
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading
-from das_spark.io.readers.redistricting_tables import HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS, TOTAL_ITEMS
-from das_spark.io.readers.rows import FAULTS, Check, faults, problems_of, with_place
-from das_spark.io.readers.sources import files_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

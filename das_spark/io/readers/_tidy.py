@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, StringType
 
 from das_spark.errors import InputError
+from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, with_place
+from das_spark.io.readers._sources import read_table
 from das_spark.io.readers.base import reading
-from das_spark.io.readers.rows import FAULTS, Check, faults, problems_of, with_place
-from das_spark.io.readers.sources import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
