@@ -20,7 +20,7 @@ class DasError(Exception):
     code: ClassVar[str] = "DAS000"
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "") -> None:  # noqa: D107 - Args stand with the class.
         super().__init__(message)
         self.message = message
         self.hint = hint

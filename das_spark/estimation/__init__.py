@@ -5,6 +5,7 @@
 
 from das_spark.estimation.family import estimate_family
 from das_spark.estimation.problem import (
+    LEAST_VARIANCE,
     Attempt,
     FamilyBounds,
     FamilyDiagnostics,
@@ -18,6 +19,7 @@ from das_spark.estimation.problem import (
 from das_spark.estimation.solvers import SOLVERS
 
 __all__ = [
+    "LEAST_VARIANCE",
     "SOLVERS",
     "Attempt",
     "FamilyBounds",

@@ -18,6 +18,11 @@ from das_spark.histogram import Histogram, Query
 Rounding = Literal["nearest", "released"]
 
 
+#: People squared. Noise of a smaller variance is zero but for one draw in thousands: weights beyond this one would say
+#: nothing more, and only spread the numbers of the quadratic program beyond what solvers hold.
+LEAST_VARIANCE = 1e-3
+
+
 class FamilyStatus(StrEnum):
     """How the estimation of a family ended."""
 

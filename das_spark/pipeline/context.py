@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyarrow import parquet
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
+from das_spark.errors import DasError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, succeed
 from das_spark.spark import tables
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from das_spark.privacy import RunKey
 
 Say = Callable[[str], None]
+Check = Callable[["DataFrame"], None]
 
 
 @dataclass(slots=True)
@@ -71,12 +74,13 @@ class RunContext:
         """Whether every level of a table is whole."""
         return all(finished(self.folder(table, name)) for name in self.plan.spine.names)
 
-    def write_all(self, table: str, frame: DataFrame) -> None:
+    def write_all(self, table: str, frame: DataFrame, check: Check | None = None) -> None:
         """Write all levels of a table by one job, and let each level's folder appear only when it is whole.
 
         Args:
             table: Name in `tables.LEVEL_TABLES`.
             frame: The table's columns with a column level.
+            check: Is given the written rows before any folder appears, and raises what is wrong with them.
 
         Raises:
             OutputError: If the disk is full or the place cannot be written.
@@ -88,8 +92,16 @@ class RunContext:
         with disk_errors(staging):
             columns = ["level", *[each.name for each in schema.fields]]
             frame.select(*columns).write.partitionBy("level").parquet(str(staging))
+            if check is not None:
+                layout = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
+                try:
+                    check(self.spark.read.schema(layout).parquet(str(staging)))
+                except DasError:
+                    discard(staging)
+                    raise
             for name in self.plan.spine.names:
                 source, target = staging / f"level={name}", self.folder(table, name)
+                discard(target)  # what a driver promoted that died before the table was whole
                 if source.is_dir():
                     promote(source, target)
                 else:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.io.files import discard, disk_errors, finished, promote
+from das_spark.spark import tables
 from das_spark.spark.estimate import EstimationTask, estimates
 
 if TYPE_CHECKING:
@@ -46,11 +47,24 @@ def estimate(context: RunContext, geolevel: str) -> None:
         context.partitions(geolevel),
     )
     with disk_errors(staging):
-        frame.write.partitionBy("record").parquet(str(staging))
-        _refuse_failures(context, geolevel, staging / "record=diagnostics")
-        promote(staging / "record=diagnostics", context.layout.public.level("diagnostics", geolevel))
-        promote(staging / "record=estimate", target)
+        frame.write.partitionBy("record").parquet(str(staging / "raw"))
+        found = _diagnosed(context, staging / "raw" / "record=diagnostics")
+        try:
+            _refuse_failures(context, geolevel, found)
+        except EstimationError:
+            discard(staging)
+            raise
+        # One job makes both tables side by side; each gets its own columns before it is published.
+        estimated = context.spark.read.schema(tables.ESTIMATES).parquet(str(staging / "raw" / "record=estimate"))
+        _publish(found, staging / "diagnostics", context.layout.public.level("diagnostics", geolevel))
+        _publish(estimated, staging / "estimates", target)
     discard(staging)
+
+
+def _publish(frame: DataFrame, staging: Path, target: Path) -> None:
+    frame.write.parquet(str(staging))
+    discard(target)  # what a driver promoted that died before both tables were whole
+    promote(staging, target)
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
@@ -78,14 +92,14 @@ def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
     )
 
 
-def diagnostics(context: RunContext, folder: Path) -> DataFrame:
-    """The diagnostics rows of a folder that an estimation job wrote."""
-    return context.spark.read.parquet(str(folder)).select("diagnostics.*")
+def _diagnosed(context: RunContext, folder: Path) -> DataFrame:
+    columns = [field.name for field in tables.DIAGNOSTICS.fields]
+    return context.spark.read.parquet(str(folder)).select(*[F.col(f"diagnostics.{name}") for name in columns])
 
 
-def _refuse_failures(context: RunContext, geolevel: str, folder: Path) -> None:
+def _refuse_failures(context: RunContext, geolevel: str, found: DataFrame) -> None:
     usable = [str(status) for status in FamilyStatus if status.is_usable]
-    failed = diagnostics(context, folder).where(~F.col("status").isin(*usable))
+    failed = found.where(~F.col("status").isin(*usable))
     rows = failed.orderBy("family").limit(NAMED).collect()
     if not rows:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,7 @@ def _write_leaves(context: RunContext, folder: Path) -> None:
         histograms.leaf_table(ingested.counts, ingested.geounits).write.parquet(str(staging))
         if plan.invariants.units:
             staging = _settle_conflicts(context, staging)
+        discard(folder)  # what a driver promoted that died before all was there
         promote(staging, folder)
 
 
@@ -103,19 +105,36 @@ def _settle_conflicts(context: RunContext, staging: Path) -> Path:
 
 def _write_bounds(context: RunContext) -> None:
     plan = context.plan
-    added = tuple((each, plan.product.schema.query(each.query)) for each in plan.added)
+    invariants = context.read_all("invariants")
+    staging = context.layout.public.path / ".staging" / "boxes"
     frame = bounds.all_bounds(
-        context.read_all("invariants"),
+        invariants,
         context.read_all("geounits"),
         plan.spine,
         plan.invariants,
+        _boxes(context, invariants, staging) if plan.invariants.units else None,
         plan.product.unit_bounds,
-        added,
+        tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
     )
-    context.write_all("bounds", frame)
-    failing = [row["geocode"] for row in bounds.indivisible(context.read_all("bounds")).limit(NAMED).collect()]
+    context.write_all("bounds", frame, partial(_refuse_indivisible, context))
+    discard(staging)
+
+
+def _boxes(context: RunContext, invariants: DataFrame, staging: Path) -> DataFrame:
+    """Class boxes of all levels, written and read back, since several kinds of bounds are made of them."""
+    plan = context.plan
+    discard(staging)
+    computed = bounds.class_boxes(invariants, plan.spine, plan.invariants.total_at, plan.product.unit_bounds)
+    with disk_errors(staging):
+        computed.write.parquet(str(staging))
+    return context.spark.read.schema(computed.schema).parquet(str(staging))
+
+
+def _refuse_indivisible(context: RunContext, written: DataFrame) -> None:
+    failing = [row["geocode"] for row in bounds.indivisible(written).limit(NAMED).collect()]
     if failing:
-        discard(context.layout.public.table("bounds"))
+        for table in ("geounits", "invariants"):
+            discard(context.layout.public.table(table))  # of a run that cannot be, nothing is published
         raise InfeasibleError(
             f"the declared invariants contradict each other in geounits such as {', '.join(failing)}: the total does "
             "not lie between the least and the most people of their units (rules hhgq_total_lb, hhgq_total_ub)",

@@ -14,8 +14,8 @@ from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.writers.microdata import records_of, write_microdata
-from das_spark.pipeline.estimate import diagnostics
 from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
+from das_spark.spark import tables
 
 if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
@@ -168,7 +168,8 @@ def _solver_facts(
     worst: dict[str, dict[str, float]] = {}
     relaxed: list[str] = []
     for name in context.plan.spine.names:
-        found = diagnostics(context, context.layout.public.level("diagnostics", name))
+        folder = context.layout.public.level("diagnostics", name)
+        found = context.spark.read.schema(tables.DIAGNOSTICS).parquet(str(folder))
         rows = (
             found.groupBy("status", "solver")
             .agg(F.count(F.lit(1)).alias("n"), F.max("gap").alias("gap"), F.max("primal_residual").alias("residual"))

@@ -21,7 +21,7 @@ from das_spark.pipeline.measure import TABLE, measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import public_manifest, publish_microdata, publish_statement, restricted_manifest
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
-from das_spark.spark.session import session
+from das_spark.spark.session import require_safe_session, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,8 +78,11 @@ def run_stages(
     open_run(layout, plan.config_hash)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
     with hold_run(layout):
-        point_latest(layout)
+        if layout.folder.is_dir():  # not where both roots lie elsewhere
+            point_latest(layout)
         started = spark or session(f"das_spark {name}")
+        # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
+        require_safe_session(started, insecure=key.is_insecure)
         context = RunContext(plan, layout, started, key, Progress(progress, name))
         return _carry_out(context)
 
@@ -94,10 +97,9 @@ def _carry_out(context: RunContext) -> RunSummary:
     for name in plan.spine.names:
         with progress.stage(context.spark, f"measure {name}", _families(context, name)):
             measure(context, name)
+        entry, ledger = _complete(context, entry, identity, name)
         with progress.stage(context.spark, f"estimate {name}", _families(context, name)):
             estimate(context, name)
-    entry = entry_completed(entry, plan.spine.names)
-    ledger = ledgers.commit(ledgers.ledger_file(plan, context.layout, identity), entry)
     with progress.stage(context.spark, "microdata"):
         publish_microdata(context, entry.created)
     publish_statement(context, entry, ledger)
@@ -121,7 +123,7 @@ def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledg
         PrivacyGuardError: If the run was begun under another kind of key.
     """
     plan = context.plan
-    own = context.layout.restricted.path / "ledger_entry.json"
+    own = _own_entry(context)
     if own.is_file():
         entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
         if entry.insecure != context.key.is_insecure:
@@ -144,11 +146,16 @@ def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledg
     return entry, ledgers.commit(ledgers.ledger_file(plan, context.layout, identity), entry)
 
 
-def entry_completed(entry: LedgerEntry, geolevels: tuple[str, ...]) -> LedgerEntry:
-    """The entry after all these levels are released."""
-    for name in geolevels:
-        entry = entry.with_completed(name)
-    return entry
+def _complete(context: RunContext, entry: LedgerEntry, identity: str, geolevel: str) -> tuple[LedgerEntry, Ledger]:
+    """Enter in the ledger that the measurements of a level are public."""
+    entry = entry.with_completed(geolevel)
+    # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
+    write_durably(_own_entry(context), entry.to_json())
+    return entry, ledgers.commit(ledgers.ledger_file(context.plan, context.layout, identity), entry)
+
+
+def _own_entry(context: RunContext) -> Path:
+    return context.layout.restricted.path / "ledger_entry.json"
 
 
 def _families(context: RunContext, geolevel: str) -> int:

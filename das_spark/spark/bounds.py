@@ -64,7 +64,9 @@ def all_invariants(leaves: DataFrame, histograms: DataFrame, spine: Spine, invar
 
 
 def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_bounds: UnitBounds) -> DataFrame:
-    """Bounds on the class margins of every geounit of every level, tightened up the spine.
+    """Bounds on the class margins of every geounit, the tighter of own and the sums of its leaves.
+
+    Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it.
 
     Args:
         invariants: Result of `all_invariants` with units.
@@ -77,10 +79,7 @@ def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_
     """
     leaf_name = spine.leaf.name
     units = invariants.where((F.col("name") == "units") & (F.col("level") == leaf_name))
-    totals = invariants.where(F.col("name") == "total").select(
-        "level", "geocode", F.col("values").getItem(0).alias("total")
-    )
-    leaf_total = totals.where(F.col("level") == leaf_name).drop("level")
+    leaf_total = _totals(invariants).where(F.col("level") == leaf_name).drop("level")
     leaf = units.select("geocode", F.col("values").alias("units")).join(leaf_total, "geocode", "left")
     own = leaf.select(
         F.lit(leaf_name).alias("level"),
@@ -92,17 +91,28 @@ def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_
         F.col("units").alias("lower"),
         F.col("units").alias("upper"),
     ).mapInArrow(_own_boxes(unit_bounds), _BOXES)
-    summed = _summed(own, spine, len(unit_bounds.least))
-    boxes = summed.join(totals, ["level", "geocode"], "left").select(*_box_columns())
-    tightened = boxes.mapInArrow(_tightened_boxes(unit_bounds), _BOXES)
-    if total_at is None or spine.index(total_at) == 0:
-        return tightened
+    return _tightened(own, invariants, spine, unit_bounds)
+
+
+def boxes_above(
+    boxes: DataFrame, invariants: DataFrame, spine: Spine, total_at: str, unit_bounds: UnitBounds
+) -> DataFrame:
+    """Bounds of the levels above the one with invariant totals, from the tightened bounds of that level.
+
+    Args:
+        boxes: Result of `class_boxes`, written and read back (it is used more than once).
+        invariants: Result of `all_invariants`.
+        spine: The levels.
+        total_at: Level where totals are invariant; not the top.
+        unit_bounds: The product's formulas.
+
+    Returns:
+        The same columns.
+    """
     depth = spine.index(total_at)
-    above = _summed(
-        tightened.where(F.col("depth") == depth), Spine(spine.levels[: depth + 1]), len(unit_bounds.least)
-    ).where(F.col("depth") < depth)
-    above = above.join(totals, ["level", "geocode"], "left").select(*_box_columns())
-    return tightened.where(F.col("depth") >= depth).unionByName(above.mapInArrow(_tightened_boxes(unit_bounds), _BOXES))
+    base = boxes.where(F.col("depth") == depth)
+    upper = Spine(spine.levels[: depth + 1])
+    return _tightened(base, invariants, upper, unit_bounds).where(F.col("depth") < depth)
 
 
 def all_bounds(
@@ -110,6 +120,7 @@ def all_bounds(
     geounits: DataFrame,
     spine: Spine,
     declared: Invariants,
+    boxes: DataFrame | None,
     unit_bounds: UnitBounds,
     added: tuple[tuple[AddedConstraint, Query], ...],
 ) -> DataFrame:
@@ -120,6 +131,7 @@ def all_bounds(
         geounits: `tables.GEOUNITS` of all levels, with a column level.
         spine: The levels.
         declared: The declared invariants.
+        boxes: Result of `class_boxes`, written and read back; None where units are not invariant.
         unit_bounds: The product's formulas for class margins.
         added: Constraints that the run file adds, with their queries.
     """
@@ -127,11 +139,13 @@ def all_bounds(
     if declared.total_at is not None:
         totals = invariants.where(F.col("name") == "total")
         frames.append(_bound_rows(totals, "total", F.col("values"), F.col("values")))
-    if declared.units:
-        boxes = class_boxes(invariants, spine, declared.total_at, unit_bounds)
-        frames.append(_bound_rows(boxes, "class", F.col("lower"), F.col("upper")))
+    if boxes is not None:
+        final = boxes
         if declared.total_at is not None and spine.index(declared.total_at) > 0:
+            above = boxes_above(boxes, invariants, spine, declared.total_at, unit_bounds)
+            final = boxes.where(F.col("depth") >= spine.index(declared.total_at)).unionByName(above)
             frames.append(_flow_rows(boxes, spine, declared.total_at))
+        frames.append(_bound_rows(final, "class", F.col("lower"), F.col("upper")))
     frames += [_added_rows(geounits, spine, constraint, query) for constraint, query in added]
     columns = "name string, member string, lower array<bigint>, upper array<bigint>"
     return _union(frames, geounits.sparkSession, columns)
@@ -167,6 +181,18 @@ def _union(frames: list[DataFrame], spark: SparkSession, columns: str) -> DataFr
     """All rows of the frames; an empty frame of the same columns where a run declares nothing."""
     empty = spark.createDataFrame([], f"level string, geocode string, parent string, {columns}")
     return reduce(lambda left, right: left.unionByName(right), frames) if frames else empty
+
+
+def _totals(invariants: DataFrame) -> DataFrame:
+    totals = invariants.where(F.col("name") == "total")
+    return totals.select("level", "geocode", F.col("values").getItem(0).alias("total"))
+
+
+def _tightened(boxes: DataFrame, invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
+    """Sum boxes over descendants at every level of the spine, and tighten each by its own bounds."""
+    summed = _summed(boxes, spine, len(unit_bounds.least))
+    known = summed.join(_totals(invariants), ["level", "geocode"], "left").select(*_box_columns())
+    return known.mapInArrow(_tightened_boxes(unit_bounds), _BOXES)
 
 
 def _box_columns() -> list[Column]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.estimation import (
+    LEAST_VARIANCE,
     FamilyBounds,
     FamilyFlows,
     FamilyMeasurement,
@@ -79,7 +80,10 @@ class EstimationTask:
         count = len(part.geocodes)
         rows = part.integers[: part.integer_offsets[1]].astype(np.int64) if part.has_integers else np.arange(query.rows)
         return FamilyMeasurement(
-            query=query, rows=rows, values=part.longs.reshape(count, len(rows)), variance=part.variance
+            query=query,
+            rows=rows,
+            values=part.longs.reshape(count, len(rows)),
+            variance=np.maximum(part.variance, LEAST_VARIANCE),
         )
 
     def _bounds(self, family: Family, name: str) -> FamilyBounds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import pytest
 from das_spark.config.plan import RunPlan
 from das_spark.config.resolve import load_plan
 from das_spark.io.layout import RunLayout, open_run
+from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest
@@ -129,6 +131,15 @@ class Workshop:
         assert self.spark is not None
         return RunContext(plan, layout, self.spark, given, Progress(lambda _: None, run_id))
 
+    def ingested(self, run_id: str, calm: RunLayout, *settings: str, key: RunKey | None = None) -> RunContext:
+        """A run opened with the ingested tables of another one in it: ingestion is not what is tested."""
+        context = self.context(run_id, *settings, key=key)
+        for mine, other in ((context.layout.restricted, calm.restricted), (context.layout.public, calm.public)):
+            for table in ("leaves", "histograms", "geounits", "invariants", "bounds"):
+                if other.table(table).exists():
+                    shutil.copytree(other.table(table), mine.table(table))
+        return context
+
     def ledger(self) -> list[str]:
         file = self.census.with_name(self.census.name + ".privacy-ledger.jsonl")
         return file.read_text().splitlines() if file.exists() else []
@@ -181,17 +192,30 @@ def dry_workshop(tmp_path: Path) -> Workshop:
 
 
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> dict[str, list[tuple[Any, ...]]]:
-    """Measurements and estimates of the tiny census under the test key, from a run that nothing disturbs."""
-    context = Workshop(tmp_path_factory.mktemp("reference"), spark).context("calm")
+def calm(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> RunLayout:
+    """Every level of the tiny census under the test key, in a run that nothing disturbs."""
+    context = Workshop(tmp_path_factory.mktemp("calm"), spark).context("calm")
     all_levels(context)
-    return level_rows(context.layout.public.path)
+    return context.layout
+
+
+@pytest.fixture(scope="session")
+def reference(calm: RunLayout) -> dict[str, list[tuple[Any, ...]]]:
+    """Its measurements and estimates."""
+    return level_rows(calm.public.path)
 
 
 @pytest.fixture(scope="session")
 def tools() -> type[Tools]:
     """The functions of this module, for tests that are imported on their own."""
     return Tools
+
+
+@pytest.fixture
+def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the verification out, which takes longer than all the rest of a tiny run and has tests of its own."""
+    report = VerificationReport((Check("left out", "", True, 0),))
+    monkeypatch.setattr(runner, "verify_public", lambda *_: report)
 
 
 class Tools:

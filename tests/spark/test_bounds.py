@@ -33,7 +33,8 @@ def _tables(spark, total_at, units=True, added=()):
     invariants = bounds.all_invariants(leaves, histograms.all_levels(leaves, SPINE), SPINE, declared)
     geounits = histograms.all_geounits(leaves, SPINE)
     pairs = tuple((each, SCHEMA.query(each.query)) for each in added)
-    return bounds.all_bounds(invariants, geounits, SPINE, declared, FORMULAS, pairs), invariants
+    boxes = bounds.class_boxes(invariants, SPINE, total_at, FORMULAS) if units else None
+    return bounds.all_bounds(invariants, geounits, SPINE, declared, boxes, FORMULAS, pairs), invariants
 
 
 def _oracle(total_at):

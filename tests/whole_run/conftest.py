@@ -9,8 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from local_system import SystemRun, run_system  # noqa: E402 - needs the path above
-from small_census import Census, every_branch  # noqa: E402
+from local_system import SystemRun, run_system
+from small_census import Census, every_branch
 
 #: Keys of the accuracy test; with the families of the census they make 200 families.
 KEYS = tuple(f"accuracy {number}" for number in range(20))

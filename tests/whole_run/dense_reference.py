@@ -1,8 +1,8 @@
-"""The same algorithm, written again and without haste: dense matrices, one general solver, nothing taken from the system.
+"""The same algorithm, written again and without haste: dense matrices, one general solver, nothing of the system.
 
 Queries are Kronecker products of identities and rows of ones. Every cell of every child is an unknown, those that the
-parent leaves empty too. The real-valued problem goes as it stands to Clarabel, the rounding as it stands to HiGHS, noise
-is a difference of two geometric draws. Nothing of das_spark is imported here.
+parent leaves empty too. The real-valued problem goes as it stands to Clarabel, the rounding as it stands to HiGHS,
+noise is a difference of two geometric draws. Nothing of das_spark is imported here.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ def least_squares(family: Family, *, weighted: bool = True) -> Floats:
     settings.max_threads = 1
     settings.direct_solve_method = "faer"  # the matrices are all but dense
     settings.tol_gap_rel = 1e-13  # of an objective without its constant, which is a thousand times the distance
-    settings.tol_gap_abs = 1e-7
-    settings.tol_feas = 1e-10
+    settings.tol_gap_abs = 1e-5
+    settings.tol_feas = 1e-9
     found = clarabel.DefaultSolver(quadratic, linear, stacked, right, cones, settings).solve()
     if str(found.status) not in ("Solved", "AlmostSolved"):
         raise RuntimeError(f"the reference could not solve a family: {found.status}")
@@ -309,7 +309,10 @@ def _descendants(census: Census, name: str, total_at: str, own: Integers, boxes,
     chosen = np.array([number for number, code in enumerate(owners) if code in position])
     lower, upper = boxes[total_at]
     return Descendants(
-        np.array([position[owners[number]] for number in chosen]), lower[chosen], upper[chosen], totals[total_at][chosen]
+        np.array([position[owners[number]] for number in chosen]),
+        lower[chosen],
+        upper[chosen],
+        totals[total_at][chosen],
     )
 
 

@@ -141,9 +141,7 @@ def _measure_task(made: Product, budget: Budget, level: str, key: str, *, lazy: 
     )
 
 
-def _estimate_task(
-    made: Product, budget: Budget, level: str, rule: Rule | None, *, failsafe: bool
-) -> EstimationTask:
+def _estimate_task(made: Product, budget: Budget, level: str, rule: Rule | None, *, failsafe: bool) -> EstimationTask:
     queries = {each.query: made.schema.query(each.query) for each in budget.level(level).queries}
     queries |= {"class": made.schema.query(made.class_query), "total": made.schema.query("total")}
     if rule is not None:
@@ -237,9 +235,7 @@ def _flat(lists: Sequence[Integers] | None, count: int, kind: type) -> tuple[NDA
 
 def _histograms(content: Mapping[str, Sparse]) -> FamilySlice:
     codes = sorted(content)
-    return _slice(
-        codes, integers=[content[code][0] for code in codes], longs=[content[code][1] for code in codes]
-    )
+    return _slice(codes, integers=[content[code][0] for code in codes], longs=[content[code][1] for code in codes])
 
 
 def _measurement(batch: pa.RecordBatch) -> FamilySlice:

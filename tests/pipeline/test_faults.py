@@ -1,0 +1,327 @@
+"""Whatever dies while a run is made, its measurements and estimates are the same bytes, and nothing is drawn twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.cli.main import main
+from das_spark.io import files
+from das_spark.io import journal as journal_module
+from das_spark.io.files import finished
+from das_spark.io.journal import Journal, State
+from das_spark.io.layout import RunLayout
+from das_spark.io.writers import microdata as microdata_writer
+from das_spark.pipeline import context as context_module
+from das_spark.pipeline import estimate as estimate_stage
+from das_spark.pipeline import ingest as ingest_stage
+from das_spark.pipeline import ledgers, run_stages, runner
+from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.measure import journal_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+
+HERE = Path(__file__).parent
+PATIENCE = 240.0
+
+
+class DriverDied(BaseException):
+    """Stands for SIGKILL where a real one would cost a JVM: nothing in the product may catch it."""
+
+
+@contextmanager
+def dying(
+    place: Any, name: str, when: str = "before", nth: int = 1, where: Callable[..., bool] = lambda *_, **__: True
+) -> Iterator[None]:
+    """Let the driver die before or after the nth call of a function whose arguments satisfy `where`."""
+    original, calls = getattr(place, name), 0
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += where(*args, **kwargs)
+        fatal = calls == nth and where(*args, **kwargs)
+        if fatal and when == "before":
+            raise DriverDied
+        result = original(*args, **kwargs)
+        if fatal:
+            raise DriverDied
+        return result
+
+    setattr(place, name, wrapper)
+    try:
+        yield
+    finally:
+        setattr(place, name, original)
+
+
+def of_table(table: str) -> Callable[..., bool]:
+    """Whether a moved file belongs to a table: `_promote_file(source, target, ...)`."""
+    return lambda _, target, *__, **___: table in Path(target).parts[-3:]
+
+
+DEATHS = {
+    "leaves written, not promoted": (ingest_stage, "promote"),
+    "half of the leaves promoted": (files, "_promote_file", "after"),
+    "one level of the geounits promoted": (context_module, "promote", "after"),
+    "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
+    "the bounds written, not promoted": (context_module, "promote", "before", 1, lambda _, target: "bounds" in str(target)),
+    "a ledger entry made, not entered": (ledgers, "commit"),
+    "an attempt opened, nothing drawn": (measure_stage, "_drawn"),
+    "drawn, not listed": (Journal, "stage"),
+    "listed, not promoted": (Journal, "promote"),
+    "half of the measurements promoted": (files, "_promote_file", "after"),
+    "estimates written, not promoted": (estimate_stage, "promote"),
+    "diagnostics promoted, estimates not": (estimate_stage, "promote", "after"),
+    "half of the estimates promoted": (files, "_promote_file", "after", 1, of_table("estimates")),
+    "the second level drawn, not listed": (Journal, "stage"),
+    "promoted, the journal not told": (journal_module, "promote", "after"),
+    "one file of the microdata promoted": (microdata_writer, "promote", "after"),
+    "no statement": (runner, "publish_statement"),
+    "no verification": (runner, "verify_public"),
+}
+
+
+@pytest.mark.usefixtures("unverified")
+def test_a_run_whose_driver_dies_at_every_step_ends_with_the_same_bytes(workshop, reference, tools):
+    plan, layout = workshop.plan(), workshop.layout("haunted")
+    measured: dict[str, str] = {}
+    for reason, death in DEATHS.items():
+        with dying(*death), pytest.raises(DriverDied):
+            run_stages(plan, run_id="haunted", test_key=tools.TEST_KEY, spark=workshop.spark)
+            pytest.fail(f"the run never came to: {reason}")
+        promoted = tools.checksums(layout.public.table("measurements")) if measured_levels(layout) else {}
+        assert measured.items() <= promoted.items(), reason
+        measured = {name: sha for name, sha in promoted.items() if name.split("/")[0] in measured_levels(layout)}
+    run_stages(plan, run_id="haunted", test_key=tools.TEST_KEY, spark=workshop.spark)
+    assert tools.level_rows(layout.public.path) == reference
+    assert measured == tools.checksums(layout.public.table("measurements"))
+    assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
+    assert not list(layout.folder.rglob("*.destroyed"))
+
+
+def measured_levels(layout: RunLayout) -> set[str]:
+    return {folder.name for folder in layout.public.table("measurements").glob("level=*") if finished(folder)}
+
+
+@pytest.fixture
+def believed_safe(monkeypatch):
+    """Runs under a real key in the session of the tests, whose properties are those of quick tests."""
+    monkeypatch.setattr(measure_stage, "require_safe_session", lambda *_, **__: None)
+    monkeypatch.setattr(runner, "require_safe_session", lambda *_, **__: None, raising=False)
+
+
+@pytest.mark.usefixtures("unverified", "believed_safe")
+def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, calm, tools):
+    context = workshop.ingested("real", calm)
+    plan, layout = context.plan, context.layout
+    deaths = [
+        (measure_stage, "_drawn"),
+        (Journal, "stage"),
+        (Journal, "stage"),
+        (Journal, "promote"),
+        (files, "_promote_file", "after"),
+        (Journal, "stage"),
+    ]
+    first: dict[str, str] = {}
+    for death in deaths:
+        with dying(*death), pytest.raises(DriverDied):
+            run_stages(plan, run_id="real", spark=workshop.spark)
+        assert_one_draw(layout.folder)
+        if measured_levels(layout):
+            kept = tools.checksums(layout.public.level("measurements", "State"))
+            assert not first or kept == first, "a promoted level was drawn again"
+            first = kept
+    run_stages(plan, run_id="real", spark=workshop.spark)
+    assert_one_draw(layout.folder)
+    assert tools.checksums(layout.public.level("measurements", "State")) == first
+    assert attempts(context, "State") == ["destroyed"] * 3 + ["promoted"]
+    assert attempts(context, "County") == ["destroyed", "promoted"]
+    fences = [layout.restricted.staging("measurements", "State", number) for number in (1, 2, 3)]
+    assert all(fence.is_file() and fence.stat().st_size == 0 for fence in fences)
+    assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
+
+
+def attempts(context: RunContext, level: str) -> list[str]:
+    return [str(attempt.state) for attempt in journal_of(context).attempts(level)]
+
+
+def assert_one_draw(*roots: Path) -> None:
+    """Every file anywhere with noisy answers of a level belongs to one attempt, and no answer stands there twice."""
+    homes: dict[str, set[str]] = {}
+    seen: dict[tuple[str, str], str] = {}
+    for path in (path for root in roots for path in root.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            if file.read(4) != b"PAR1":
+                continue
+        level = next((part for part in path.parts if part.startswith("level=")), "")
+        if "measurements" not in path.parts:
+            continue
+        name, _, attempt = level.removeprefix("level=").partition(".attempt=")
+        homes.setdefault(name, set()).add(attempt)
+        with suppress(pa.ArrowInvalid):  # cut short while it was written
+            for row in pq.ParquetFile(path).read(columns=["geocode", "query"]).to_pylist():
+                key = (row["geocode"], row["query"])
+                assert key not in seen, f"{path} and {seen[key]} hold draws of one answer"
+                seen[key] = str(path)
+    for name, found in homes.items():
+        assert len(found - {""}) <= 1, f"bytes of several attempts at {name}: {found}"
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_partitions_change_no_byte(workshop, calm, reference, tools, monkeypatch, partitions):
+    monkeypatch.setattr(RunContext, "partitions", lambda *_: partitions)
+    before = workshop.spark.conf.get("spark.sql.shuffle.partitions")
+    workshop.spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    try:
+        # Ingestion is repeated once, in the most pieces.
+        context = workshop.context("cut") if partitions == 7 else workshop.ingested("cut", calm)
+        tools.all_levels(context)
+    finally:
+        workshop.spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert tools.level_rows(context.layout.public.path) == reference
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Of a driver in a process of its own: its scratch lies in the test's folder and survives a kill."""
+    return {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "DAS_SPARK_ENV": "test",
+        "SPARK_MASTER": "local[2]",
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_WORKER_DIR": str(folder / "work"),
+    }
+
+
+def driver(workshop: Any, run_id: str, *options: str) -> subprocess.Popen[bytes]:
+    """`das-spark run` in a process group of its own."""
+    command = [sys.executable, "-c", "import sys; from das_spark.cli.main import main; sys.exit(main(sys.argv[1:]))"]
+    arguments = ["run", str(workshop.run_file()), "--run-id", run_id, *options]
+    log = (workshop.folder / "driver.log").open("ab")
+    with log:
+        return subprocess.Popen(
+            [*command, *arguments],
+            env=environment(workshop.folder),
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def kill_when(process: subprocess.Popen[bytes], seen: Callable[[], bool]) -> None:
+    """SIGKILL to driver, JVM and workers as soon as something is seen: the power cut."""
+    limit = time.monotonic() + PATIENCE
+    try:
+        while not seen():
+            assert process.poll() is None, "the driver ended before it came to the stage"
+            assert time.monotonic() < limit, "the driver never came to the stage"
+            time.sleep(0.002)
+    finally:
+        # Spark's daemons of Python workers lead sessions of their own; they end when the JVM does.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    while any(alive(process.pid)):
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def alive(group: int) -> Iterator[int]:
+    """Processes of a process group, from /proc."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            fields = (place / "stat").read_text().rsplit(")", 1)[1].split()
+            if int(fields[2]) == group and fields[0] != "Z":
+                yield int(place.name)
+
+
+def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_bytes(workshop, reference, tools):
+    layout = workshop.layout("killed")
+    restricted, public = layout.restricted, layout.public
+    scenes = {
+        "ingest": lambda: (restricted.path / ".staging").exists(),
+        "measure": lambda: restricted.staging("measurements", "County", 1).exists(),
+        "estimate": lambda: public.staging("estimates", "Enumdist").exists(),
+        "microdata": lambda: public.staging("microdata", "leaf").exists(),
+        "verify": lambda: public.manifest.exists() and not public.verification.exists(),
+    }
+    for scene in scenes.values():
+        kill_when(driver(workshop, "killed", "--test-key", tools.TEST_KEY), scene)
+        assert not public.verification.exists()
+    assert main(["run", str(workshop.run_file()), "--run-id", "killed", "--test-key", tools.TEST_KEY]) == 0
+    assert tools.level_rows(public.path) == reference
+    report = json.loads(public.verification.read_text())
+    assert report["passed"] is True
+    journal = workshop.context("killed")
+    assert attempts(journal, "County") == [str(State.DESTROYED), str(State.PROMOTED)]
+    assert attempts(journal, "State") == attempts(journal, "Enumdist") == [str(State.PROMOTED)]
+
+
+def test_a_real_key_leaves_one_draw_when_everything_is_killed_while_it_measures(workshop, tools):
+    layout = workshop.layout("power-cut")
+    staged = layout.restricted.staging("measurements", "Enumdist", 1)
+    kill_when(driver(workshop, "power-cut"), lambda: any(staged.rglob("part-*")))
+    assert_one_draw(layout.folder, workshop.folder / "local")
+    kept = tools.checksums(layout.public.path / "measurements")
+    left = {path.name for path in staged.rglob("part-*")}
+    assert left
+    assert not finished(layout.public.level("measurements", "Enumdist"))
+    # Encrypted shuffle files may be left behind, and no geocode can be read in them.
+    assert geocodes_in(workshop.folder / "local") == set()
+    resumed = driver(workshop, "power-cut")
+    assert resumed.wait(PATIENCE) == 0, (workshop.folder / "driver.log").read_text()
+    assert_one_draw(layout.folder, workshop.folder / "local")
+    after = tools.checksums(layout.public.path / "measurements")
+    assert kept.items() <= after.items()
+    assert not left & {path.name for path in layout.folder.rglob("part-*")}
+    assert attempts(workshop.context("power-cut"), "Enumdist") == ["destroyed", "promoted"]
+    assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
+
+
+def geocodes_in(folder: Path) -> set[str]:
+    """Files in which the geocode of a district stands in the clear."""
+    return {str(path) for path in folder.rglob("*") if path.is_file() and b"0200200000" in path.read_bytes()}
+
+
+@pytest.fixture(scope="module")
+def faulty_cluster(tmp_path_factory, tools) -> dict[str, Any]:
+    """The plays of faulty_cluster.py on a small cluster of processes, once for all tests that look at them."""
+    folder = tmp_path_factory.mktemp("cluster")
+    tools.write_census(folder / "census")
+    done = subprocess.run(
+        [sys.executable, str(HERE / "faulty_cluster.py"), str(folder), tools.TEST_KEY],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((folder / "plays.json").read_text())
+    return {**found, "folder": folder}
+
+
+@pytest.mark.parametrize("play", ["killed workers", "doubled tasks", "lost executor"])
+def test_tasks_that_are_tried_again_or_twice_change_no_byte(faulty_cluster, reference, tools, play):
+    found = faulty_cluster["plays"][play]
+    assert found["faults"], "no fault happened"
+    assert tools.level_rows(Path(found["public"])) == reference
+
+
+def test_no_key_is_found_in_what_a_run_leaves_on_disk(faulty_cluster):
+    assert faulty_cluster["searched"] > 50
+    assert faulty_cluster["planted"] == 1, "the search itself works"
+    assert faulty_cluster["keys"] == []
