@@ -1,0 +1,117 @@
+"""Whole runs of a 1940-like population at growing shares: seconds by stage, growth exponent, peak memory.
+
+    python tests/benchmarks/benchmark_runs.py [--shares 1/100,1/10,1] [--keep DIR]
+
+Prints Markdown tables. Every run is a process of its own (`das-spark run`), so its start and memory are its own. Memory
+is the largest resident set of each process as the kernel counts it, sampled every half second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "das_spark.cli.main"]
+
+
+def resident(pid):
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("VmHWM")), 0) / 1e6
+
+
+def descendants(pid):
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(child) for child in children] + [deep for child in children for deep in descendants(int(child))]
+
+
+def name_of(pid):
+    try:
+        text = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return "gone"
+    return "jvm" if "java" in text.split(" ")[0] else "worker" if "pyspark" in text else "driver"
+
+
+def watch(process, peaks, ended):
+    while not ended.wait(0.5):
+        for pid in [process.pid, *descendants(process.pid)]:
+            kind = name_of(pid)
+            peaks[kind] = max(peaks.get(kind, 0.0), resident(pid))
+
+
+def run(share, folder):
+    population = folder / f"population-{share.replace('/', '-')}"
+    simulate = ["simulate", "--like", "1940", "--share", share, "--out", str(population)]
+    subprocess.run([*COMMAND, *simulate], check=True, cwd=ROOT, capture_output=True)
+    run_id = f"share-{share.replace('/', '-')}"
+    settings = [f"input.path={population}", f"output.root={folder / 'runs'}"]
+    arguments = ["run", "conf/e2e_1940_simulated.toml", "--run-id", run_id, "--test-key", "benchmark"]
+    arguments += [part for each in settings for part in ("--set", each)]
+    peaks, ended = {}, threading.Event()
+    start = time.monotonic()
+    process = subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    watcher = threading.Thread(target=watch, args=(process, peaks, ended))
+    watcher.start()
+    _, errors = process.communicate()
+    seconds = time.monotonic() - start
+    ended.set()
+    watcher.join()
+    if process.returncode:
+        sys.exit(errors.decode())
+    public = json.loads((folder / "runs" / run_id / "public" / "manifest.json").read_text())
+    restricted = json.loads((folder / "runs" / run_id / "restricted" / "manifest.json").read_text())
+    return {
+        "share": share,
+        "persons": public["rows"]["microdata/person.parquet"],
+        "geounits": public["rows"]["geounits/Enumdist"],
+        "levels": {level: public["rows"][f"geounits/{level}"] for level in public["config"]["geography"]["levels"]},
+        "seconds": seconds,
+        "stages": restricted["seconds"],
+        "peaks": peaks,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shares", default="1/100,1/10,1")
+    parser.add_argument("--keep", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        results = [run(share, folder) for share in given.shares.split(",")]
+    print("| share | persons | districts | whole run, s | driver GB | JVM GB | largest Python worker GB |")
+    print("|---|---|---|---|---|---|---|")
+    for each in results:
+        memory = " | ".join(f"{each['peaks'].get(kind, 0):.2f}" for kind in ("driver", "jvm", "worker"))
+        print(f"| {each['share']} | {each['persons']:,} | {each['geounits']:,} | {each['seconds']:.0f} | {memory} |")
+    if len(results) > 1:
+        first, last = results[-2], results[-1]
+        exponent = math.log(last["seconds"] / first["seconds"]) / math.log(last["geounits"] / first["geounits"])
+        print(f"\nGrowth exponent of the whole run from share {first['share']} to {last['share']}: {exponent:.2f}\n")
+    print("| stage | " + " | ".join(f"{each['share']}, s" for each in results) + " | microseconds a geounit, largest |")
+    print("|---" * (len(results) + 2) + "|")
+    for stage in results[-1]["stages"]:
+        seconds = [each["stages"].get(stage, 0.0) for each in results]
+        level = stage.split(" ")[-1]
+        count = results[-1]["levels"].get(level)
+        each_unit = f"{1e6 * seconds[-1] / count:,.0f}" if count else ""
+        print(f"| {stage} | " + " | ".join(f"{value:.1f}" for value in seconds) + f" | {each_unit} |")
+
+
+if __name__ == "__main__":
+    main()
