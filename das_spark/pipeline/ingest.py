@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, promote
 from das_spark.io.readers import READERS
@@ -116,8 +118,10 @@ def _write_bounds(context: RunContext) -> None:
         plan.product.unit_bounds,
         tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
     )
-    context.write_all("bounds", frame, partial(_refuse_indivisible, context))
-    discard(staging)
+    try:
+        context.write_all("bounds", frame, partial(_refuse_impossible, context))
+    finally:
+        discard(staging)
 
 
 def _boxes(context: RunContext, invariants: DataFrame, staging: Path) -> DataFrame:
@@ -130,16 +134,45 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path) -> DataFra
     return context.spark.read.schema(computed.schema).parquet(str(staging))
 
 
-def _refuse_indivisible(context: RunContext, written: DataFrame) -> None:
-    failing = [row["geocode"] for row in bounds.indivisible(written).limit(NAMED).collect()]
-    if failing:
-        for table in ("geounits", "invariants"):
-            discard(context.layout.public.table(table))  # of a run that cannot be, nothing is published
-        raise InfeasibleError(
-            f"the declared invariants contradict each other in geounits such as {', '.join(failing)}: the total does "
-            "not lie between the least and the most people of their units (rules hhgq_total_lb, hhgq_total_ub)",
-            hint="correct the units, or declare fewer invariants in [invariants]",
+def _refuse_impossible(context: RunContext, written: DataFrame) -> None:
+    """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
+    indivisible = [row["geocode"] for row in bounds.indivisible(written).limit(NAMED).collect()]
+    if indivisible:
+        raise _infeasible(
+            context,
+            f"the declared invariants contradict each other in geounits such as {', '.join(indivisible)}: the total "
+            "does not lie between the least and the most people of their units (rules hhgq_total_lb, hhgq_total_ub)",
+            "correct the units, or declare fewer invariants in [invariants]",
         )
+    if context.plan.added:
+        rows = _against_totals(context, written).orderBy("geocode", "name").limit(NAMED).collect()
+        named = ", ".join(f"{row['geocode']} ({row['name'].removeprefix('added:')})" for row in rows)
+        if named:
+            raise _infeasible(
+                context,
+                f"added constraints cannot hold together with the invariant totals in geounits such as {named}",
+                "change them in [[constraints]], or declare fewer invariants in [invariants]",
+            )
+
+
+def _against_totals(context: RunContext, written: DataFrame) -> DataFrame:
+    """Added rules that ask for more people than there are, or leave no room for them."""
+    plan = context.plan
+    whole = [f"added:{each.name}" for each in plan.added if plan.product.schema.query(each.query).is_partition]
+    total = F.col("lower").getItem(0).alias("total")
+    totals = written.where("name = 'total'").select("level", "geocode", total)
+    rules = written.where(F.col("name").startswith("added:")).join(totals, ["level", "geocode"])
+    least, most = (
+        F.aggregate(side, F.lit(0).cast("long"), lambda people, value: people + value) for side in ("lower", "upper")
+    )
+    return rules.where((least > F.col("total")) | (F.col("name").isin(whole) & (most < F.col("total"))))
+
+
+def _infeasible(context: RunContext, message: str, hint: str) -> InfeasibleError:
+    """The error; of a run that cannot be, nothing is published."""
+    for table in ("geounits", "invariants"):
+        discard(context.layout.public.table(table))
+    return InfeasibleError(message, hint=hint)
 
 
 def _log_problems(context: RunContext, problems: Sequence[Problem]) -> None:

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "das_spark.cli.main"]
+COMMAND = [str(Path(sys.executable).with_name("das-spark"))]
 
 
 def resident(pid):

@@ -60,7 +60,8 @@ enabled = false
 def census_tables(seed: int = 1940) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Two states, the second with one county only: persons by cell and units by class of 25 districts, some empty."""
     numbers = np.random.default_rng(seed)
-    districts = [f"{s}{c:04d}{d:04d}" for s, cs in (("01", 3), ("02", 1)) for c in range(10, 10 * cs + 1, 10) for d in range(6)]
+    counties = ("010010", "010020", "010030", "020010")
+    districts = [f"{county}{district:04d}" for county in counties for district in range(6)]
     districts.append("0200200000")  # the only district of its county
     persons: dict[str, list[Any]] = {name: [] for name in ("geocode", "hhgq", "age18plus", "hispanic", "race", "count")}
     units: dict[str, list[Any]] = {name: [] for name in ("geocode", "hhgq", "units", "vacant")}
@@ -85,7 +86,9 @@ def census_tables(seed: int = 1940) -> tuple[dict[str, list[Any]], dict[str, lis
     return persons, units
 
 
-def write_census(folder: Path, persons: dict[str, list[Any]] | None = None, units: dict[str, list[Any]] | None = None) -> Path:
+def write_census(
+    folder: Path, persons: dict[str, list[Any]] | None = None, units: dict[str, list[Any]] | None = None
+) -> Path:
     """Write tables as Parquet; those not given are the tiny census."""
     folder.mkdir(parents=True, exist_ok=True)
     own_persons, own_units = census_tables()
@@ -153,7 +156,16 @@ def all_levels(context: RunContext) -> None:
         estimate(context, name)
 
 
-def level_rows(public: Path, tables: tuple[str, ...] = ("measurements", "estimates")) -> dict[str, list[tuple[Any, ...]]]:
+def plain(value: Any) -> Any:
+    """A value that can be sorted and compared bit by bit."""
+    if isinstance(value, float):
+        return value.hex()
+    return tuple(value) if isinstance(value, list) else value
+
+
+def level_rows(
+    public: Path, tables: tuple[str, ...] = ("measurements", "estimates")
+) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every level of some tables, sorted; read without Spark. Floats are compared by their bits."""
     found = {}
     for table in tables:
@@ -162,10 +174,8 @@ def level_rows(public: Path, tables: tuple[str, ...] = ("measurements", "estimat
             assert (folder / "_SUCCESS").is_file(), folder
             rows = []
             for part in sorted(folder.glob("part-*")):
-                rows += [
-                    tuple(tuple(v) if isinstance(v, list) else v.hex() if isinstance(v, float) else v for v in row.values())
-                    for row in pq.ParquetFile(part).read().to_pylist()
-                ]
+                read = pq.ParquetFile(part).read().to_pylist()
+                rows += [tuple(plain(value) for value in row.values()) for row in read]
             found[f"{table}/{level}"] = sorted(rows, key=repr)
     return found
 
@@ -228,4 +238,3 @@ class Tools:
     all_levels = staticmethod(all_levels)
     level_rows = staticmethod(level_rows)
     checksums = staticmethod(checksums)
-

@@ -106,7 +106,7 @@ def start(folder: Path) -> SparkSession:
         "spark.speculation.multiplier": "1.1",
         "spark.speculation.quantile": "0.5",
         "spark.speculation.minTaskRuntime": "300ms",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": str(folder / "events"),
         "spark.eventLog.compress": "false",
@@ -124,13 +124,13 @@ def start(folder: Path) -> SparkSession:
 def wrap(kind: str, flags: Path) -> None:
     """Let both stages give wrapped tasks to the workers."""
     flags.mkdir()
-    for stage, maker in ((measure_stage, "measurement_task"), (estimate_stage, "estimation_task")):
+    makers = {"measure": (measure_stage, "measurement_task"), "estimate": (estimate_stage, "estimation_task")}
+    for name, (stage, maker) in makers.items():
         original = getattr(stage, maker)
         original = getattr(original, "original", original)
 
-        def wrapped(context: Any, level: str, *more: Any, made: Any = original, of: str = maker) -> Faulty:
-            name = f"{of.split('ment_')[0].split('ation_')[0].replace('estim', 'estimate')} {level}"
-            return Faulty(made(context, level, *more), kind, flags, name.replace("measurement", "measure"))
+        def wrapped(context: Any, level: str, *more: Any, made: Any = original, of: str = name) -> Faulty:
+            return Faulty(made(context, level, *more), kind, flags, f"{of} {level}")
 
         wrapped.original = original  # type: ignore[attr-defined]
         setattr(stage, maker, wrapped)
@@ -179,7 +179,8 @@ def main(folder: Path, test_key: str) -> None:
     keys, searched = places_of(wanted, folder)
     (folder / "planted").write_bytes(b"before" + wanted[-3] + b"after")
     planted = len(places_of(wanted, folder / ".")[0]) - len(keys)
-    record = {"plays": plays, "keys": keys, "searched": searched, "planted": planted}
+    copies = sum(path.read_text().count('"Speculative":true') for path in (folder / "events").rglob("events_*"))
+    record = {"plays": plays, "keys": keys, "searched": searched, "planted": planted, "copies": copies}
     (folder / "plays.json").write_text(json.dumps(record))
     session.stop()
 

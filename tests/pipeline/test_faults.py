@@ -72,12 +72,17 @@ def of_table(table: str) -> Callable[..., bool]:
     return lambda _, target, *__, **___: table in Path(target).parts[-3:]
 
 
+def into(table: str) -> Callable[..., bool]:
+    """Whether a folder of a table is promoted: `promote(source, target)`."""
+    return lambda _, target: table in str(target)
+
+
 DEATHS = {
     "leaves written, not promoted": (ingest_stage, "promote"),
     "half of the leaves promoted": (files, "_promote_file", "after"),
     "one level of the geounits promoted": (context_module, "promote", "after"),
     "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
-    "the bounds written, not promoted": (context_module, "promote", "before", 1, lambda _, target: "bounds" in str(target)),
+    "the bounds written, not promoted": (context_module, "promote", "before", 1, into("bounds")),
     "a ledger entry made, not entered": (ledgers, "commit"),
     "an attempt opened, nothing drawn": (measure_stage, "_drawn"),
     "drawn, not listed": (Journal, "stage"),
@@ -99,7 +104,7 @@ def test_a_run_whose_driver_dies_at_every_step_ends_with_the_same_bytes(workshop
     plan, layout = workshop.plan(), workshop.layout("haunted")
     measured: dict[str, str] = {}
     for reason, death in DEATHS.items():
-        with dying(*death), pytest.raises(DriverDied):
+        with dying(*death), pytest.raises(DriverDied):  # noqa: PT012 - says which death did not happen
             run_stages(plan, run_id="haunted", test_key=tools.TEST_KEY, spark=workshop.spark)
             pytest.fail(f"the run never came to: {reason}")
         promoted = tools.checksums(layout.public.table("measurements")) if measured_levels(layout) else {}
@@ -201,6 +206,7 @@ def environment(folder: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "DAS_SPARK_ENV": "test",
         "SPARK_MASTER": "local[2]",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # quick to start: these JVMs do not grow old
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_WORKER_DIR": str(folder / "work"),
     }
@@ -252,7 +258,7 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
     layout = workshop.layout("killed")
     restricted, public = layout.restricted, layout.public
     scenes = {
-        "ingest": lambda: (restricted.path / ".staging").exists(),
+        "ingest": (restricted.path / ".staging").exists,
         "measure": lambda: restricted.staging("measurements", "County", 1).exists(),
         "estimate": lambda: public.staging("estimates", "Enumdist").exists(),
         "microdata": lambda: public.staging("microdata", "leaf").exists(),
@@ -270,6 +276,7 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
     assert attempts(journal, "State") == attempts(journal, "Enumdist") == [str(State.PROMOTED)]
 
 
+@pytest.mark.usefixtures("unverified", "believed_safe")
 def test_a_real_key_leaves_one_draw_when_everything_is_killed_while_it_measures(workshop, tools):
     layout = workshop.layout("power-cut")
     staged = layout.restricted.staging("measurements", "Enumdist", 1)
@@ -281,9 +288,8 @@ def test_a_real_key_leaves_one_draw_when_everything_is_killed_while_it_measures(
     assert not finished(layout.public.level("measurements", "Enumdist"))
     # Encrypted shuffle files may be left behind, and no geocode can be read in them.
     assert geocodes_in(workshop.folder / "local") == set()
-    resumed = driver(workshop, "power-cut")
-    assert resumed.wait(PATIENCE) == 0, (workshop.folder / "driver.log").read_text()
-    assert_one_draw(layout.folder, workshop.folder / "local")
+    run_stages(workshop.plan(), run_id="power-cut", spark=workshop.spark)
+    assert_one_draw(layout.folder)
     after = tools.checksums(layout.public.path / "measurements")
     assert kept.items() <= after.items()
     assert not left & {path.name for path in layout.folder.rglob("part-*")}
@@ -317,7 +323,8 @@ def faulty_cluster(tmp_path_factory, tools) -> dict[str, Any]:
 @pytest.mark.parametrize("play", ["killed workers", "doubled tasks", "lost executor"])
 def test_tasks_that_are_tried_again_or_twice_change_no_byte(faulty_cluster, reference, tools, play):
     found = faulty_cluster["plays"][play]
-    assert found["faults"], "no fault happened"
+    assert len(found["faults"]) == 6, "one fault in measure and one in estimate of every level"
+    assert faulty_cluster["copies"] > 0
     assert tools.level_rows(Path(found["public"])) == reference
 
 

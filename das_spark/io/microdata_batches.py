@@ -1,0 +1,129 @@
+"""Parts of microdata files read in batches of bounded size, whatever the flavour, with codes turned into numbers.
+
+Nothing here is shared with the writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv, parquet
+
+Integers = NDArray[np.int64]
+
+DELIMITER = "|"
+#: Rows of a batch of a Parquet file: a few dozen bytes a row and column.
+_ROWS = 1 << 19
+#: Bytes of a text file that are read at once: about as many rows.
+_BYTES = 1 << 25
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+#: Where a record has no text, which no code is.
+_NOTHING = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is read of a file.
+
+    Attributes:
+        layout: Names of all columns of a text file, in order.
+        texts: Columns that are read as texts.
+        numbers: Columns that are read as whole numbers.
+    """
+
+    layout: tuple[str, ...]
+    texts: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Numbers for texts, in the order in which they appear.
+
+    Attributes:
+        known: Text -> number.
+    """
+
+    known: dict[str, int] = field(default_factory=dict)
+
+    def of(self, texts: pa.Array) -> Integers:
+        """The number of each text, shape (texts,); new texts get the next numbers."""
+        encoded = texts.dictionary_encode()
+        numbers = [self.known.setdefault(text, len(self.known)) for text in encoded.dictionary.to_pylist()]
+        return np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts by number."""
+        return list(self.known)
+
+
+def read_batches(path: Path, flavour: str, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Read a part of a microdata file.
+
+    Args:
+        path: The part.
+        flavour: `parquet` or `text`.
+        columns: What to read; texts come as dictionaries.
+
+    Raises:
+        pyarrow.ArrowException: It is not such a file, a column is missing, or a number is none.
+        OSError: It cannot be read.
+    """
+    if flavour == "parquet":
+        yield from _parquet_batches(path, columns)
+    elif path.stat().st_size:  # an empty text is a part without records
+        yield from _text_batches(path, columns)
+
+
+def _parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
+    wanted = [*columns.texts, *columns.numbers]
+    with parquet.ParquetFile(path, read_dictionary=list(columns.texts)) as file:
+        missing = sorted(set(wanted) - set(file.schema_arrow.names))
+        if missing:
+            raise pa.ArrowInvalid(f"no column {missing[0]}")
+        yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
+
+
+def _text_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
+    kinds = dict.fromkeys(columns.texts, _TEXT) | dict.fromkeys(columns.numbers, pa.int64())
+    yield from csv.open_csv(
+        path,
+        read_options=csv.ReadOptions(column_names=list(columns.layout), block_size=_BYTES, use_threads=False),
+        parse_options=csv.ParseOptions(delimiter=DELIMITER, quote_char=False),
+        convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+    )
+
+
+def numbers_of(batch: pa.RecordBatch, column: str) -> Integers:
+    """A column of whole numbers, shape (rows,); -1 where there is none."""
+    return np.asarray(pc.fill_null(batch.column(column).cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
+
+
+def joined_texts(batch: pa.RecordBatch, columns: Sequence[str], separator: str, numbering: Numbering) -> Integers:
+    """The number of the text that each row's columns make when joined, shape (rows,).
+
+    Texts are put together once for each run of equal rows: people of a geounit and of a cell stand together.
+    """
+    encoded = [_encoded(batch.column(name)) for name in columns]
+    changed = np.zeros(batch.num_rows, dtype=bool)
+    changed[:1] = True
+    for column in encoded:
+        index = column.indices.to_numpy()
+        changed[1:] |= index[1:] != index[:-1]
+    starts = np.flatnonzero(changed)
+    firsts = [column.take(pa.array(starts)).cast(pa.string()) for column in encoded]
+    number = numbering.of(pc.binary_join_element_wise(*firsts, separator))
+    return np.repeat(number, np.diff(np.append(starts, batch.num_rows)))
+
+
+def _encoded(column: pa.Array) -> pa.DictionaryArray:
+    if pa.types.is_dictionary(column.type) and not column.null_count:
+        return column
+    return pc.fill_null(column.cast(pa.string()), _NOTHING).dictionary_encode()

@@ -1,0 +1,305 @@
+"""What the people and units of one part come to: counted by place and code, and held against each other.
+
+Both files are read once, in batches. Of the units a few numbers each stay in memory, of the people one bit each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from das_spark.io.microdata_batches import Columns, Integers, Numbering, joined_texts, numbers_of, read_batches
+from das_spark.products.microdata_codes import SEPARATOR, MicrodataCodes
+
+#: Kinds of rows of a digest.
+PERSONS: Final = "persons"
+UNITS: Final = "units"
+PART: Final = "part"
+FAULT: Final = "fault"
+
+#: Rules whose faults a digest names.
+PERSONS_EQUAL: Final = "microdata equal estimates"
+PERSONS_IN_UNITS: Final = "persons in units"
+UNIT_NUMBERS: Final = "unit numbers"
+
+#: Class of a person whose unit is not in the part, or has codes of no class.
+NO_KIND: Final = -1
+#: Failing geounits that a part names by rule.
+_NAMED = 20
+#: More combinations of codes than a part can hold rows, and more classes than there are; keys stay below 2**63.
+_CODES = 1 << 27
+_KINDS = 1 << 8
+#: Rows of a digest that are handed on at once.
+_OUTPUT_ROWS = 1 << 16
+
+Row = tuple[Any, ...]
+COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "flavour": pa.string(),
+    "record": pa.string(),
+    "part": pa.int32(),
+    "rule": pa.string(),
+    "geocode": pa.string(),
+    "codes": pa.string(),
+    "kind": pa.int32(),
+    "count": pa.int64(),
+    "people": pa.int64(),
+    "odd": pa.int64(),
+    "low": pa.int64(),
+    "high": pa.int64(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part n of the person file and part n of the unit file.
+
+    Attributes:
+        flavour: `parquet` or `text`.
+        number: n.
+        person: The person part.
+        unit: The unit part; None where no units are known.
+    """
+
+    flavour: str
+    number: int
+    person: Path
+    unit: Path | None
+
+
+def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
+    """Read a part and reduce it.
+
+    Args:
+        part: The files.
+        codes: What their columns hold.
+
+    Yields:
+        Rows with the columns `COLUMNS`; see `das_spark.io.microdata_digest.DIGEST` for their meaning. A file that
+        cannot be read is a fault of the name of the file.
+    """
+    reduced = _Reduced(part, codes)
+    if part.unit is not None:
+        try:
+            reduced.units = _read_units(part.unit, part.flavour, codes, reduced.places)
+        except (pa.ArrowException, OSError):
+            reduced.unreadable += [(PERSONS_IN_UNITS, part.unit.name), (UNIT_NUMBERS, part.unit.name)]
+            reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
+    try:
+        for batch in read_batches(part.person, part.flavour, _person_columns(codes, units=part.unit is not None)):
+            reduced.take(batch)
+    except (pa.ArrowException, OSError):
+        reduced.unreadable.append((PERSONS_EQUAL, part.person.name))
+    yield from reduced.tables()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Units:
+    """The units of a part; `held` and `seen` are filled while people are read.
+
+    Arrays have shape (units,). The last entry of `place` and `kind`, of shape (units + 1,), stands for no unit, so that
+    position -1 is that of whoever has none.
+
+    Attributes:
+        number: Number of each unit over the whole file.
+        place: Number of its geocode; -1 for no unit.
+        kind: Class, vacant ones last, or `NO_KIND`.
+        population: Its people, as it says itself.
+        order: Units in the order of their numbers.
+        sorted_number: Numbers in that order.
+        room: First slot of each unit, and the number of slots at the end, shape (units + 1,).
+        held: People who name it.
+        seen: Shape (slots,): whether person number p of a unit was met, at slot room + p - 1.
+    """
+
+    number: Integers
+    place: Integers
+    kind: Integers
+    population: Integers
+    order: Integers
+    sorted_number: Integers
+    room: Integers
+    held: Integers
+    seen: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, number: Integers, place: Integers, kind: Integers, population: Integers) -> _Units:
+        order = np.argsort(number, kind="stable")
+        # What a corrupt file claims must not fill the memory: units beyond the limit hold nobody, and are named.
+        room = np.concatenate([[0], np.cumsum(np.clip(population, 0, _CODES))])
+        room = np.minimum(room, _CODES)
+        seen = np.zeros(int(room[-1]), dtype=bool)
+        place, kind = np.append(place, -1), np.append(kind, NO_KIND)
+        return cls(number, place, kind, population, order, number[order], room, np.zeros_like(number), seen)
+
+    def position(self, number: Integers) -> Integers:
+        """Where the units of these numbers stand, -1 where they do not; of two units of one number, the first."""
+        if not len(self.number):
+            return np.full(len(number), -1, dtype=np.int64)
+        low, count = self.sorted_number[0], len(self.number)
+        if self.sorted_number[-1] - low == count - 1 and (np.diff(self.sorted_number) == 1).all():
+            at = number - low
+            inside = (at >= 0) & (at < count)
+        else:
+            at = np.searchsorted(self.sorted_number, number)
+            inside = at < count
+            inside &= self.sorted_number[np.minimum(at, count - 1)] == number
+        found: Integers = np.where(inside, self.order[np.where(inside, at, 0)], -1)
+        return found
+
+    def settle(self, unit: Integers, person_number: Integers) -> None:
+        """Let persons live in their units (positions, none missing)."""
+        if not len(unit):
+            return
+        least = int(unit.min())
+        times = np.bincount(unit - least)
+        self.held[least : least + len(times)] += times
+        fits = (person_number >= 1) & (person_number <= self.room[unit + 1] - self.room[unit])
+        self.seen[(self.room[unit] + person_number - 1)[fits]] = True
+
+    def unsettled(self) -> Integers:
+        """Places of units whose people are not numbered from 1 to their population exactly."""
+        met = np.concatenate([[0], np.cumsum(self.seen, dtype=np.int64)])
+        filled = met[self.room[1:]] - met[self.room[:-1]]
+        # As many people as slots, and every slot met: each was met once.
+        return np.unique(self.place[:-1][(self.held != self.population) | (filled != self.population)])
+
+    def misnumbered(self) -> Integers:
+        """Places of units whose numbers appear twice or follow a gap."""
+        step = np.diff(self.sorted_number, prepend=self.sorted_number[:1] - 1)
+        return np.unique(self.place[self.order[step != 1]])
+
+
+@dataclass(slots=True)
+class _Reduced:
+    """What was read so far."""
+
+    part: Part
+    codes: MicrodataCodes
+    units: _Units | None = None
+    places: Numbering = field(default_factory=Numbering)
+    combinations: Numbering = field(default_factory=Numbering)
+    persons: int = 0
+    keys: list[Integers] = field(default_factory=list)
+    counts: list[Integers] = field(default_factory=list)
+    homeless: list[Integers] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Count the persons of a batch, and let them live in their units."""
+        place = joined_texts(batch, self.codes.person_place, "", self.places)
+        code = joined_texts(batch, self.codes.person_columns, SEPARATOR, self.combinations)
+        kind = np.zeros(1, dtype=np.int64)
+        if self.units is not None:
+            number = numbers_of(batch, self.codes.unit_number)
+            unit = self.units.position(number)
+            at_home = self.units.place[unit] == place
+            kind = np.where(at_home, self.units.kind[unit], NO_KIND)
+            self.units.settle(unit[at_home], numbers_of(batch, self.codes.person_number)[at_home])
+            self.homeless.append(np.unique(place[~at_home]))
+        self._count((place * _CODES + code) * _KINDS + kind + 1)
+        self.persons += batch.num_rows
+
+    def _count(self, key: Integers) -> None:
+        starts = np.flatnonzero(np.diff(key, prepend=-1))  # equal keys stand together: few remain to be sorted
+        keys, group = np.unique(key[starts], return_inverse=True)
+        lengths = np.diff(np.append(starts, len(key)))
+        self.keys.append(keys)
+        self.counts.append(np.bincount(group, lengths, minlength=len(keys)).astype(np.int64))
+
+    def tables(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the digest."""
+        texts = pa.array(self.places.texts, pa.string())
+        yield from self._person_rows(texts)
+        if self.units is not None:
+            yield from self._batches(UNITS, **_unit_rows(self.units, texts, self.codes.vacant))
+        yield from self._batches(PART, **self._part_row())
+        faults = [*self.unreadable, *self._faults()]
+        rules, names = [rule for rule, _ in faults], [name for _, name in faults]
+        yield from self._batches(FAULT, rule=pa.array(rules, pa.string()), geocode=pa.array(names, pa.string()))
+
+    def _person_rows(self, texts: pa.Array) -> Iterator[pa.RecordBatch]:
+        if not self.keys:
+            return
+        keys, group = np.unique(np.concatenate(self.keys), return_inverse=True)
+        counts = np.bincount(group, np.concatenate(self.counts), minlength=len(keys)).astype(np.int64)
+        places, code = np.divmod(keys // _KINDS, _CODES)
+        kind = pa.nulls(len(keys), pa.int32())
+        if self.units is not None:
+            kind = pa.array(keys % _KINDS - 1, pa.int32())
+        combinations = pa.array(self.combinations.texts, pa.string())
+        yield from self._batches(
+            PERSONS,
+            geocode=texts.take(pa.array(places)),
+            codes=combinations.take(pa.array(code)),
+            kind=kind,
+            count=pa.array(counts),
+        )
+
+    def _part_row(self) -> dict[str, pa.Array]:
+        units = self.units
+        row: dict[str, Any] = {"people": self.persons, "count": 0, "low": None, "high": None, "geocode": None}
+        if units is not None and len(units.number):
+            first = self.places.texts[units.place[units.order[0]]]
+            ends = {"low": int(units.sorted_number[0]), "high": int(units.sorted_number[-1])}
+            row |= {"count": len(units.number), "geocode": first, **ends}
+        return {name: pa.array([value], COLUMNS[name]) for name, value in row.items()}
+
+    def _faults(self) -> list[tuple[str, str]]:
+        if self.units is None:
+            return []
+        unsettled = np.unique(np.concatenate([*self.homeless, self.units.unsettled()]))
+        found = {PERSONS_IN_UNITS: unsettled, UNIT_NUMBERS: self.units.misnumbered()}
+        texts = self.places.texts
+        return [
+            (rule, name) for rule, places in found.items() for name in sorted(texts[each] for each in places)[:_NAMED]
+        ]
+
+    def _batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
+        rows = len(next(iter(columns.values())))
+        constants = {"flavour": self.part.flavour, "record": record, "part": self.part.number}
+        whole = {
+            name: columns.get(name, pa.repeat(pa.scalar(constants.get(name), kind), rows))
+            for name, kind in COLUMNS.items()
+        }
+        yield from pa.table(whole).to_batches(max_chunksize=_OUTPUT_ROWS)
+
+
+def _person_columns(codes: MicrodataCodes, *, units: bool) -> Columns:
+    numbers = (codes.unit_number, codes.person_number) if units else ()
+    return Columns(codes.person_layout, (*codes.person_place, *codes.person_columns), numbers)
+
+
+def _read_units(path: Path, flavour: str, codes: MicrodataCodes, places: Numbering) -> _Units:
+    columns = Columns(
+        codes.unit_layout, (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
+    )
+    combinations = Numbering()
+    found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
+    for batch in read_batches(path, flavour, columns):
+        place = joined_texts(batch, codes.unit_place, "", places)
+        combination = joined_texts(batch, codes.unit_columns, SEPARATOR, combinations)
+        kinds = np.array([codes.kinds.get(text, NO_KIND) for text in combinations.texts], dtype=np.int64)
+        numbers = (numbers_of(batch, codes.unit_number), numbers_of(batch, codes.population))
+        found.append((numbers[0], place, kinds[combination] if len(kinds) else combination, numbers[1]))
+    return _Units.of(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+
+
+def _unit_rows(units: _Units, texts: pa.Array, vacant: int) -> dict[str, pa.Array]:
+    """Units by place and class: how many, the sum of their populations, and how many have an impossible one."""
+    place, kind = units.place[:-1], units.kind[:-1]
+    keys, group = np.unique(place * _KINDS + kind + 1, return_inverse=True)
+    impossible = (units.population < 0) | ((kind == vacant) & (units.population != 0))
+    sums = {"count": np.ones_like(kind), "people": units.population, "odd": impossible}
+    summed = {name: np.bincount(group, each, minlength=len(keys)).astype(np.int64) for name, each in sums.items()}
+    places, kinds = np.divmod(keys, _KINDS)
+    return {
+        "geocode": texts.take(pa.array(places)),
+        "kind": pa.array(kinds - 1, pa.int32()),
+        **{name: pa.array(each) for name, each in summed.items()},
+    }

@@ -1,0 +1,141 @@
+"""How the codes in a product's microdata files relate to cells and classes, told from the layout alone.
+
+Verification reads files with this; it shares no code with the writer of the files, so that a slip in one of the two is
+found by the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from das_spark.errors import ConfigurationError
+from das_spark.products.base import MicrodataColumn, Product
+
+#: Stands between the codes of one record where they are put together.
+SEPARATOR = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class MicrodataCodes:
+    """The columns of both files by what they hold, and the codes of each cell and class.
+
+    Attributes:
+        person_layout: Every column of the person file, in order.
+        unit_layout: Every column of the unit file, in order.
+        person_place: Person columns that make up the geocode when joined.
+        unit_place: Unit columns that do.
+        person_columns: Person columns with codes that depend on the cell.
+        unit_columns: Unit columns with codes that depend on the class of the unit.
+        cell_codes: Codes of each cell, joined by `SEPARATOR`, in the order of `person_columns`.
+        kinds: Codes of a unit, joined alike -> its class; vacant units have the number of classes.
+        class_of_cell: Class of each cell.
+        unit_number: Column with the number of the unit, in both files.
+        person_number: Person column with the number of the person in the unit.
+        population: Unit column with the number of its people.
+    """
+
+    person_layout: tuple[str, ...]
+    unit_layout: tuple[str, ...]
+    person_place: tuple[str, ...]
+    unit_place: tuple[str, ...]
+    person_columns: tuple[str, ...]
+    unit_columns: tuple[str, ...]
+    cell_codes: tuple[str, ...]
+    kinds: Mapping[str, int]
+    class_of_cell: tuple[int, ...]
+    unit_number: str
+    person_number: str
+    population: str
+
+    @property
+    def vacant(self) -> int:
+        """What stands for vacant units: one more than the last class."""
+        return max(self.kinds.values())
+
+    @property
+    def doubtful(self) -> tuple[bool, ...]:
+        """Of each cell, whether a cell of another class has the same codes, so that only the unit tells the class."""
+        classes: dict[str, set[int]] = {}
+        for codes, kind in zip(self.cell_codes, self.class_of_cell, strict=True):
+            classes.setdefault(codes, set()).add(kind)
+        return tuple(len(classes[codes]) > 1 for codes in self.cell_codes)
+
+
+def microdata_codes(product: Product) -> MicrodataCodes:
+    """Read the column sources of a product's layout.
+
+    Args:
+        product: Whose layout; the vocabulary is that of `das_spark.products.base`.
+
+    Raises:
+        ConfigurationError: Two classes of units have the same codes, or a number column is missing.
+    """
+    layout = product.microdata
+    kind = product.schema.query(product.class_query).row_of(np.arange(product.schema.size)).tolist()
+    of_persons = _person_codes(product, kind)
+    of_units = _unit_codes(product)
+    names = {column.source: column.name for column in (*layout.unit, *layout.person)}
+    missing = {"unit_number", "person_number", "population"} - set(names)
+    joined = [SEPARATOR.join(codes) for codes in zip(*of_units.values(), strict=True)]
+    if missing or len(set(joined)) != len(joined):
+        raise ConfigurationError(
+            f"microdata layout {layout.name}: {'two classes of units share their codes' if not missing else ''}"
+            f"{', '.join(f'no column of source {name}' for name in sorted(missing))}"
+        )
+    return MicrodataCodes(
+        person_layout=tuple(column.name for column in layout.person),
+        unit_layout=tuple(column.name for column in layout.unit),
+        person_place=_place(layout.person),
+        unit_place=_place(layout.unit),
+        person_columns=tuple(of_persons),
+        unit_columns=tuple(of_units),
+        cell_codes=tuple(SEPARATOR.join(codes) for codes in zip(*of_persons.values(), strict=True)),
+        kinds={codes: place for place, codes in enumerate(joined)},
+        class_of_cell=tuple(kind),
+        unit_number=names["unit_number"],
+        person_number=names["person_number"],
+        population=names["population"],
+    )
+
+
+def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
+    """Names of the columns with parts of the geocode, from its first digits to its last."""
+    parts = [column for column in columns if column.source.startswith("geocode[")]
+    parts.sort(key=lambda column: int(column.source.removeprefix("geocode[").split(":")[0]))
+    return tuple(column.name for column in parts)
+
+
+def _person_codes(product: Product, kind: list[int]) -> dict[str, list[str]]:
+    """Code of every cell, by column."""
+    schema = product.schema
+    levels = np.unravel_index(np.arange(schema.size), schema.shape)
+    axes = {attribute.name: axis for axis, attribute in enumerate(schema.attributes)}
+    codes: dict[str, list[str]] = {}
+    for column in product.microdata.person:
+        source = column.source.split(":", 2)
+        if source[0] == "recode":
+            names = source[2].split(",")
+            codes[column.name] = [names[level] for level in levels[axes[source[1]]].tolist()]
+        elif source[0] == "record_type":
+            codes[column.name] = ["3" if each == 0 else "5" for each in kind]
+    return codes
+
+
+def _unit_codes(product: Product) -> dict[str, list[str]]:
+    """Code of every class of units and of vacant ones, by column."""
+    classes = len(product.unit_classes)
+    known = {
+        "record_type": ["2", *["4"] * (classes - 1), "2"],
+        "tenure": ["9", *["0"] * classes],
+        "vacancy": [*["0"] * classes, "9"],
+    }
+    codes: dict[str, list[str]] = {}
+    for column in product.microdata.unit:
+        if column.source.startswith("recode:"):
+            codes[column.name] = column.source.split(":", 2)[2].split(",")
+        elif column.source in known:
+            codes[column.name] = known[column.source]
+    return codes
