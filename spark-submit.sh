@@ -32,6 +32,7 @@ options=(--master "${SPARK_MASTER:-local[*]}" --properties-file "$properties")
 archive=${DAS_SPARK_ARCHIVE:-$here/environment.tar.gz}
 if [ -n "${SPARK_MASTER:-}" ] && [ -f "$archive" ]; then
     options+=(--archives "$archive#environment" --conf spark.pyspark.python=./environment/bin/python)
+    options+=(--conf "spark.pyspark.driver.python=$here/.venv/bin/python")
 fi
 
 # Spark reads log4j2.properties from its configuration folder.

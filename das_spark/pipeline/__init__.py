@@ -2,6 +2,6 @@
 
 from das_spark.pipeline.assess import evaluate_runs, verify_run
 from das_spark.pipeline.runner import RunSummary, run_stages
-from das_spark.spark.verify import Check, VerificationReport
+from das_spark.spark.checks import Check, VerificationReport
 
 __all__ = ["Check", "RunSummary", "VerificationReport", "evaluate_runs", "run_stages", "verify_run"]

@@ -8,29 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pyarrow import parquet
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
+from das_spark.constraints import Invariants
 from das_spark.errors import InputError, OutputError
 from das_spark.evaluation import AccuracyReport, accuracy_page
 from das_spark.evaluation.report import TOTAL
-from das_spark.io.files import finished, write_durably
+from das_spark.io.files import discard, finished, part_files, write_durably
 from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
+from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product
+from das_spark.products.microdata_codes import microdata_codes
 from das_spark.spark import tables
+from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.evaluate import Areas, evaluate_levels
 from das_spark.spark.session import session
-from das_spark.spark.verify import (
-    Check,
-    LevelTables,
-    VerificationReport,
-    budget_shares,
-    ledger_equals_config,
-    row_counts,
-    verify_levels,
-)
-from das_spark.spark.verify_microdata import Microdata, microdata_of, verify_microdata
+from das_spark.spark.verify import RunTables, level_rules, present
+from das_spark.spark.verify_microdata import microdata_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +36,9 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.histogram import Query
     from das_spark.pipeline.context import RunContext
+
+#: Tables that a run may have no rows of at all, where nothing is declared.
+_DECLARED = ("invariants", "bounds")
 
 
 def verify_run(run_folder: Path, spark: SparkSession | None = None) -> VerificationReport:
@@ -58,17 +59,40 @@ def verify_public(spark: SparkSession, layout: PublicLayout) -> VerificationRepo
     manifest = PublicManifest.load(layout.manifest)
     product = PRODUCTS[manifest.product]
     spine = product.spine(manifest.config["geography"]["levels"])
-    levels = [_level(spark, layout, name, manifest) for name in spine.names]
-    zeros = {zero.name: np.flatnonzero(zero.mask(product.schema)).tolist() for zero in product.structural_zeros}
-    queries = _bound_queries(product, manifest.config)
-    checks = [_complete(layout, spine), ledger_equals_config(*_shares(manifest))]
-    checks += verify_levels(levels, size=product.schema.size, queries=queries, zeros=zeros)
-    for flavour in manifest.config["output"]["microdata"]:
-        checks += verify_microdata(_microdata(spark, layout, product, flavour, manifest), levels[-1])
-    checks += row_counts(manifest.rows, _counted(spark, layout, manifest))
+    complete = _complete(layout, spine, manifest)
+    checks = [complete, ledger_equals_config(*_shares(manifest))]
+    if complete.passed:  # what is not whole is not read
+        checks += _judged(spark, layout, product, spine, manifest)
     report = VerificationReport(tuple(checks), manifest.relaxed)
     write_durably(layout.verification, report.to_json())
     return report
+
+
+def _judged(
+    spark: SparkSession, layout: PublicLayout, product: Product, spine: Spine, manifest: PublicManifest
+) -> list[Check]:
+    """All rules on tables and files: two Spark jobs, one that reduces the microdata and one that judges."""
+    config = manifest.config
+    flavours, units = config["output"]["microdata"], bool(config["invariants"]["units"])
+    declared = Invariants(config["invariants"]["total_at"], units)
+    read = _run_tables(spark, layout, spine, manifest)
+    rules = level_rules(
+        read,
+        size=product.schema.size,
+        queries=_bound_queries(product, config),
+        zeros={zero.name: np.flatnonzero(zero.mask(product.schema)).tolist() for zero in product.structural_zeros},
+        totals=declared.total_levels(spine.names),
+    )
+    codes = microdata_codes(product)
+    staging = layout.path / ".staging" / "verification"
+    digest, records = write_digest(spark, microdata_parts(layout, flavours, units=units), codes, staging)
+    for flavour in flavours:
+        note = f"{flavour} files" if len(flavours) > 1 else ""
+        rules += microdata_rules(digest.where(F.col("flavour") == flavour), codes, read, units=units, note=note)
+    checks = judge(rules)
+    discard(staging)
+    counted = {f"microdata/{name}": rows for name, rows in records.items()} | _counted(layout, manifest)
+    return checks + row_counts(manifest.rows, counted)
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
@@ -149,31 +173,43 @@ def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
     return Areas(path.stem, frame.select(geocode.alias("geocode"), area.alias("area")))
 
 
-def _level(spark: SparkSession, layout: PublicLayout, name: str, manifest: PublicManifest) -> LevelTables:
-    def table(of: str) -> DataFrame:
+def _run_tables(spark: SparkSession, layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> RunTables:
+    """Every table that verification compares, all levels of each by one scan; None where no level has rows."""
+
+    def table(of: str) -> DataFrame | None:
+        if of in _DECLARED and not any(manifest.rows.get(f"{of}/{name}", 0) for name in spine.names):
+            return None
         schema, _ = tables.LEVEL_TABLES[of]
-        return spark.read.schema(schema).parquet(str(layout.level(of, name)))
+        whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
+        folders = [str(layout.level(of, name)) for name in spine.names]
+        return spark.read.schema(whole).option("basePath", str(layout.table(of))).parquet(*folders)
 
-    has = {of: manifest.rows.get(f"{of}/{name}", 0) > 0 for of in ("invariants", "bounds")}
-    total = table("invariants").where("name = 'total'").limit(1).count() if has["invariants"] else 0
-    leaf = manifest.config["geography"]["levels"][-1] == name
-    return LevelTables(
-        name=name,
-        geounits=table("geounits"),
-        estimates=table("estimates"),
-        invariants=table("invariants") if total or (leaf and has["invariants"]) else None,
-        bounds=table("bounds") if has["bounds"] else None,
-        relaxed=tuple(each.split("/", 1)[1] for each in manifest.relaxed if each.startswith(f"{name}/")),
+    relaxed: dict[str, tuple[str, ...]] = {}
+    for each in manifest.relaxed:
+        level, parent = each.split("/", 1)
+        relaxed[level] = (*relaxed.get(level, ()), parent)
+    return RunTables(
+        spine.names,
+        present(table("geounits"), "geounits"),
+        present(table("estimates"), "estimates"),
+        table("invariants"),
+        table("bounds"),
+        relaxed,
     )
 
 
-def _complete(layout: PublicLayout, spine: Spine) -> Check:
-    """Every public level folder is marked as whole."""
-    names = ("geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics")
-    missing = tuple(
-        f"{table}/{level}" for table in names for level in spine.names if not finished(layout.level(table, level))
-    )
-    return Check("folders are whole", "", not missing, len(names) * len(spine.names), missing)
+def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> Check:
+    """Every public folder is marked as whole."""
+    folders = {
+        f"{table}/{level}": layout.level(table, level)
+        for table in ("geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics")
+        for level in spine.names
+    }
+    kinds = ("person", "unit") if manifest.config["invariants"]["units"] else ("person",)
+    for flavour in manifest.config["output"]["microdata"]:
+        folders |= {f"microdata/{kind}.{flavour}": layout.microdata(kind, flavour) for kind in kinds}
+    missing = tuple(name for name, folder in folders.items() if not finished(folder))
+    return Check("folders are whole", "", not missing, len(folders), missing)
 
 
 def _bound_queries(product: Product, config: Mapping[str, Any]) -> dict[str, Query]:
@@ -191,37 +227,12 @@ def _shares(manifest: PublicManifest) -> tuple[dict[str, str], dict[str, str]]:
     return budget_shares(LedgerEntry.from_json(json.dumps(manifest.ledger)).budget), configured
 
 
-def _microdata(
-    spark: SparkSession, layout: PublicLayout, product: Product, flavour: str, manifest: PublicManifest
-) -> Microdata:
-    units = bool(manifest.config["invariants"]["units"])
-    person = [column.name for column in product.microdata.person]
-    unit = [column.name for column in product.microdata.unit]
-    return microdata_of(
-        product,
-        _records(spark, layout, "person", flavour, person),
-        _records(spark, layout, "unit", flavour, unit) if units else None,
-    )
-
-
-def _records(spark: SparkSession, layout: PublicLayout, kind: str, flavour: str, columns: list[str]) -> DataFrame:
-    folder = str(layout.microdata(kind, flavour))
-    if flavour == "parquet":
-        return spark.read.parquet(folder)
-    schema = ", ".join(f"`{name}` string" for name in columns)
-    return spark.read.schema(schema).option("sep", "|").option("pathGlobFilter", "part-*").csv(folder)
-
-
-def _counted(spark: SparkSession, layout: PublicLayout, manifest: PublicManifest) -> dict[str, DataFrame]:
-    """What the manifest counted, read back."""
+def _counted(layout: PublicLayout, manifest: PublicManifest) -> dict[str, int]:
+    """Rows of the tables that the manifest counted, from the footers of their files."""
     found = {}
     for name in manifest.rows:
-        kind, _, rest = name.partition("/")
-        if kind == "microdata":
-            record, flavour = rest.split(".")
-            found[name] = _records(spark, layout, record, flavour, ["line"])
-        else:
-            schema, _ = tables.LEVEL_TABLES[kind]
-            folder = layout.level(kind, rest)
-            found[name] = spark.read.schema(schema).parquet(str(folder))
+        table, _, level = name.partition("/")
+        if table in tables.LEVEL_TABLES:
+            files = part_files(layout.level(table, level))
+            found[name] = sum(parquet.read_metadata(path).num_rows for path in files)
     return found

@@ -1,154 +1,118 @@
-"""Whether what was written keeps every rule that it must: plain Spark SQL, sharing no code with estimation.
+"""Whether the tables of all levels keep every rule that they must: plain Spark SQL, sharing no code with estimation.
 
-Each check looks at public tables as they were read back from files and says how much it looked at and which geounits
-fail (up to 20). A check that finds nothing to look at where something was promised fails too.
+Each rule looks at public tables as they were read back from files, at all levels at once, and says how much it looked
+at and which geounits fail (`das_spark.spark.checks`). Where two tables must agree their rows are put one below the
+other and summed by key, with opposite signs: one shuffle, and no key can be lost as in a join.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
+from das_spark.spark.checks import RELAXED, Check, Rule, findings, judge
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from das_spark.histogram import Query
-    from das_spark.privacy.budget import Budget
 
-SCHEMA_VERSION = 1
-#: Failing geounits that a check names.
-NAMED = 20
-RELAXED = "consistency relaxed"
+UNKNOWN = "no query of that name is known"
 #: Names of bounds whose rows say nothing about one answer of one geounit; members are checked at their own level.
 _FLOW = "flow"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """The outcome of one rule.
+class RunTables:
+    """The public tables of a run as read back, all levels in one, with a column level.
 
     Attributes:
-        name: Which rule.
-        geolevel: At which level; empty for a rule of the whole run.
-        passed: Whether it holds.
-        checked: How many rows, cells or values were compared.
-        failing: Geounits (or names) that break it, up to 20, sorted.
-        note: What a reader must know, such as `consistency relaxed`.
+        levels: Names of the geolevels, root first.
+        geounits: level, geocode, parent, ...: every geounit of the spine.
+        estimates: level, geocode, parent, cells, counts.
+        invariants: level, geocode, name, values; None where nothing is declared.
+        bounds: level, geocode, name, member, lower, upper; None where nothing is bounded.
+        relaxed: Level -> geocodes of parents whose families are exempt from consistency.
     """
 
-    name: str
-    geolevel: str
-    passed: bool
-    checked: int
-    failing: tuple[str, ...] = ()
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class VerificationReport:
-    """All outcomes of a run.
-
-    Attributes:
-        checks: In the order in which they were made.
-        relaxed: Families that are exempt, by `<geolevel>/<parent>`.
-    """
-
-    checks: tuple[Check, ...]
-    relaxed: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether every rule holds."""
-        return all(check.passed for check in self.checks)
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        """The rules that do not hold."""
-        return tuple(check for check in self.checks if not check.passed)
-
-    def summary(self) -> str:
-        """One line: what failed and where, or that nothing did."""
-        if self.passed:
-            return f"{len(self.checks)} checks passed"
-        parts = [f"{check.name} {check.geolevel} ({', '.join(check.failing[:3])})" for check in self.failures[:5]]
-        return f"{len(self.failures)} of {len(self.checks)} checks failed: {'; '.join(parts)}"
-
-    def to_json(self) -> str:
-        """The report as text."""
-        checks = [asdict(check) for check in self.checks]
-        content = {"schema_version": SCHEMA_VERSION, "passed": self.passed, "relaxed": list(self.relaxed)}
-        return json.dumps({**content, "checks": checks}, indent=1) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class LevelTables:
-    """The public tables of one level, as read back.
-
-    Attributes:
-        name: The geolevel.
-        geounits: geocode, parent, ...: every geounit of the spine.
-        estimates: geocode, parent, cells, counts.
-        invariants: geocode, name, values; None where nothing is declared.
-        bounds: geocode, name, member, lower, upper; None where nothing is bounded.
-        relaxed: geocode of parents whose families are exempt from consistency.
-    """
-
-    name: str
+    levels: tuple[str, ...]
     geounits: DataFrame
     estimates: DataFrame
     invariants: DataFrame | None = None
     bounds: DataFrame | None = None
-    relaxed: tuple[str, ...] = ()
+    relaxed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Level -> `RELAXED`, of the levels with exempt families."""
+        return {level: RELAXED for level, parents in self.relaxed.items() if parents}
 
 
 def verify_levels(
-    levels: Sequence[LevelTables],
+    tables: RunTables,
     *,
     size: int,
     queries: Mapping[str, Query],
     zeros: Mapping[str, Sequence[int]],
-    totals: Sequence[str] | None = None,
+    totals: Sequence[str],
 ) -> list[Check]:
-    """Check the tables of all levels.
+    """Check the tables of all levels: `judge` of `level_rules`, which see."""
+    return judge(level_rules(tables, size=size, queries=queries, zeros=zeros, totals=totals))
+
+
+def level_rules(
+    tables: RunTables,
+    *,
+    size: int,
+    queries: Mapping[str, Query],
+    zeros: Mapping[str, Sequence[int]],
+    totals: Sequence[str],
+) -> list[Rule]:
+    """The rules on the tables of all levels.
 
     Args:
-        levels: Root first.
+        tables: The tables.
         size: Cells of the schema.
         queries: Name of a bound -> the query whose answers it bounds.
         zeros: Name of a structural zero -> its cells.
-        totals: Levels whose totals are declared invariant; None for those that declare any total.
+        totals: Levels whose totals are declared invariant.
+
+    Raises:
+        VerificationError: Totals are declared, and there is no table of invariants.
     """
-    checks: list[Check] = []
-    for level in levels:
-        checks += [geounits_present(level), nonnegative(level, size)]
-        checks += [structural_zero(level, name, cells) for name, cells in zeros.items()]
-        if _declares_totals(level) if totals is None else level.name in totals:
-            checks.append(invariant_totals(level))
-        if level.bounds is not None:
-            checks += bounds_kept(level, queries)
-    checks += [children_sum_to_parents(above, below) for above, below in pairwise(levels)]
-    return checks
+    rules = [geounits_present(tables), nonnegative(tables, size)]
+    rules += [structural_zero(tables, name, cells) for name, cells in zeros.items()]
+    if totals:
+        rules.append(invariant_totals(tables, totals))
+    if tables.bounds is not None:
+        rules.append(bounds_kept(tables, queries))
+    if len(tables.levels) > 1:
+        rules.append(children_sum_to_parents(tables))
+    return rules
 
 
-def geounits_present(level: LevelTables) -> Check:
+def geounits_present(tables: RunTables) -> Rule:
     """Every geounit of the spine has exactly one estimate, under its own parent, and there is no other."""
-    keys = ["geocode", "parent"]
-    expected = level.geounits.groupBy(*keys).agg(F.count(F.lit(1)).alias("expected"))
-    found = level.estimates.groupBy(*keys).agg(F.count(F.lit(1)).alias("found"))
-    bad = expected.join(found, keys, "full").where("expected is null or found is null or expected != 1 or found != 1")
-    return check_of("geounits present once", level.name, bad, level.geounits.count())
+    keys, one, none = ("level", "geocode", "parent"), F.lit(1), F.lit(0)
+    spine = tables.geounits.select(*keys, one.alias("expected"), none.alias("found"))
+    estimates = tables.estimates.select(*keys, none.alias("expected"), one.alias("found"))
+    counted = spine.unionAll(estimates).groupBy(*keys)
+    summed = counted.agg(F.sum("expected").alias("expected"), F.sum("found").alias("found"))
+    once = (F.col("expected") == 1) & (F.col("found") == 1) & F.col("geocode").isNotNull() & F.col("parent").isNotNull()
+    name = "geounits present once"
+    return Rule(findings(summed, name, bad=~once, checked=F.col("expected")), tables.levels, name)
 
 
-def nonnegative(level: LevelTables, size: int) -> Check:
+def nonnegative(tables: RunTables, size: int) -> Rule:
     """Counts are positive integers of cells that exist, each cell once and in ascending order."""
     cells, counts = F.col("cells"), F.col("counts")
     orderly = F.array_sort(F.array_distinct(cells)) == cells
@@ -156,124 +120,161 @@ def nonnegative(level: LevelTables, size: int) -> Check:
     positive = ~F.exists(counts, lambda count: count <= 0)
     whole = cells.isNotNull() & counts.isNotNull() & (F.size(cells) == F.size(counts))
     good = whole & orderly & inside & positive
-    bad = level.estimates.where(~F.coalesce(good, F.lit(False)))
-    return check_of("nonnegative", level.name, bad, level.estimates.count())
+    return Rule(findings(tables.estimates, "nonnegative", bad=~good, checked=1), tables.levels, "nonnegative")
 
 
-def structural_zero(level: LevelTables, name: str, cells: Sequence[int]) -> Check:
+def structural_zero(tables: RunTables, name: str, cells: Sequence[int]) -> Rule:
     """Nobody is in a cell in which nobody can be."""
-    forbidden = small_frame(level.estimates.sparkSession, {"cell": np.asarray(cells, dtype=np.int64)})
-    bad = exploded_cells(level.estimates).join(F.broadcast(forbidden), "cell").where("count != 0")
-    return check_of(f"structural zero {name}", level.name, bad, level.estimates.count() * len(cells))
+    numbers = ", ".join(str(int(cell)) for cell in cells) or "-1"
+    inside = F.expr(f"exists(arrays_zip(cells, counts), pair -> pair.cells in ({numbers}) and pair.counts != 0)")
+    # Of a histogram that is none (null), `nonnegative` tells.
+    bad, rule = F.coalesce(inside, F.lit(False)), f"structural zero {name}"
+    return Rule(findings(tables.estimates, rule, bad=bad, checked=len(cells)), tables.levels, rule)
 
 
-def _declares_totals(level: LevelTables) -> bool:
-    return level.invariants is not None and bool(level.invariants.where("name = 'total'").head(1))
-
-
-def invariant_totals(level: LevelTables) -> Check:
+def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
     """Every geounit has a declared total, and its estimate has exactly that."""
-    totals = present(level.invariants, "invariants").where("name = 'total'")
-    declared = totals.select("geocode", F.col("values").getItem(0).alias("exact"))
-    sums = level.estimates.select("geocode", list_total("counts").alias("found"))
-    both = level.geounits.select("geocode").join(declared, "geocode", "left").join(sums, "geocode", "left")
-    bad = both.where("found is null or exact is null or found != exact")
-    return check_of("invariant totals", level.name, bad, level.geounits.count())
-
-
-def bounds_kept(level: LevelTables, queries: Mapping[str, Query]) -> list[Check]:
-    """Every bound row holds, answer by answer."""
-    names = [
-        row["name"] for row in present(level.bounds, "bounds").select("name").distinct().collect()
-    ]  # one a kind of bound
-    return [_bound_kept(level, name, queries.get(name)) for name in sorted(names) if name != _FLOW]
-
-
-def _bound_kept(level: LevelTables, name: str, query: Query | None) -> Check:
-    rows = present(level.bounds, "bounds").where(F.col("name") == name)
-    if query is None:
-        return Check(f"bounds {name}", level.name, False, 0, note="no query of that name is known")
-    limits = rows.select("geocode", F.posexplode(F.arrays_zip("lower", "upper")).alias("row", "limit"))
-    answers = _answers(level.estimates, query)
-    joined = limits.join(answers, ["geocode", "row"], "left").withColumn("found", F.coalesce("found", F.lit(0)))
-    outside = (F.col("found") < F.col("limit.lower")) | (F.col("found") > F.col("limit.upper"))
-    short = rows.where((F.size("lower") != query.rows) | (F.size("upper") != query.rows)).select("geocode")
-    bad = joined.where(F.coalesce(outside, F.lit(True))).select("geocode").unionByName(short)
-    if not level.relaxed:
-        return check_of(f"bounds {name}", level.name, bad, rows.count() * query.rows)
-    exempt = level.geounits.where(F.col("parent").isin(*level.relaxed)).select("geocode")
-    kept = bad.join(exempt, "geocode", "left_anti")
-    return check_of(f"bounds {name}", level.name, kept, rows.count() * query.rows, RELAXED)
-
-
-def children_sum_to_parents(above: LevelTables, below: LevelTables) -> Check:
-    """The children of every geounit sum to it, cell by cell."""
-    sums = exploded_cells(below.estimates.select(F.col("parent").alias("geocode"), "cells", "counts"))
-    summed = sums.groupBy("geocode", "cell").agg(F.sum("count").alias("children"))
-    own = exploded_cells(above.estimates).groupBy("geocode", "cell").agg(F.sum("count").alias("own"))
-    both = own.join(summed, ["geocode", "cell"], "full")
-    bad = both.where(F.coalesce("own", F.lit(0)) != F.coalesce("children", F.lit(0)))
-    note = ""
-    if below.relaxed:
-        bad, note = bad.where(~F.col("geocode").isin(*below.relaxed)), RELAXED
-    return check_of(
-        "children sum to parents",
-        below.name,
-        bad,
-        exploded_cells(below.estimates).count() + above.geounits.count(),
-        note,
+    invariants = present(tables.invariants, "invariants").where("name = 'total'")
+    exact, found = F.col("values").getItem(0), list_total("counts")
+    keys, unknown = ("level", "geocode"), F.lit(None).cast("bigint")
+    rows = [
+        tables.geounits.select(*keys, F.lit(1).alias("geounit"), unknown.alias("exact"), unknown.alias("found")),
+        invariants.select(*keys, F.lit(0).alias("geounit"), exact.alias("exact"), unknown.alias("found")),
+        tables.estimates.select(*keys, F.lit(0).alias("geounit"), unknown.alias("exact"), found.alias("found")),
+    ]
+    summed = (
+        reduce(DataFrame.unionAll, [each.where(F.col("level").isin(*totals)) for each in rows])
+        .groupBy(*keys)
+        .agg(
+            F.sum("geounit").alias("geounits"),
+            *[of(side).alias(f"{of.__name__}_{side}") for of in (F.min, F.max) for side in ("exact", "found")],
+        )
     )
+    equal = (F.col("min_exact") == F.col("max_found")) & (F.col("max_exact") == F.col("min_found"))
+    # Estimates of no geounit are told of by `geounits present once`.
+    bad = (F.col("geounits") > 0) & ~F.coalesce(equal, F.lit(False))
+    levels = tuple(level for level in tables.levels if level in totals)
+    name = "invariant totals"
+    return Rule(findings(summed, name, bad=bad, checked=F.col("geounits")), levels, name)
 
 
-def row_counts(expected: Mapping[str, int], frames: Mapping[str, DataFrame]) -> list[Check]:
-    """Row counts equal those of the manifest.
-
-    Args:
-        expected: Rows by name of an output, from the manifest.
-        frames: The outputs by the same names.
-    """
-    checks = []
-    for name in sorted(set(expected) | set(frames)):
-        found = frames[name].count() if name in frames else -1
-        passed = found == expected.get(name)
-        checks.append(Check(f"rows of {name}", "", passed, max(found, 0), () if passed else (name,)))
-    return checks
-
-
-def budget_shares(budget: Budget) -> dict[str, str]:
-    """A budget as a flat table of exact fractions: framework, total, `<geolevel>` and `<geolevel> / <query>`."""
-    shares = {"framework": str(budget.framework), "total": str(budget.total)}
-    for level in budget.levels:
-        shares[level.geolevel] = str(level.share)
-        shares.update({f"{level.geolevel} / {each.query}": str(each.share) for each in level.queries})
-    return shares
+def bounds_kept(tables: RunTables, queries: Mapping[str, Query]) -> Rule:
+    """Every bound row holds, answer by answer; one check a kind of bound that a level has."""
+    rows = present(tables.bounds, "bounds").where(F.col("name") != _FLOW)
+    known = rows.where(F.col("name").isin(*queries))
+    rule = F.concat(F.lit("bounds "), F.col("name"))
+    answers = F.lit(0)
+    for name, query in queries.items():
+        answers = F.when(F.col("name") == name, query.rows).otherwise(answers)
+    short = (F.size("lower") != answers) | (F.size("upper") != answers)
+    unknown = findings(rows.where(~F.col("name").isin(*queries)), rule, bad=F.lit(True), checked=0, note=UNKNOWN)
+    note = _noted(tables)
+    sizes = findings(known, rule, bad=short, checked=answers, note=note)
+    outside = (F.col("found") < F.col("lower")) | (F.col("found") > F.col("upper"))
+    values = findings(_limited_answers(tables.estimates, known, queries), rule, bad=outside, checked=0, note=note)
+    frame = sizes.unionAll(values)
+    if tables.notes:
+        frame = _without_exempt(frame, tables)
+    return Rule(frame.unionAll(unknown), tables.levels)
 
 
-def ledger_equals_config(ledger: Mapping[str, str], config: Mapping[str, str]) -> Check:
-    """What the ledger says was spent is what the configuration says, share by share.
+def _limited_answers(estimates: DataFrame, bounds: DataFrame, queries: Mapping[str, Query]) -> DataFrame:
+    """Answers that have a bound: level, geocode, name, row, lower, upper, found; only of queries that a level bounds."""
+    keys = ("level", "geocode", "name", "row")
+    spark = estimates.sparkSession
+    limits = bounds.select("level", "geocode", "name", F.posexplode(F.arrays_zip("lower", "upper")).alias("row", "at"))
+    wanted = F.broadcast(bounds.select("level", "name").distinct())
+    cells = (
+        exploded_cells(estimates).join(wanted, "level").join(F.broadcast(_rows_of(spark, queries)), ["name", "cell"])
+    )
+    nothing = F.lit(None).cast("bigint")
+    both = limits.select(
+        *keys, F.lit(True).alias("limit"), "at.lower", "at.upper", F.lit(0).cast("bigint").alias("found")
+    ).unionAll(
+        cells.select(
+            *keys[:3],
+            F.col("row").cast("int").alias("row"),
+            F.lit(False).alias("limit"),
+            nothing.alias("lower"),
+            nothing.alias("upper"),
+            F.col("count").alias("found"),
+        )
+    )
+    summed = both.groupBy(*keys).agg(
+        F.max("limit").alias("limit"),
+        F.max("lower").alias("lower"),
+        F.min("upper").alias("upper"),
+        F.coalesce(F.sum("found"), F.lit(0)).alias("found"),
+    )
+    return summed.where("limit")
 
-    Args:
-        ledger: `budget_shares` of the budget that the ledger holds.
-        config: `budget_shares` of the budget that the configuration resolves to.
-    """
-    names = sorted(set(ledger) | set(config))
-    wrong = tuple(name for name in names if name not in ledger or name not in config or ledger[name] != config[name])
-    return Check("ledger equals configuration", "", bool(names) and not wrong, len(names), wrong[:NAMED])
+
+def _rows_of(spark: SparkSession, queries: Mapping[str, Query]) -> DataFrame:
+    """Which answer counts a cell: name, cell, row."""
+    names: list[str] = []
+    cells, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for name, query in queries.items():
+        size = int(np.prod([len(factor) for factor in query.factors], dtype=np.int64))
+        row = np.asarray(query.row_of(np.arange(size)), dtype=np.int64)
+        names += [name] * int((row >= 0).sum())
+        cells.append(np.flatnonzero(row >= 0))
+        rows.append(row[row >= 0])
+    return small_frame(spark, {"name": names, "cell": np.concatenate(cells), "row": np.concatenate(rows)})
 
 
-def _answers(estimates: DataFrame, query: Query) -> DataFrame:
-    """Answers of a query: geocode, row, found; answers of zero are missing."""
-    size = int(np.prod([len(factor) for factor in query.factors], dtype=np.int64))
-    rows = np.asarray(query.row_of(np.arange(size)), dtype=np.int64)
-    table = small_frame(estimates.sparkSession, {"cell": np.flatnonzero(rows >= 0), "row": rows[rows >= 0]})
-    cells = exploded_cells(estimates).join(F.broadcast(table), "cell")
-    return cells.groupBy("geocode", "row").agg(F.sum("count").alias("found"))
+def _without_exempt(found: DataFrame, tables: RunTables) -> DataFrame:
+    """Findings of which geounits of relaxed families are never bad."""
+    pairs = [(level, parent) for level, parents in tables.relaxed.items() for parent in parents]
+    table = {"level": [level for level, _ in pairs], "parent": [parent for _, parent in pairs]}
+    relaxed = small_frame(found.sparkSession, table)
+    exempt = tables.geounits.join(F.broadcast(relaxed), ["level", "parent"]).select(
+        F.col("level").alias("geolevel"), "geocode", F.lit(True).alias("exempt")
+    )
+    joined = found.join(F.broadcast(exempt.distinct()), ["geolevel", "geocode"], "left")
+    bad = F.col("bad") & F.col("exempt").isNull()
+    return joined.select("rule", "geolevel", "note", "geocode", "checked", bad.alias("bad"))
 
 
-def exploded_cells(estimates: DataFrame) -> DataFrame:
-    """One row a geounit and cell: geocode, cell (long), count (long)."""
-    pairs = estimates.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
-    return pairs.select("geocode", F.col("pair.cells").cast("long").alias("cell"), F.col("pair.counts").alias("count"))
+def children_sum_to_parents(tables: RunTables) -> Rule:
+    """The children of every geounit sum to it, cell by cell; told of at the level of the children."""
+    pairs = list(pairwise(tables.levels))
+    below = F.create_map(*[F.lit(name) for name in chain.from_iterable(pairs)])
+    down = below[F.col("level")]
+    one, none = F.lit(1), F.lit(0)
+    cells = exploded_cells(tables.estimates, "parent")
+    own = cells.where(F.col("level") != tables.levels[-1]).select(
+        down.alias("level"), "geocode", "cell", F.col("count").alias("difference"), none.alias("checked")
+    )
+    children = cells.select("level", F.col("parent").alias("geocode"), "cell", -F.col("count"), one)
+    parents = tables.geounits.where(F.col("level") != tables.levels[-1])
+    summed = (
+        own.unionAll(children.where(F.col("level") != tables.levels[0]))
+        .groupBy("level", "geocode", "cell")
+        .agg(F.sum("difference").alias("difference"), F.sum("checked").alias("checked"))
+    )
+    bad = F.coalesce(F.col("difference"), F.lit(0)) != 0
+    for level, exempt in tables.relaxed.items():
+        bad &= ~((F.col("level") == level) & F.col("geocode").isin(*exempt))
+    name, note = "children sum to parents", _noted(tables)
+    frame = findings(summed, name, bad=bad, checked=F.col("checked"), note=note).unionAll(
+        # A parent whose children are all empty was looked at, too.
+        findings(parents.select(down.alias("level"), "geocode"), name, bad=F.lit(False), checked=1, note=note)
+    )
+    return Rule(frame, tables.levels[1:], name, tables.notes)
+
+
+def _noted(tables: RunTables) -> Column:
+    note = F.lit("")
+    for level, text in tables.notes.items():
+        note = F.when(F.col("level") == level, text).otherwise(note)
+    return note
+
+
+def exploded_cells(estimates: DataFrame, *more: str) -> DataFrame:
+    """One row a geounit and cell: level, geocode, cell (long), count (long), and further columns."""
+    pairs = estimates.select("level", "geocode", *more, F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
+    cell, count = F.col("pair.cells").cast("long").alias("cell"), F.col("pair.counts").alias("count")
+    return pairs.select("level", "geocode", *more, cell, count)
 
 
 def list_total(column: str) -> Column:
@@ -302,21 +303,3 @@ def present(frame: DataFrame | None, table: str) -> DataFrame:
     if frame is None:
         raise VerificationError(f"table {table} is not there, so it cannot be verified")
     return frame
-
-
-def check_of(name: str, geolevel: str, bad: DataFrame, checked: int, note: str = "") -> Check:
-    """Make a check from the frame of failing rows: at most `NAMED` distinct geocodes are collected.
-
-    Args:
-        name: Which rule.
-        geolevel: At which level.
-        bad: Failing rows, with a column geocode.
-        checked: How much was compared; nothing compared is no success.
-        note: What a reader must know.
-    """
-    rows = bad.select(F.coalesce("geocode", F.lit("?")).alias("geocode")).distinct().orderBy("geocode").head(NAMED)
-    failing = tuple(row["geocode"] for row in rows)
-    passed = not failing and (checked > 0 or bool(note))
-    if checked == 0 and not note:
-        note = "nothing to check"
-    return Check(name, geolevel, passed, checked, failing, note)
