@@ -56,7 +56,8 @@ class Numbering:
         """The number of each text, shape (texts,); new texts get the next numbers."""
         encoded = texts.dictionary_encode()
         numbers = [self.known.setdefault(text, len(self.known)) for text in encoded.dictionary.to_pylist()]
-        return np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()]
+        found: Integers = np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()]
+        return found
 
     @property
     def texts(self) -> list[str]:

@@ -8,17 +8,18 @@ below the public root, for the checks to read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from das_spark.io.files import discard, disk_errors, part_files
-from das_spark.io.microdata_part import COLUMNS, PART, Part, digest_part
-from das_spark.products.microdata_codes import MicrodataCodes
+from das_spark.io.microdata_part import FAULT, PART, PERSONS, UNITS, Part, digest_part
+from das_spark.products import MicrodataCodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +36,28 @@ DIGEST: Final = (
     "people long, odd long, low long, high long"
 )
 _NUMBER = re.compile(r"part-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A digest as read back.
+
+    Attributes:
+        persons: flavour, geocode, codes, kind, count.
+        units: flavour, geocode, kind, count, people, odd.
+        parts: One row a part: flavour, count, people, low, high, geocode.
+        faults: flavour, rule, geocode.
+    """
+
+    persons: DataFrame
+    units: DataFrame
+    parts: tuple[Mapping[str, Any], ...]
+    faults: tuple[Mapping[str, Any], ...]
+
+    def records(self, kind: str, flavour: str) -> int:
+        """Records of a file: `person` or `unit`."""
+        column = {"person": "people", "unit": "count"}[kind]
+        return sum(int(row[column]) for row in self.parts if row["flavour"] == flavour)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +101,7 @@ def microdata_parts(layout: PublicLayout, flavours: Sequence[str], *, units: boo
     return tuple(sorted(parts, key=lambda part: (-_size(part), part.flavour, part.number)))
 
 
-def write_digest(
-    spark: SparkSession, parts: Sequence[Part], codes: MicrodataCodes, folder: Path
-) -> tuple[DataFrame, dict[str, int]]:
+def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCodes, folder: Path) -> Digest:
     """Reduce parts by one Spark job and write the result.
 
     Args:
@@ -89,37 +110,39 @@ def write_digest(
         codes: What their columns hold.
         folder: Where the digest goes; what is there is destroyed.
 
-    Returns:
-        The digest, with the columns `DIGEST`, as read back, and the number of records, by `<kind>.<flavour>`.
-
     Raises:
         OutputError: The disk is full.
     """
     discard(folder)
+    absolute = tuple(
+        Part(each.flavour, each.number, each.person.absolute(), each.unit.absolute() if each.unit else None)
+        for each in parts
+    )
     with disk_errors(folder):
-        if parts:
-            absolute = tuple(
-                Part(each.flavour, each.number, each.person.absolute(), each.unit and each.unit.absolute())
-                for each in parts
-            )
-            places = spark.range(0, len(parts), 1, len(parts))
-            reduced = places.mapInArrow(DigestTask(absolute, codes), DIGEST)
-            reduced.write.partitionBy("record").parquet(str(folder))
-        else:
-            folder.mkdir(parents=True)
-    digest = spark.read.schema(DIGEST).parquet(str(folder))
-    return digest, _records(folder / f"record={PART}", {part.flavour for part in parts}, parts)
+        places = spark.range(0, len(parts), 1, max(len(parts), 1))
+        reduced = places.mapInArrow(DigestTask(absolute, codes), DIGEST)
+        reduced.write.partitionBy("record").parquet(str(folder))
+    reader = spark.read.schema(DIGEST).option("basePath", str(folder))
+    persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
+    return Digest(
+        reader.parquet(str(persons)).select("flavour", "geocode", "codes", "kind", "count"),
+        reader.parquet(str(units)).select("flavour", "geocode", "kind", "count", "people", "odd"),
+        _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "geocode"),
+        _few(_made(folder, FAULT), "flavour", "rule", "geocode"),
+    )
 
 
-def _records(folder: Path, flavours: set[str], parts: Sequence[Part]) -> dict[str, int]:
-    """Records of both kinds, from the rows of the parts."""
-    kinds = {"person": "people", "unit": "count"} if any(part.unit for part in parts) else {"person": "people"}
-    found = {f"{kind}.{flavour}": 0 for flavour in sorted(flavours) for kind in kinds}
-    for path in part_files(folder):
-        for row in parquet.ParquetFile(path).read(["flavour", *kinds.values()]).to_pylist():
-            for kind, column in kinds.items():
-                found[f"{kind}.{row['flavour']}"] += row[column]
-    return found
+def _made(folder: Path, record: str) -> Path:
+    """The folder of a kind of rows, made empty where there are none."""
+    path = folder / f"record={record}"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _few(folder: Path, *columns: str) -> tuple[Mapping[str, Any], ...]:
+    """Rows of which there are few, read on the driver."""
+    read = (parquet.ParquetFile(path).read(list(columns)).to_pylist() for path in part_files(folder))
+    return tuple(chain.from_iterable(read))
 
 
 def _numbered(folder: Path) -> dict[int, Path]:
@@ -129,6 +152,3 @@ def _numbered(folder: Path) -> dict[int, Path]:
 
 def _size(part: Part) -> int:
     return part.person.stat().st_size if part.person.is_file() else 0
-
-
-__all__ = ["COLUMNS", "DIGEST", "DigestTask", "microdata_parts", "write_digest"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from das_spark.io.microdata_batches import Columns, Integers, Numbering, joined_texts, numbers_of, read_batches
-from das_spark.products.microdata_codes import SEPARATOR, MicrodataCodes
+from das_spark.products import CODE_SEPARATOR, MicrodataCodes
 
 #: Kinds of rows of a digest.
 PERSONS: Final = "persons"
@@ -88,14 +88,18 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
         try:
             reduced.units = _read_units(part.unit, part.flavour, codes, reduced.places)
         except (pa.ArrowException, OSError):
-            reduced.unreadable += [(PERSONS_IN_UNITS, part.unit.name), (UNIT_NUMBERS, part.unit.name)]
+            reduced.unreadable += [(PERSONS_IN_UNITS, _unreadable(part.unit)), (UNIT_NUMBERS, _unreadable(part.unit))]
             reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
     try:
         for batch in read_batches(part.person, part.flavour, _person_columns(codes, units=part.unit is not None)):
             reduced.take(batch)
     except (pa.ArrowException, OSError):
-        reduced.unreadable.append((PERSONS_EQUAL, part.person.name))
+        reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
     yield from reduced.tables()
+
+
+def _unreadable(path: Path) -> str:
+    return f"({path.name} cannot be read)"  # sorts before all geocodes, so that it is among the names that are kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +197,7 @@ class _Reduced:
     def take(self, batch: pa.RecordBatch) -> None:
         """Count the persons of a batch, and let them live in their units."""
         place = joined_texts(batch, self.codes.person_place, "", self.places)
-        code = joined_texts(batch, self.codes.person_columns, SEPARATOR, self.combinations)
+        code = joined_texts(batch, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
         kind = np.zeros(1, dtype=np.int64)
         if self.units is not None:
             number = numbers_of(batch, self.codes.unit_number)
@@ -283,7 +287,7 @@ def _read_units(path: Path, flavour: str, codes: MicrodataCodes, places: Numberi
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
     for batch in read_batches(path, flavour, columns):
         place = joined_texts(batch, codes.unit_place, "", places)
-        combination = joined_texts(batch, codes.unit_columns, SEPARATOR, combinations)
+        combination = joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
         kinds = np.array([codes.kinds.get(text, NO_KIND) for text in combinations.texts], dtype=np.int64)
         numbers = (numbers_of(batch, codes.unit_number), numbers_of(batch, codes.population))
         found.append((numbers[0], place, kinds[combination] if len(kinds) else combination, numbers[1]))

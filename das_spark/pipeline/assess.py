@@ -19,16 +19,15 @@ from das_spark.evaluation.report import TOTAL
 from das_spark.io.files import discard, finished, part_files, write_durably
 from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
-from das_spark.io.microdata_digest import microdata_parts, write_digest
+from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
 from das_spark.privacy import LedgerEntry
-from das_spark.products import PRODUCTS, Product
-from das_spark.products.microdata_codes import microdata_codes
+from das_spark.products import PRODUCTS, Product, microdata_codes
 from das_spark.spark import tables
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.evaluate import Areas, evaluate_levels
-from das_spark.spark.session import session
+from das_spark.spark.session import adaptive, session
 from das_spark.spark.verify import RunTables, level_rules, present
-from das_spark.spark.verify_microdata import microdata_rules
+from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,14 +84,13 @@ def _judged(
     )
     codes = microdata_codes(product)
     staging = layout.path / ".staging" / "verification"
-    digest, records = write_digest(spark, microdata_parts(layout, flavours, units=units), codes, staging)
-    for flavour in flavours:
-        note = f"{flavour} files" if len(flavours) > 1 else ""
-        rules += microdata_rules(digest.where(F.col("flavour") == flavour), codes, read, units=units, note=note)
-    checks = judge(rules)
+    with adaptive(spark):
+        digest = write_digest(spark, microdata_parts(layout, flavours, units=units), codes, staging)
+        of_units = digest.units if units else None
+        microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
+        checks = judge([*rules, *microdata_rules(microdata, read)]) + part_checks(microdata)
     discard(staging)
-    counted = {f"microdata/{name}": rows for name, rows in records.items()} | _counted(layout, manifest)
-    return checks + row_counts(manifest.rows, counted)
+    return checks + row_counts(manifest.rows, _counted(layout, manifest, digest))
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
@@ -227,12 +225,14 @@ def _shares(manifest: PublicManifest) -> tuple[dict[str, str], dict[str, str]]:
     return budget_shares(LedgerEntry.from_json(json.dumps(manifest.ledger)).budget), configured
 
 
-def _counted(layout: PublicLayout, manifest: PublicManifest) -> dict[str, int]:
-    """Rows of the tables that the manifest counted, from the footers of their files."""
+def _counted(layout: PublicLayout, manifest: PublicManifest, digest: Digest) -> dict[str, int]:
+    """Rows of what the manifest counted: of tables from the footers of their files, of microdata as they were read."""
     found = {}
     for name in manifest.rows:
-        table, _, level = name.partition("/")
+        table, _, rest = name.partition("/")
         if table in tables.LEVEL_TABLES:
-            files = part_files(layout.level(table, level))
+            files = part_files(layout.level(table, rest))
             found[name] = sum(parquet.read_metadata(path).num_rows for path in files)
+        elif table == "microdata":
+            found[name] = digest.records(*rest.split("."))
     return found

@@ -8,12 +8,23 @@ from types import MappingProxyType
 from typing import Final
 
 from das_spark.errors import ConfigurationError
+from das_spark.products._microdata_codes import CODE_SEPARATOR, MicrodataCodes, microdata_codes
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, Strategy
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
 
-__all__ = ["PRODUCTS", "MicrodataColumn", "MicrodataLayout", "Product", "Strategy", "product"]
+__all__ = [
+    "CODE_SEPARATOR",
+    "PRODUCTS",
+    "MicrodataCodes",
+    "MicrodataColumn",
+    "MicrodataLayout",
+    "Product",
+    "Strategy",
+    "microdata_codes",
+    "product",
+]
 
 PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(
     {

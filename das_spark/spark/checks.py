@@ -7,7 +7,7 @@ one job; only where something is bad a second one fetches names.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -25,7 +25,9 @@ SCHEMA_VERSION = 1
 NAMED = 20
 RELAXED = "consistency relaxed"
 NOTHING = "nothing to check"
-_KEYS: Final = ("place", "rule", "geolevel", "note")
+#: A check is known by its rule, its level and its note.
+Key = tuple[str, str, str]
+_KEYS: Final = ("rule", "geolevel", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,28 @@ class Check:
     failing: tuple[str, ...] = ()
     note: str = ""
 
+    @classmethod
+    def of(cls, key: Key, checked: int, failing: Collection[str]) -> Check:
+        """The check that follows from what was compared and what fails; nothing compared is no success.
+
+        Args:
+            key: Rule, level and note.
+            checked: How much was compared.
+            failing: Names of what fails; the first `NAMED` are kept.
+        """
+        name, geolevel, note = key
+        passed = not failing and (checked > 0 or note == RELAXED)
+        if not checked and note != RELAXED:
+            note = "; ".join(part for part in (note, NOTHING) if part)
+        return cls(name, geolevel, passed, checked, tuple(sorted(failing)[:NAMED]), note)
+
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
     """All outcomes of a run.
 
     Attributes:
-        checks: Rule by rule, each from the top of the spine down.
+        checks: Rule by rule, most of them from the top of the spine down.
         relaxed: Families that are exempt, by `<geolevel>/<parent>`.
     """
 
@@ -87,48 +104,58 @@ class VerificationReport:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that has yet to be judged.
+    """One or several rules that have yet to be judged.
 
     Attributes:
-        frame: Its findings, as `findings` makes them.
-        levels: Levels of which it speaks, in the order of the report.
-        name: Its name; empty where the findings name the rules themselves, as many as there are.
-        notes: Level -> what a reader must know.
+        frame: What they found, as `findings` makes it.
+        expected: Rule, level and note of the checks that must be there, whatever was found.
+        failing: What is known to fail already, by rule, level and note.
     """
 
     frame: DataFrame
-    levels: tuple[str, ...]
-    name: str = ""
-    notes: Mapping[str, str] = field(default_factory=dict)
+    expected: tuple[Key, ...] = ()
+    failing: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
 
 
-def findings(
-    frame: DataFrame,
-    rule: str | Column,
-    *,
-    bad: Column,
-    checked: int | Column,
-    level: str | None = None,
-    note: str | Column = "",
-) -> DataFrame:
-    """Rows that a rule looked at, in the columns that all rules share.
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule says of each row of a frame.
 
-    Args:
-        frame: The rows, with a column geocode, and one level where none is given.
+    Attributes:
         rule: Name of the rule.
         bad: Whether the row breaks it; null breaks it too.
         checked: How much the row adds to what was compared.
-        level: The level of all rows.
         note: What a reader must know.
     """
-    return frame.select(
-        _column(rule).alias("rule"),
-        (F.col("level") if level is None else F.lit(level)).alias("geolevel"),
-        _column(note).alias("note"),
-        F.coalesce(F.col("geocode").cast("string"), F.lit("?")).alias("geocode"),
-        _column(checked).cast("bigint").alias("checked"),
-        F.coalesce(bad, F.lit(True)).alias("bad"),
-    )
+
+    rule: str | Column
+    bad: Column
+    checked: int | Column
+    note: str | Column = ""
+
+    def struct(self) -> Column:
+        """The four as one value."""
+        return F.struct(
+            _column(self.rule).alias("rule"),
+            _column(self.note).alias("note"),
+            F.coalesce(self.bad, F.lit(True)).alias("bad"),
+            _column(self.checked).cast("bigint").alias("checked"),
+        )
+
+
+def findings(frame: DataFrame, *found: Finding, level: str | None = None) -> DataFrame:
+    """What rules say of the rows of a frame, in the columns that all rules share.
+
+    Args:
+        frame: The rows, with a column geocode, and one level where none is given.
+        found: What the rules say.
+        level: The level of all rows.
+    """
+    place = (F.col("level") if level is None else F.lit(level)).alias("geolevel")
+    geocode = F.coalesce(F.col("geocode").cast("string"), F.lit("?")).alias("geocode")
+    said = F.explode(F.array(*[each.struct() for each in found])) if len(found) > 1 else found[0].struct()
+    rows = frame.select(place, geocode, said.alias("found"))
+    return rows.select("found.rule", "geolevel", "found.note", "geocode", "found.bad", "found.checked")
 
 
 def _column(value: str | int | Column) -> Column:
@@ -136,45 +163,43 @@ def _column(value: str | int | Column) -> Column:
 
 
 def judge(rules: Sequence[Rule]) -> list[Check]:
-    """Turn rules into checks, one a rule and level: by one Spark job, and a second one where anything is bad.
+    """Turn rules into checks: by one Spark job, and a second one where anything is bad.
 
-    A rule that found nothing to look at at a level of which it speaks is no success there.
+    An expected check for which nothing was looked at is no success.
+
+    Returns:
+        First the expected checks in their order, then others by name, in the same order of levels.
     """
     if not rules:
         return []
     placed = [rule.frame.select(F.lit(place).alias("place"), "*") for place, rule in enumerate(rules)]
-    counts = reduce(DataFrame.unionAll, placed).groupBy(*_KEYS)
-    sums = counts.agg(F.sum("checked").alias("checked"), F.max("bad").alias("bad")).collect()  # one row a check
-    found = {(row["place"], row["geolevel"], row["rule"], row["note"]): row for row in sums}
-    failing = _failing([placed[place] for place in sorted({row["place"] for row in sums if row["bad"]})])
-    checks = []
-    for place, rule in enumerate(rules):
-        keys = {key for key in found if key[0] == place}
-        if rule.name:
-            keys |= {(place, level, rule.name, rule.notes.get(level, "")) for level in rule.levels}
-        for key in sorted(keys, key=lambda key: (rule.levels.index(key[1]), key[2])):
-            checked = found[key]["checked"] if key in found else 0
-            checks.append(_check(key[2], key[1], checked, failing.get(key, ()), key[3]))
-    return checks
+    counts = reduce(DataFrame.unionAll, placed).groupBy("place", *_KEYS)
+    rows = counts.agg(F.sum("checked").alias("checked"), F.max("bad").alias("bad")).collect()  # one row a check
+    checked: dict[Key, int] = {}
+    for row in rows:
+        key = (row["rule"], row["geolevel"], row["note"])
+        checked[key] = checked.get(key, 0) + row["checked"]
+    failing = _failing([placed[place] for place in sorted({row["place"] for row in rows if row["bad"]})])
+    for rule in rules:
+        for key, names in rule.failing.items():
+            failing.setdefault(key, set()).update(names)
+    expected = [key for rule in rules for key in rule.expected]
+    levels = [level for _, level, _ in expected]
+    others = list((checked.keys() | failing.keys()) - set(expected))
+    others.sort(key=lambda key: (key[0], levels.index(key[1]) if key[1] in levels else len(levels), key))
+    return [Check.of(key, checked.get(key, 0), failing.get(key, set())) for key in (*expected, *others)]
 
 
-def _check(name: str, geolevel: str, checked: int, failing: tuple[str, ...], note: str) -> Check:
-    passed = not failing and (checked > 0 or note == RELAXED)
-    if not checked and note != RELAXED:
-        note = "; ".join(part for part in (note, NOTHING) if part)
-    return Check(name, geolevel, passed, checked, failing, note)
-
-
-def _failing(frames: Sequence[DataFrame]) -> dict[tuple[int, str, str, str], tuple[str, ...]]:
-    """The first failing geounits of each rule and level, sorted; at most `NAMED` each are collected."""
+def _failing(frames: Sequence[DataFrame]) -> dict[Key, set[str]]:
+    """The first failing geounits of each rule and level; at most `NAMED` each are collected."""
     if not frames:
         return {}
     bad = reduce(DataFrame.unionAll, frames).where("bad").select(*_KEYS, "geocode").distinct()
     first = F.row_number().over(Window.partitionBy(*_KEYS).orderBy("geocode")) <= NAMED
-    named: dict[tuple[int, str, str, str], list[str]] = {}
+    named: dict[Key, set[str]] = {}
     for row in bad.withColumn("first", first).where("first").collect():
-        named.setdefault((row["place"], row["geolevel"], row["rule"], row["note"]), []).append(row["geocode"])
-    return {key: tuple(sorted(names)) for key, names in named.items()}
+        named.setdefault((row["rule"], row["geolevel"], row["note"]), set()).add(row["geocode"])
+    return named
 
 
 def row_counts(expected: Mapping[str, int], found: Mapping[str, int]) -> list[Check]:

@@ -52,10 +52,11 @@ class UnitRule:
 
     def settled(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The nearest number of units, class by class, that the people allow."""
-        least = np.maximum(np.array(self.unit_bounds.least), 1)
-        most = np.array(self.unit_bounds.most)
+        least, most = np.array(self.unit_bounds.least), np.array(self.unit_bounds.most)
         fewest = -(-people // most)
-        return np.clip(units, fewest, np.maximum(people // least, fewest))
+        # A class whose units may be empty has no largest number of them.
+        largest = np.where(least > 0, people // np.maximum(least, 1), np.maximum(units, fewest))
+        return np.clip(units, fewest, np.maximum(largest, fewest))
 
 
 def conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:

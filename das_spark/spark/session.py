@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -12,6 +14,7 @@ from das_spark.errors import EnvironmentProblemError, PrivacyGuardError
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 def session(name: str) -> SparkSession:
@@ -66,6 +69,21 @@ def _with_properties(builder: SparkSession.Builder, file: Path | None) -> SparkS
     for key, value in pairs.items():
         builder = builder.config(key, value)
     return builder
+
+
+@contextmanager
+def adaptive(spark: SparkSession) -> Iterator[None]:
+    """Let Spark size shuffles by what flows through them, for plans of many small tables; then as before.
+
+    Args:
+        spark: The session; other threads should not plan meanwhile.
+    """
+    before = spark.conf.get(_ADAPTIVE, "false")
+    spark.conf.set(_ADAPTIVE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_ADAPTIVE, str(before))
 
 
 def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:

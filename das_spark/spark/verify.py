@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
-from das_spark.spark.checks import RELAXED, Check, Rule, findings, judge
+from das_spark.spark.checks import RELAXED, Check, Finding, Key, Rule, findings, judge
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -89,8 +89,7 @@ def level_rules(
     Raises:
         VerificationError: Totals are declared, and there is no table of invariants.
     """
-    rules = [geounits_present(tables), nonnegative(tables, size)]
-    rules += [structural_zero(tables, name, cells) for name, cells in zeros.items()]
+    rules = [geounits_present(tables), histograms_possible(tables, size, zeros)]
     if totals:
         rules.append(invariant_totals(tables, totals))
     if tables.bounds is not None:
@@ -109,27 +108,28 @@ def geounits_present(tables: RunTables) -> Rule:
     summed = counted.agg(F.sum("expected").alias("expected"), F.sum("found").alias("found"))
     once = (F.col("expected") == 1) & (F.col("found") == 1) & F.col("geocode").isNotNull() & F.col("parent").isNotNull()
     name = "geounits present once"
-    return Rule(findings(summed, name, bad=~once, checked=F.col("expected")), tables.levels, name)
+    return Rule(findings(summed, Finding(name, ~once, F.col("expected"))), _keys(name, tables.levels))
 
 
-def nonnegative(tables: RunTables, size: int) -> Rule:
-    """Counts are positive integers of cells that exist, each cell once and in ascending order."""
+def histograms_possible(tables: RunTables, size: int, zeros: Mapping[str, Sequence[int]]) -> Rule:
+    """Rules on each histogram alone: `nonnegative`, and one a structural zero.
+
+    Counts are positive integers of cells that exist, each cell once and in ascending order; nobody is in a cell in
+    which nobody can be.
+    """
     cells, counts = F.col("cells"), F.col("counts")
     orderly = F.array_sort(F.array_distinct(cells)) == cells
     inside = ~F.exists(cells, lambda cell: (cell < 0) | (cell >= size))
     positive = ~F.exists(counts, lambda count: count <= 0)
     whole = cells.isNotNull() & counts.isNotNull() & (F.size(cells) == F.size(counts))
-    good = whole & orderly & inside & positive
-    return Rule(findings(tables.estimates, "nonnegative", bad=~good, checked=1), tables.levels, "nonnegative")
-
-
-def structural_zero(tables: RunTables, name: str, cells: Sequence[int]) -> Rule:
-    """Nobody is in a cell in which nobody can be."""
-    numbers = ", ".join(str(int(cell)) for cell in cells) or "-1"
-    inside = F.expr(f"exists(arrays_zip(cells, counts), pair -> pair.cells in ({numbers}) and pair.counts != 0)")
-    # Of a histogram that is none (null), `nonnegative` tells.
-    bad, rule = F.coalesce(inside, F.lit(False)), f"structural zero {name}"
-    return Rule(findings(tables.estimates, rule, bad=bad, checked=len(cells)), tables.levels, rule)
+    found = [Finding("nonnegative", ~(whole & orderly & inside & positive), 1)]
+    for name, forbidden in zeros.items():
+        numbers = ", ".join(str(int(cell)) for cell in forbidden) or "-1"
+        met = F.expr(f"exists(arrays_zip(cells, counts), pair -> pair.cells in ({numbers}) and pair.counts != 0)")
+        # Of a histogram that is none (null), `nonnegative` tells.
+        found.append(Finding(f"structural zero {name}", F.coalesce(met, F.lit(False)), len(forbidden)))
+    expected = [_keys(str(each.rule), tables.levels) for each in found]
+    return Rule(findings(tables.estimates, *found), tuple(chain.from_iterable(expected)))
 
 
 def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
@@ -147,58 +147,47 @@ def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
         .groupBy(*keys)
         .agg(
             F.sum("geounit").alias("geounits"),
-            *[of(side).alias(f"{of.__name__}_{side}") for of in (F.min, F.max) for side in ("exact", "found")],
+            *[F.min(side).alias(f"least_{side}") for side in ("exact", "found")],
+            *[F.max(side).alias(f"most_{side}") for side in ("exact", "found")],
         )
     )
-    equal = (F.col("min_exact") == F.col("max_found")) & (F.col("max_exact") == F.col("min_found"))
+    equal = (F.col("least_exact") == F.col("most_found")) & (F.col("most_exact") == F.col("least_found"))
     # Estimates of no geounit are told of by `geounits present once`.
     bad = (F.col("geounits") > 0) & ~F.coalesce(equal, F.lit(False))
-    levels = tuple(level for level in tables.levels if level in totals)
-    name = "invariant totals"
-    return Rule(findings(summed, name, bad=bad, checked=F.col("geounits")), levels, name)
+    name, levels = "invariant totals", tuple(level for level in tables.levels if level in totals)
+    return Rule(findings(summed, Finding(name, bad, F.col("geounits"))), _keys(name, levels))
 
 
 def bounds_kept(tables: RunTables, queries: Mapping[str, Query]) -> Rule:
     """Every bound row holds, answer by answer; one check a kind of bound that a level has."""
     rows = present(tables.bounds, "bounds").where(F.col("name") != _FLOW)
-    known = rows.where(F.col("name").isin(*queries))
-    rule = F.concat(F.lit("bounds "), F.col("name"))
+    rule, known = F.concat(F.lit("bounds "), F.col("name")), F.col("name").isin(*queries)
     answers = F.lit(0)
     for name, query in queries.items():
         answers = F.when(F.col("name") == name, query.rows).otherwise(answers)
-    short = (F.size("lower") != answers) | (F.size("upper") != answers)
-    unknown = findings(rows.where(~F.col("name").isin(*queries)), rule, bad=F.lit(True), checked=0, note=UNKNOWN)
     note = _noted(tables)
-    sizes = findings(known, rule, bad=short, checked=answers, note=note)
+    wrong_size = (F.size("lower") != answers) | (F.size("upper") != answers)
+    sizes = findings(
+        rows, Finding(rule, ~known | wrong_size, answers, F.when(known, note).otherwise(UNKNOWN).alias("note"))
+    )
     outside = (F.col("found") < F.col("lower")) | (F.col("found") > F.col("upper"))
-    values = findings(_limited_answers(tables.estimates, known, queries), rule, bad=outside, checked=0, note=note)
-    frame = sizes.unionAll(values)
-    if tables.notes:
-        frame = _without_exempt(frame, tables)
-    return Rule(frame.unionAll(unknown), tables.levels)
+    compared = _limited_answers(tables.estimates, rows.where(known), queries)
+    frame = sizes.unionAll(findings(compared, Finding(rule, outside, 0, note)))
+    return Rule(_without_exempt(frame, tables) if tables.notes else frame)
 
 
 def _limited_answers(estimates: DataFrame, bounds: DataFrame, queries: Mapping[str, Query]) -> DataFrame:
-    """Answers that have a bound: level, geocode, name, row, lower, upper, found; only of queries that a level bounds."""
+    """Answers that have a bound: level, geocode, name, row, lower, upper, found."""
     keys = ("level", "geocode", "name", "row")
-    spark = estimates.sparkSession
-    limits = bounds.select("level", "geocode", "name", F.posexplode(F.arrays_zip("lower", "upper")).alias("row", "at"))
+    sides = F.posexplode(F.arrays_zip("lower", "upper")).alias("row", "at")
+    limits = bounds.select("level", "geocode", "name", sides)
+    # A level is asked only what bounds it has.
     wanted = F.broadcast(bounds.select("level", "name").distinct())
-    cells = (
-        exploded_cells(estimates).join(wanted, "level").join(F.broadcast(_rows_of(spark, queries)), ["name", "cell"])
-    )
+    rows = F.broadcast(_rows_of(estimates.sparkSession, queries))
+    cells = exploded_cells(estimates).join(wanted, "level").join(rows, ["name", "cell"])
     nothing = F.lit(None).cast("bigint")
-    both = limits.select(
-        *keys, F.lit(True).alias("limit"), "at.lower", "at.upper", F.lit(0).cast("bigint").alias("found")
-    ).unionAll(
-        cells.select(
-            *keys[:3],
-            F.col("row").cast("int").alias("row"),
-            F.lit(False).alias("limit"),
-            nothing.alias("lower"),
-            nothing.alias("upper"),
-            F.col("count").alias("found"),
-        )
+    both = limits.select(*keys, F.lit(True).alias("limit"), "at.lower", "at.upper", F.lit(0).alias("found")).unionAll(
+        cells.select(*keys, F.lit(False), nothing, nothing, "count")
     )
     summed = both.groupBy(*keys).agg(
         F.max("limit").alias("limit"),
@@ -232,35 +221,36 @@ def _without_exempt(found: DataFrame, tables: RunTables) -> DataFrame:
     )
     joined = found.join(F.broadcast(exempt.distinct()), ["geolevel", "geocode"], "left")
     bad = F.col("bad") & F.col("exempt").isNull()
-    return joined.select("rule", "geolevel", "note", "geocode", "checked", bad.alias("bad"))
+    return joined.select("rule", "geolevel", "note", "geocode", bad.alias("bad"), "checked")
 
 
 def children_sum_to_parents(tables: RunTables) -> Rule:
     """The children of every geounit sum to it, cell by cell; told of at the level of the children."""
-    pairs = list(pairwise(tables.levels))
-    below = F.create_map(*[F.lit(name) for name in chain.from_iterable(pairs)])
-    down = below[F.col("level")]
-    one, none = F.lit(1), F.lit(0)
+    names = chain.from_iterable(pairwise(tables.levels))
+    below = F.create_map(*[F.lit(name) for name in names])[F.col("level")].alias("level")
+    upper = F.col("level") != tables.levels[-1]
+    one, none = F.lit(1).alias("checked"), F.lit(0).alias("checked")
     cells = exploded_cells(tables.estimates, "parent")
-    own = cells.where(F.col("level") != tables.levels[-1]).select(
-        down.alias("level"), "geocode", "cell", F.col("count").alias("difference"), none.alias("checked")
-    )
-    children = cells.select("level", F.col("parent").alias("geocode"), "cell", -F.col("count"), one)
-    parents = tables.geounits.where(F.col("level") != tables.levels[-1])
+    own = cells.where(upper).select(below, "geocode", "cell", F.col("count").alias("difference"), none)
+    children = cells.where(F.col("level") != tables.levels[0])
+    # A parent whose children are all empty is looked at, too.
+    parents = tables.geounits.where(upper).select(below, "geocode", F.lit(-1), F.lit(0), one)
     summed = (
-        own.unionAll(children.where(F.col("level") != tables.levels[0]))
+        own.unionAll(children.select("level", F.col("parent").alias("geocode"), "cell", -F.col("count"), one))
+        .unionAll(parents)
         .groupBy("level", "geocode", "cell")
         .agg(F.sum("difference").alias("difference"), F.sum("checked").alias("checked"))
     )
     bad = F.coalesce(F.col("difference"), F.lit(0)) != 0
     for level, exempt in tables.relaxed.items():
         bad &= ~((F.col("level") == level) & F.col("geocode").isin(*exempt))
-    name, note = "children sum to parents", _noted(tables)
-    frame = findings(summed, name, bad=bad, checked=F.col("checked"), note=note).unionAll(
-        # A parent whose children are all empty was looked at, too.
-        findings(parents.select(down.alias("level"), "geocode"), name, bad=F.lit(False), checked=1, note=note)
-    )
-    return Rule(frame, tables.levels[1:], name, tables.notes)
+    name, levels = "children sum to parents", tables.levels[1:]
+    expected = tuple((name, level, tables.notes.get(level, "")) for level in levels)
+    return Rule(findings(summed, Finding(name, bad, F.col("checked"), _noted(tables))), expected)
+
+
+def _keys(name: str, levels: Sequence[str]) -> tuple[Key, ...]:
+    return tuple((name, level, "") for level in levels)
 
 
 def _noted(tables: RunTables) -> Column:

@@ -2,152 +2,199 @@
 
 The files were reduced to a digest (`das_spark.io.microdata_digest`), which holds the people of each geounit by their
 codes and the class of their unit, the units of each geounit by class, and what was found to be wrong within a part.
+Several flavours are compared at once: the side of estimates and invariants is the same for all.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from pyspark.sql import Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.spark.checks import Check, Rule, findings, judge
+from das_spark.spark.checks import Check, Finding, Key, Rule, findings, judge
 from das_spark.spark.verify import RunTables, exploded_cells, present, small_frame
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column
 
-    from das_spark.products.microdata_codes import MicrodataCodes
+    from das_spark.products import MicrodataCodes
 
+PERSONS_EQUAL: Final = "microdata equal estimates"
+UNITS_EQUAL: Final = "units equal invariants"
+POPULATIONS: Final = "unit populations"
+PERSONS_IN_UNITS: Final = "persons in units"
+UNIT_NUMBERS: Final = "unit numbers"
 #: Class of people whose codes tell it already, in the comparison of those whose codes do not.
 _TOLD: Final = -2
 
 
-def verify_microdata(
-    digest: DataFrame, codes: MicrodataCodes, tables: RunTables, *, units: bool, note: str = ""
-) -> list[Check]:
-    """Check the microdata files of one flavour: `judge` of `microdata_rules`, which see."""
-    return judge(microdata_rules(digest, codes, tables, units=units, note=note))
+@dataclass(frozen=True, slots=True)
+class MicrodataTables:
+    """The microdata of a run, reduced.
+
+    Attributes:
+        persons: flavour, geocode, codes, kind, count.
+        units: flavour, geocode, kind, count, people, odd; None where no units are known.
+        parts: One row a part: flavour, count (of units), low and high (numbers of its first and last unit), geocode
+            (of the first).
+        faults: What breaks a rule within a part: flavour, rule, geocode.
+        flavours: Names of the flavours that there must be.
+        codes: What the columns of the files hold.
+    """
+
+    persons: DataFrame
+    units: DataFrame | None
+    parts: Sequence[Mapping[str, Any]]
+    faults: Sequence[Mapping[str, Any]]
+    flavours: tuple[str, ...]
+    codes: MicrodataCodes
+
+    def note(self, flavour: str) -> str:
+        """What tells the checks of a flavour from those of others."""
+        return f"{flavour} files" if len(self.flavours) > 1 else ""
 
 
-def microdata_rules(
-    digest: DataFrame, codes: MicrodataCodes, tables: RunTables, *, units: bool, note: str = ""
-) -> list[Rule]:
-    """The rules on the microdata files of one flavour, against leaf estimates and invariants.
+def verify_microdata(microdata: MicrodataTables, tables: RunTables) -> list[Check]:
+    """Check the microdata files: `judge` of `microdata_rules`, and `part_checks`."""
+    return judge(microdata_rules(microdata, tables)) + part_checks(microdata)
+
+
+def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]:
+    """The rules on microdata files against leaf estimates and invariants.
 
     Args:
-        digest: Of these files: record, part, rule, geocode, codes, kind, count, people, odd, low, high.
-        codes: What the columns of the files hold.
+        microdata: The files.
         tables: The tables of the run; those of the lowest level are compared.
-        units: Whether there is a unit file.
-        note: What a reader must know, such as the flavour.
 
     Raises:
-        VerificationError: There is a unit file, and no table of invariants.
+        VerificationError: There are units, and no table of invariants.
     """
-    rules = [_persons_equal_estimates(digest, codes, tables, units=units)]
-    if units:
-        rules += [
-            _units_equal_invariants(digest, codes, tables),
-            _populations_equal_estimates(digest, codes, tables),
-            _persons_in_units(digest),
-            _unit_numbers(digest),
-        ]
-    return [_noted(_with_faults(rule, digest), note) for rule in rules]
+    leaf = tables.estimates.where(F.col("level") == tables.levels[-1])
+    rules = [_persons_equal_estimates(microdata, leaf, tables.levels[-1])]
+    if microdata.units is not None:
+        invariants = present(tables.invariants, "invariants").where(F.col("level") == tables.levels[-1])
+        rules.append(_units_equal(microdata, microdata.units, leaf, invariants, tables.levels[-1]))
+    return rules
 
 
-def _with_faults(rule: Rule, digest: DataFrame) -> Rule:
-    """A rule with what the digest found to break it."""
-    faults = digest.where((F.col("record") == "fault") & (F.col("rule") == rule.name))
-    found = findings(faults, rule.name, level=rule.levels[0], bad=F.lit(True), checked=0)
-    return Rule(rule.frame.unionAll(found), rule.levels, rule.name)
-
-
-def _noted(rule: Rule, note: str) -> Rule:
-    return Rule(rule.frame.withColumn("note", F.lit(note)), rule.levels, rule.name, dict.fromkeys(rule.levels, note))
-
-
-def _leaf(frame: DataFrame, tables: RunTables) -> DataFrame:
-    return frame.where(F.col("level") == tables.levels[-1])
-
-
-def _persons_equal_estimates(digest: DataFrame, codes: MicrodataCodes, tables: RunTables, *, units: bool) -> Rule:
+def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, level: str) -> Rule:
     """As many person records of each combination of codes in each geounit as the estimates have people.
 
     Cells whose codes agree (kinds of group quarters) are told apart by the class of the person's unit.
     """
-    name, spark = "microdata equal estimates", digest.sparkSession
-    doubtful = np.array(codes.doubtful) & units
+    codes = microdata.codes
+    doubtful = np.array(codes.doubtful) & (microdata.units is not None)
     unsure = sorted({codes.cell_codes[cell] for cell in np.flatnonzero(doubtful)})
     kinds = np.where(doubtful, codes.class_of_cell, _TOLD)
     table = {"cell": np.arange(len(kinds)), "codes": list(codes.cell_codes), "kind": kinds}
-    leaf = _leaf(tables.estimates, tables)
-    cells = exploded_cells(leaf).join(F.broadcast(small_frame(spark, table)), "cell")
-    told = F.when(F.col("codes").isin(*unsure), F.col("kind")).otherwise(_TOLD).cast("bigint")
-    persons = digest.where("record = 'persons'").select("geocode", "codes", told.alias("kind"), "count")
-    compared = _compared(cells, persons, ("geocode", "codes", "kind"))
-    every = findings(leaf, name, bad=F.lit(False), checked=1).unionAll(
-        findings(compared, name, level=tables.levels[-1], bad=F.col("differ"), checked=F.col("rows"))
+    cells = exploded_cells(leaf).join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
+    told = F.when(F.col("codes").isin(*unsure), F.col("kind")).otherwise(F.lit(_TOLD)).cast("bigint")
+    found = microdata.persons.select("flavour", "geocode", "codes", told.alias("kind"), "count")
+    keys = ("geocode", "codes", "kind")
+    counted, none = F.lit(1).alias("rows"), F.lit(0).alias("rows")
+    sides = cells.select(F.lit("").alias("flavour"), *keys, "count", counted).unionAll(found.select("*", none))
+    differences = [_difference(flavour, "count").alias(flavour) for flavour in microdata.flavours]
+    summed = sides.groupBy(*keys).agg(F.sum("rows").alias("rows"), *differences)
+    compared = [
+        Finding(PERSONS_EQUAL, F.col(flavour) != 0, F.col("rows"), microdata.note(flavour))
+        for flavour in microdata.flavours
+    ]
+    looked = [Finding(each.rule, F.lit(False), 1, each.note) for each in compared]
+    every = findings(summed, *compared, level=level).unionAll(findings(leaf, *looked, level=level))
+    return _rule(every, microdata, level, PERSONS_EQUAL)
+
+
+def _units_equal(
+    microdata: MicrodataTables, units: DataFrame, leaf: DataFrame, invariants: DataFrame, level: str
+) -> Rule:
+    """As many unit records of each class in each geounit as there are units, with as many people as estimated.
+
+    Two rules: `units equal invariants`, and `unit populations`: the populations of the units of a class sum to the
+    estimate, none is negative, and vacant units hold nobody.
+    """
+    codes, keys = microdata.codes, ("geocode", "kind")
+    none = F.lit(0).cast("bigint")
+    values = invariants.where("name in ('units', 'vacant')").select(
+        "geocode", "name", F.posexplode("values").alias("class", "count")
     )
-    return Rule(every, tables.levels[-1:], name)
-
-
-def _compared(expected: DataFrame, found: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    """Sums of the column count by keys: keys, differ (whether they disagree), rows (of what was expected)."""
-    one, none = F.lit(1), F.lit(0)
-    both = expected.select(*keys, F.col("count").alias("difference"), one.alias("rows")).unionAll(
-        found.select(*keys, -F.col("count"), none)
-    )
-    summed = both.groupBy(*keys).agg(F.sum("difference").alias("difference"), F.sum("rows").alias("rows"))
-    return summed.select(*keys, (F.coalesce("difference", F.lit(0)) != 0).alias("differ"), "rows")
-
-
-def _units_equal_invariants(digest: DataFrame, codes: MicrodataCodes, tables: RunTables) -> Rule:
-    """As many unit records of each class in each geounit as there are units."""
-    name, level = "units equal invariants", tables.levels[-1]
-    invariants = _leaf(present(tables.invariants, "invariants"), tables).where("name in ('units', 'vacant')")
-    values = invariants.select("geocode", "name", F.posexplode("values").alias("class", "count"))
-    kind = F.when(F.col("name") == "vacant", codes.vacant).otherwise(F.col("class"))
-    expected = values.select("geocode", kind.alias("kind"), "count").where("count != 0")
-    found = digest.where("record = 'units'").select("geocode", "kind", "count")
-    compared = _compared(expected, found, ("geocode", "kind"))
-    every = findings(invariants, name, bad=F.lit(False), checked=1).unionAll(
-        findings(compared, name, level=level, bad=F.col("differ"), checked=0)
-    )
-    return Rule(every, (level,), name)
-
-
-def _populations_equal_estimates(digest: DataFrame, codes: MicrodataCodes, tables: RunTables) -> Rule:
-    """The populations of the units of a class in a geounit sum to the estimate, and vacant units hold nobody."""
-    name, level = "unit populations", tables.levels[-1]
+    kind = F.when(F.col("name") == "vacant", codes.vacant).otherwise(F.col("class")).cast("bigint").alias("kind")
     table = {"cell": np.arange(len(codes.class_of_cell)), "kind": np.array(codes.class_of_cell)}
-    leaf = _leaf(tables.estimates, tables)
-    cells = exploded_cells(leaf).join(F.broadcast(small_frame(digest.sparkSession, table)), "cell")
-    units = digest.where("record = 'units'")
-    found = units.select("geocode", F.col("kind").cast("bigint").alias("kind"), F.col("people").alias("count"))
-    compared = _compared(cells, found, ("geocode", "kind"))
-    every = (
-        findings(leaf, name, bad=F.lit(False), checked=1)
-        .unionAll(findings(compared, name, level=level, bad=F.col("differ"), checked=0))
-        .unionAll(findings(units, name, level=level, bad=F.col("odd") > 0, checked=0))
+    cells = exploded_cells(leaf).join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
+    nowhere, rows = F.lit("").alias("flavour"), (F.col("class") == 0).cast("bigint").alias("rows")
+    sides = (
+        values.select(nowhere, "geocode", kind, "count", none.alias("people"), none.alias("odd"), rows)
+        .unionAll(cells.select(nowhere, *keys, none, "count", none, none))
+        .unionAll(units.select("flavour", "geocode", F.col("kind").cast("bigint"), "count", "people", "odd", none))
     )
-    return Rule(every, (level,), name)
+    sums = [
+        column
+        for flavour in microdata.flavours
+        for column in (
+            _difference(flavour, "count").alias(f"count_{flavour}"),
+            _difference(flavour, "people").alias(f"people_{flavour}"),
+            F.sum(F.when(F.col("flavour") == flavour, F.col("odd")).otherwise(none)).alias(f"odd_{flavour}"),
+        )
+    ]
+    summed = sides.groupBy(*keys).agg(F.sum("rows").alias("rows"), *sums)
+    compared, looked = [], []
+    for flavour in microdata.flavours:
+        note = microdata.note(flavour)
+        impossible = (F.col(f"people_{flavour}") != 0) | (F.col(f"odd_{flavour}") > 0)
+        compared.append(Finding(UNITS_EQUAL, F.col(f"count_{flavour}") != 0, F.col("rows"), note))
+        compared.append(Finding(POPULATIONS, impossible, 0, note))
+        looked.append(Finding(POPULATIONS, F.lit(False), 1, note))
+    every = findings(summed, *compared, level=level).unionAll(findings(leaf, *looked, level=level))
+    return _rule(every, microdata, level, UNITS_EQUAL, POPULATIONS)
 
 
-def _persons_in_units(digest: DataFrame) -> Rule:
-    """A unit of population n holds the persons numbered 1 to n, and no person lives elsewhere; told by the digest."""
-    name = "persons in units"
-    parts = digest.where("record = 'part'")
-    return Rule(findings(parts, name, level="", bad=F.lit(False), checked=F.col("count")), ("",), name)
+def _difference(flavour: str, column: str) -> Column:
+    """What was expected (rows of no flavour) less what a flavour has."""
+    value, none = F.coalesce(F.col(column), F.lit(0)), F.lit(0).cast("bigint")
+    signed = F.when(F.col("flavour") == "", value).when(F.col("flavour") == flavour, -value).otherwise(none)
+    return F.sum(signed)
 
 
-def _unit_numbers(digest: DataFrame) -> Rule:
-    """Units are numbered 0, 1, ... without gap or repetition: within a part (told by the digest) and over the parts."""
-    name = "unit numbers"
-    parts = digest.where("record = 'part' and count > 0")
-    # A few rows a run: one partition orders them.
-    before = Window.orderBy("low", "part").rowsBetween(Window.unboundedPreceding, -1)
-    placed = parts.withColumn("first", F.coalesce(F.sum("count").over(before), F.lit(0)))
-    good = (F.col("low") == F.col("first")) & (F.col("high") == F.col("first") + F.col("count") - 1)
-    return Rule(findings(placed, name, level="", bad=~good, checked=F.col("count")), ("",), name)
+def _rule(frame: DataFrame, microdata: MicrodataTables, level: str, *names: str) -> Rule:
+    keys = tuple((name, level, microdata.note(flavour)) for flavour in microdata.flavours for name in names)
+    return Rule(frame, keys, {key: tuple(sorted(found)) for key, found in _faults(microdata, level, *names).items()})
+
+
+def _faults(microdata: MicrodataTables, level: str, *names: str) -> dict[Key, set[str]]:
+    found: dict[Key, set[str]] = {}
+    for row in microdata.faults:
+        if row["rule"] in names:
+            found.setdefault((row["rule"], level, microdata.note(row["flavour"])), set()).add(row["geocode"])
+    return found
+
+
+def part_checks(microdata: MicrodataTables) -> list[Check]:
+    """Rules on units and their people, which were told part by part; none where no units are known.
+
+    `persons in units`: a unit of population n holds the persons numbered 1 to n, and no person lives elsewhere.
+    `unit numbers`: units are numbered 0, 1, ... without gap or repetition, so the ranges of the parts join.
+    """
+    if microdata.units is None:
+        return []
+    faults = _faults(microdata, "", PERSONS_IN_UNITS, UNIT_NUMBERS)
+    checks = []
+    for flavour in microdata.flavours:
+        note = microdata.note(flavour)
+        parts = [row for row in microdata.parts if row["flavour"] == flavour and row["count"]]
+        total = sum(row["count"] for row in parts)
+        for name, extra in ((PERSONS_IN_UNITS, set()), (UNIT_NUMBERS, _disjoined(parts))):
+            checks.append(Check.of((name, "", note), total, faults.get((name, "", note), set()) | extra))
+    return checks
+
+
+def _disjoined(parts: Sequence[Mapping[str, Any]]) -> set[str]:
+    """First geocodes of parts whose unit numbers are not those that follow the part before."""
+    failing, expected = set(), 0
+    for row in sorted(parts, key=lambda row: (row["low"], row["high"])):
+        if (row["low"], row["high"]) != (expected, expected + row["count"] - 1):
+            failing.add(str(row["geocode"]))
+        expected += row["count"]
+    return failing

@@ -231,6 +231,7 @@ def unverified(monkeypatch: pytest.MonkeyPatch) -> None:
 class Tools:
     """Functions by name."""
 
+    Workshop = Workshop
     LEVELS = LEVELS
     TEST_KEY = TEST_KEY
     census_tables = staticmethod(census_tables)

@@ -1,6 +1,8 @@
 """Plays on a cluster of processes: workers are killed, tasks run twice, an executor dies. Run by test_faults.
 
-    python faulty_cluster.py FOLDER TEST_KEY      FOLDER holds census/; plays.json and the runs are written there
+    python faulty_cluster.py FOLDER CALM TEST_KEY
+
+FOLDER holds census/; the runs and plays.json are written there. CALM is a run folder whose ingested tables are used.
 
 The tasks of a stage are wrapped on their way to the workers, so nothing in the product knows of faults.
 """
@@ -20,6 +22,7 @@ from typing import Any
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
+from das_spark.io.layout import RunLayout
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.privacy import RunKey, StreamDomain
@@ -156,7 +159,7 @@ def places_of(wanted: list[bytes], folder: Path) -> tuple[list[str], int]:
     return found, searched
 
 
-def main(folder: Path, test_key: str) -> None:
+def main(folder: Path, calm: Path, test_key: str) -> None:
     spec = importlib.util.spec_from_file_location("pipeline_tools", Path(__file__).with_name("conftest.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -165,14 +168,13 @@ def main(folder: Path, test_key: str) -> None:
     spec.loader.exec_module(tools)
     session = start(folder)
     workshop = tools.Workshop(folder, session)
-    plays, calm = {}, None
+    plays: dict[str, Any] = {}
     key = RunKey.insecure(test_key)
     for kind in ("killed workers", "doubled tasks", "lost executor"):
         run_id = kind.replace(" ", "-")
-        context = workshop.ingested(run_id, calm) if calm else workshop.context(run_id)
+        context = workshop.ingested(run_id, RunLayout.at(calm.parent, calm.name))
         wrap(kind, folder / f"flags-{run_id}")
         tools.all_levels(context)
-        calm = calm or context.layout
         faults = sorted(path.name for path in (folder / f"flags-{run_id}").iterdir())
         plays[kind] = {"public": str(context.layout.public.path), "faults": faults}
     wanted = secrets(key, context.plan)
@@ -186,4 +188,4 @@ def main(folder: Path, test_key: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -30,6 +30,7 @@ from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import ledgers, run_stages, runner
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.measure import journal_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
@@ -267,6 +268,7 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
     for scene in scenes.values():
         kill_when(driver(workshop, "killed", "--test-key", tools.TEST_KEY), scene)
         assert not public.verification.exists()
+        ingest(workshop.context("killed"))  # resumed here, where no JVM has to be started for it
     assert main(["run", str(workshop.run_file()), "--run-id", "killed", "--test-key", tools.TEST_KEY]) == 0
     assert tools.level_rows(public.path) == reference
     report = json.loads(public.verification.read_text())
@@ -303,12 +305,12 @@ def geocodes_in(folder: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def faulty_cluster(tmp_path_factory, tools) -> dict[str, Any]:
+def faulty_cluster(tmp_path_factory, calm, tools) -> dict[str, Any]:
     """The plays of faulty_cluster.py on a small cluster of processes, once for all tests that look at them."""
     folder = tmp_path_factory.mktemp("cluster")
     tools.write_census(folder / "census")
     done = subprocess.run(
-        [sys.executable, str(HERE / "faulty_cluster.py"), str(folder), tools.TEST_KEY],
+        [sys.executable, str(HERE / "faulty_cluster.py"), str(folder), str(calm.folder), tools.TEST_KEY],
         env=environment(folder),
         capture_output=True,
         text=True,

@@ -73,7 +73,7 @@ def test_lazy_rows_equal_the_same_rows_of_all_rows(spark):
 
 
 def test_aggregates_are_answered_on_the_whole_histogram_not_on_the_support(spark):
-    # Cell 5 (class b, old) of 0103 is outside the parent's support, whose classes are 0 and 1: class b is left out whole,
+    # Cell 5 (class b, old) of 0103 is outside the support, whose classes are 0 and 1: class b is left out whole,
     # while class 0 and 1 keep every confidential person of theirs.
     rows, values, _ = _measured(spark, lazy=True)["0103", "hhgq"]
     assert rows == [0, 1]

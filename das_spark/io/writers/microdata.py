@@ -4,6 +4,9 @@ Spark cuts the leaf geounits, in the order of their geocodes, into slices of abo
 writes the files of its slice itself (a row-wise writer would cost microseconds a person) under a name of its own
 attempt and reports them; the driver promotes exactly the reported files, destroys all others and sets the marker last.
 
+Part n of the person file holds the people of the units in part n of the unit file, and no others: whoever reads one
+geounit, or checks the files, needs no other part. Unit numbers run through the parts in the order of their own.
+
 Without units the person file alone is written: in text its unit number is 999999999 and its person number 99999 in
 every record, in Parquet both columns are left out.
 

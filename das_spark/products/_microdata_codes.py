@@ -15,7 +15,7 @@ from das_spark.errors import ConfigurationError
 from das_spark.products.base import MicrodataColumn, Product
 
 #: Stands between the codes of one record where they are put together.
-SEPARATOR = "|"
+CODE_SEPARATOR = "|"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class MicrodataCodes:
         unit_place: Unit columns that do.
         person_columns: Person columns with codes that depend on the cell.
         unit_columns: Unit columns with codes that depend on the class of the unit.
-        cell_codes: Codes of each cell, joined by `SEPARATOR`, in the order of `person_columns`.
+        cell_codes: Codes of each cell, joined by `CODE_SEPARATOR`, in the order of `person_columns`.
         kinds: Codes of a unit, joined alike -> its class; vacant units have the number of classes.
         class_of_cell: Class of each cell.
         unit_number: Column with the number of the unit, in both files.
@@ -79,7 +79,7 @@ def microdata_codes(product: Product) -> MicrodataCodes:
     of_units = _unit_codes(product)
     names = {column.source: column.name for column in (*layout.unit, *layout.person)}
     missing = {"unit_number", "person_number", "population"} - set(names)
-    joined = [SEPARATOR.join(codes) for codes in zip(*of_units.values(), strict=True)]
+    joined = [CODE_SEPARATOR.join(codes) for codes in zip(*of_units.values(), strict=True)]
     if missing or len(set(joined)) != len(joined):
         raise ConfigurationError(
             f"microdata layout {layout.name}: {'two classes of units share their codes' if not missing else ''}"
@@ -92,7 +92,7 @@ def microdata_codes(product: Product) -> MicrodataCodes:
         unit_place=_place(layout.unit),
         person_columns=tuple(of_persons),
         unit_columns=tuple(of_units),
-        cell_codes=tuple(SEPARATOR.join(codes) for codes in zip(*of_persons.values(), strict=True)),
+        cell_codes=tuple(CODE_SEPARATOR.join(codes) for codes in zip(*of_persons.values(), strict=True)),
         kinds={codes: place for place, codes in enumerate(joined)},
         class_of_cell=tuple(kind),
         unit_number=names["unit_number"],

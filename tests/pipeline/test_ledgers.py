@@ -1,0 +1,147 @@
+"""The ledger file of an input: where it lies, what identifies an input, and that a run stands in it once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import stat
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from das_spark.config.plan import InputSettings
+from das_spark.errors import InputError, PrivacyGuardError
+from das_spark.io.layout import RunLayout
+from das_spark.pipeline import ledgers
+from das_spark.privacy import Budget, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
+
+HALF = Fraction(1, 2)
+LEVELS = tuple(LevelBudget(name, HALF, (QueryShare("detailed", Fraction(1)),)) for name in ("State", "County"))
+BUDGET = Budget(Framework.PURE_DP, Fraction(1, 4), LEVELS)
+
+
+def entry(run_id: str, *completed: str) -> LedgerEntry:
+    return LedgerEntry(
+        run_id, "2026-01-01T00:00:00+00:00", "p", "person", BUDGET, insecure=False, completed_levels=completed
+    )
+
+
+def settings(**given: Any) -> InputSettings:
+    return InputSettings(**{"reader": "tidy_counts", **given})
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    folder = tmp_path / "in" / "census"
+    folder.mkdir(parents=True)
+    (folder / "persons.csv").write_text("persons")
+    (folder / "units.csv").write_text("units")
+    return folder
+
+
+def test_the_identity_of_an_input_is_what_its_files_hold(tables, tmp_path):
+    identity, files = ledgers.fingerprint(settings(path=str(tables)))
+    assert [Path(str(each["file"])).name for each in files] == ["persons.csv", "units.csv"]
+    assert [each["bytes"] for each in files] == [7, 5]
+    one_by_one = settings(persons=f"{tables}/persons.csv", units=f"{tables}/units.csv")
+    assert ledgers.fingerprint(one_by_one)[0] == identity
+    elsewhere = tables.rename(tmp_path / "moved")
+    assert ledgers.fingerprint(settings(path=str(elsewhere)))[0] == identity
+    (elsewhere / "units.csv").write_text("unitz")
+    assert ledgers.fingerprint(settings(path=str(elsewhere)))[0] != identity
+
+
+def test_a_ledger_in_the_folder_does_not_change_the_identity(tables):
+    before = ledgers.fingerprint(settings(path=str(tables)))
+    (tables / ("persons.csv" + ledgers._SUFFIX)).write_text("{}")
+    assert ledgers.fingerprint(settings(path=str(tables))) == before
+
+
+def test_a_simulated_input_is_known_by_its_arguments():
+    first, files = ledgers.fingerprint(settings(reader="simulated", simulate={"like": "1940", "seed": 1}))
+    assert files == []
+    again, _ = ledgers.fingerprint(settings(reader="simulated", simulate={"seed": 1, "like": "1940"}))
+    other, _ = ledgers.fingerprint(settings(reader="simulated", simulate={"seed": 2, "like": "1940"}))
+    assert first == again != other
+
+
+def test_a_missing_input_is_named(tmp_path):
+    with pytest.raises(InputError, match="nowhere: no such file"):
+        ledgers.fingerprint(settings(path=str(tmp_path / "nowhere")))
+
+
+def test_the_ledger_lies_beside_the_input(tables, tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "r")
+    plan = SimpleNamespace(input=settings(path=str(tables)))
+    assert ledgers.ledger_file(plan, layout, "f" * 64) == tables.parent / f"census{ledgers._SUFFIX}"
+    by_file = SimpleNamespace(input=settings(persons=str(tables / "persons.csv")))
+    assert ledgers.ledger_file(by_file, layout, "f" * 64) == tables / f"persons.csv{ledgers._SUFFIX}"
+
+
+def test_beside_a_simulated_or_read_only_input_it_lies_with_the_runs(tables, tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "r")
+    expected = tmp_path / "runs" / "ledgers" / f"{'f' * 32}{ledgers._SUFFIX}"
+    simulated = SimpleNamespace(input=settings(reader="simulated"))
+    assert ledgers.ledger_file(simulated, layout, "f" * 64) == expected
+    tables.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        assert ledgers.ledger_file(SimpleNamespace(input=settings(path=str(tables))), layout, "f" * 64) == expected
+    finally:
+        tables.parent.chmod(0o700)
+
+
+def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
+    file = tmp_path / "ledgers" / "x"
+    assert ledgers.commit(file, entry("a")) == Ledger((entry("a"),))
+    ledgers.commit(file, entry("a"))
+    assert len(file.read_text().splitlines()) == 1
+    ledgers.commit(file, entry("b"))
+    ledger = ledgers.commit(file, entry("a", "State"))
+    assert ledger.entries == (entry("a", "State"), entry("b"))
+    assert ledger == Ledger.from_json_lines(file.read_text())
+    assert ledger.composition().epsilon == HALF
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(entry("a", "State"), insecure=True),
+        replace(entry("a", "State"), budget=replace(BUDGET, total=Fraction(1, 8))),
+        entry("a"),
+    ],
+    ids=["key", "budget", "a level lost"],
+)
+def test_a_run_that_says_something_else_of_itself_is_refused(tmp_path, other):
+    file = tmp_path / "x"
+    ledgers.commit(file, entry("a", "State"))
+    before = file.read_text()
+    with pytest.raises(PrivacyGuardError):
+        ledgers.commit(file, other)
+    assert file.read_text() == before
+
+
+def test_a_line_cut_short_by_a_power_cut_is_refused_with_its_number(tmp_path):
+    file = tmp_path / "x"
+    ledgers.commit(file, entry("a"))
+    ledgers.commit(file, entry("b"))
+    file.write_text(file.read_text()[:-40])
+    with pytest.raises(PrivacyGuardError, match="line 2"):
+        ledgers.commit(file, entry("c"))
+
+
+def _enter(file: Path, number: int) -> None:
+    ledgers.commit(file, entry(f"run {number}"))
+
+
+def test_runs_that_begin_together_are_all_entered(tmp_path):
+    processes = [multiprocessing.get_context("fork").Process(target=_enter, args=(tmp_path / "x", n)) for n in range(8)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    entries = Ledger.from_json_lines((tmp_path / "x").read_text()).entries
+    assert {each.run_id for each in entries} == {f"run {number}" for number in range(8)}

@@ -1,0 +1,109 @@
+"""Lines of progress and the names of jobs."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from das_spark.pipeline import progress as module
+from das_spark.pipeline.progress import Progress
+
+
+@pytest.fixture
+def spark_session():
+    """A session that only remembers its job group."""
+    groups = []
+    context = SimpleNamespace(setJobGroup=lambda *group, **_: groups.append(group))
+    return SimpleNamespace(sparkContext=context, groups=groups)
+
+
+def test_a_stage_ends_with_one_line_and_its_time(spark_session):
+    lines = []
+    progress = Progress(lines.append, "r1")
+    with progress.stage(spark_session, "estimate County", 3108):
+        pass
+    with progress.stage(spark_session, "verify"):
+        pass
+    assert lines == ["estimate County: 3,108 families, 0.0 s", "verify: 0.0 s"]
+    assert set(progress.seconds) == {"estimate County", "verify"}
+
+
+def test_jobs_are_named_by_run_and_stage(spark_session):
+    with Progress(lambda _: None, "r1").stage(spark_session, "measure County"):
+        pass
+    assert spark_session.groups == [("r1/measure County", "das_spark r1: measure County")]
+
+
+def test_a_stage_that_fails_says_nothing_and_its_time_is_kept(spark_session):
+    lines = []
+    progress = Progress(lines.append, "r1")
+    with pytest.raises(ValueError, match="x"), progress.stage(spark_session, "ingest"):
+        raise ValueError("x")
+    assert lines == []
+    assert "ingest" in progress.seconds
+    assert not [thread for thread in threading.enumerate() if "_watch" in thread.name]
+
+
+def test_times_of_a_stage_that_is_entered_twice_are_added(spark_session):
+    progress = Progress(lambda _: None, "r1")
+    progress.seconds["ingest"] = 100.0
+    with progress.stage(spark_session, "ingest"):
+        pass
+    assert progress.seconds["ingest"] >= 100.0
+
+
+def test_a_long_stage_says_its_share_and_the_time_left(spark_session, monkeypatch):
+    said = threading.Event()
+    lines = []
+
+    def say(line):
+        lines.append(line)
+        if len(lines) == 2:
+            said.set()
+
+    monkeypatch.setattr(module, "_tasks", lambda *_: (1, 4))
+    with Progress(say, "r1", every=0.01).stage(spark_session, "estimate County", 1234):
+        assert said.wait(10)
+    assert lines[0].startswith("estimate County: 25% of 1,234 families, about ")
+    assert lines[0].endswith(" s left")
+
+
+def test_a_stage_of_unknown_extent_says_how_long_it_runs(spark_session):
+    said = threading.Event()
+    lines = []
+    with Progress(lambda line: (lines.append(line), said.set()), "r1", every=0.01).stage(spark_session, "ingest"):
+        assert said.wait(10)
+    assert lines[0] == "ingest: 0 s so far"
+
+
+@pytest.mark.spark
+def test_tasks_of_the_last_stage_of_a_running_job_are_counted(spark):
+    context = spark.sparkContext
+    assert module._tasks(context, "no such group") == (0, 0)
+    seen = []
+
+    def watch():
+        while not ended.wait(0.02):
+            seen.append(module._tasks(context, "counted"))
+
+    ended = threading.Event()
+    watcher = threading.Thread(target=watch)
+    context.setJobGroup("counted", "counted")
+    watcher.start()
+    try:
+        spark.range(0, 4, 1, 4).mapInArrow(_slowly, "id long").collect()
+    finally:
+        ended.set()
+        watcher.join()
+        context.setJobGroup("", "")
+    assert any(total == 4 and done < 4 for done, total in seen)
+
+
+def _slowly(batches):
+    import time
+
+    for batch in batches:
+        time.sleep(0.3)
+        yield batch

@@ -1,0 +1,216 @@
+"""The runner: what is finished is skipped, what is spent is entered first and once, estimation sees public things."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from das_spark.cli.main import main
+from das_spark.errors import PrivacyGuardError
+from das_spark.io.files import finished
+from das_spark.io.journal import Journal
+from das_spark.io.layout import RunLayout
+from das_spark.pipeline import estimate as estimate_stage
+from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import run_stages, runner
+from das_spark.pipeline.measure import measure
+from das_spark.pipeline.publish import INSECURE
+from das_spark.privacy import Ledger, RunKey, StreamDomain
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, spark, tools) -> Any:
+    """A whole run by the command, verification included."""
+    workshop = tools.Workshop(tmp_path_factory.mktemp("whole"), spark)
+    arguments = ["run", str(workshop.run_file()), "--run-id", "whole", "--test-key", tools.TEST_KEY]
+    assert main([*arguments, "--set", "evaluation.enabled=true"]) == 0
+    return workshop
+
+
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """Inode and time of change of every data file and marker."""
+    files = (path for path in folder.rglob("*") if path.name.startswith("part-") or path.name == "_SUCCESS")
+    return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
+
+
+def test_a_whole_run_gives_the_same_bytes_as_its_stages(whole, reference, tools):
+    assert tools.level_rows(whole.layout("whole").public.path) == reference
+
+
+@pytest.mark.usefixtures("unverified")
+def test_a_finished_run_that_is_run_again_writes_no_table_and_charges_nothing(whole, monkeypatch, tools):
+    folder, ledger = whole.layout("whole").folder, whole.ledger()
+    before = stamps(folder)
+    monkeypatch.setattr(measure_stage, "_drawn", lambda *_: pytest.fail("drawn again"))
+    monkeypatch.setattr(estimate_stage, "estimates", lambda *_: pytest.fail("estimated again"))
+    lines: list[str] = []
+    plan = whole.plan("evaluation.enabled=true")
+    run_stages(plan, run_id="whole", test_key=tools.TEST_KEY, spark=whole.spark, progress=lines.append)
+    assert stamps(folder) == before
+    assert whole.ledger() == ledger
+    assert [line.split(":")[0] for line in lines][:3] == ["ingest", "measure State", "estimate State"]
+
+
+def test_latest_points_to_the_last_run(whole):
+    link = whole.root / "latest"
+    assert link.is_symlink()
+    assert os.readlink(link) == "whole"
+    assert main(["show", str(link)]) == 0
+
+
+def test_everything_of_a_run_under_a_test_key_says_so(whole):
+    public = whole.layout("whole").public
+    assert INSECURE in json.loads(public.manifest.read_text())["overridden_guards"]
+    assert json.loads(public.privacy_ledger.read_text())["insecure"] is True
+    assert "INSECURE" in public.privacy_statement.read_text()
+
+
+def test_the_ledger_knows_the_run_its_shares_and_every_completed_level(whole, tools):
+    (entry,) = Ledger.from_json_lines("\n".join(whole.ledger())).entries
+    assert entry.run_id.startswith("whole#")
+    assert entry.completed_levels == tools.LEVELS
+    assert str(entry.total) == "4"
+    assert entry.released == 4
+    assert json.loads(whole.layout("whole").public.privacy_ledger.read_text()) == json.loads(whole.ledger()[-1])
+
+
+def test_public_files_tell_nothing_of_the_input_files(whole):
+    checksum = json.loads(whole.layout("whole").restricted.manifest.read_text())["input_files"]
+    shas = [each["sha256"] for each in checksum.values()]
+    assert len(shas) == 2
+    for path in whole.layout("whole").public.path.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert not any(sha.encode() in content for sha in shas), path
+
+
+def test_no_file_of_a_run_holds_a_key_of_its_noise(whole, tools):
+    key, plan = RunKey.insecure(tools.TEST_KEY), whole.plan()
+    secrets = [tools.TEST_KEY.encode(), key._reveal()]
+    for level in plan.budget.levels:
+        for query in level.queries:
+            domain = StreamDomain(plan.product.name, measure_stage.TABLE, level.geolevel, 0, query.query)
+            secrets.append(key.derive(domain)._reveal())
+    forms = [*secrets, *(raw.hex().encode() for raw in secrets), *(raw.hex().upper().encode() for raw in secrets)]
+    files = [path for path in whole.folder.rglob("*") if path.is_file()]
+    assert len(files) > 50
+    assert [str(path) for path in files if any(form in path.read_bytes() for form in forms)] == []
+
+
+class Stop(BaseException):
+    """Ends a run where a test has seen enough."""
+
+
+@pytest.mark.usefixtures("unverified")
+def test_the_input_is_charged_before_the_first_draw_and_each_level_when_it_is_public(
+    workshop, calm, monkeypatch, tools
+):
+    workshop.ingested("charged", calm)
+    seen: list[tuple[str, ...]] = []
+    opened = Journal.open
+
+    def noting(journal: Journal, geolevel: str, number: int) -> Any:
+        (entry,) = Ledger.from_json_lines("\n".join(workshop.ledger())).entries
+        seen.append(entry.completed_levels)
+        return opened(journal, geolevel, number)
+
+    monkeypatch.setattr(Journal, "open", noting)
+    run_stages(workshop.plan(), run_id="charged", test_key=tools.TEST_KEY, spark=workshop.spark)
+    assert seen == [(), ("State",), ("State", "County")]
+
+
+@pytest.mark.usefixtures("unverified")
+def test_two_runs_are_charged_twice_and_one_that_resumes_once(workshop, calm, monkeypatch, tools):
+    monkeypatch.setattr(runner, "estimate", lambda *_: (_ for _ in ()).throw(Stop))
+    for run_id in ("first", "second"):
+        workshop.ingested(run_id, calm)
+        for _ in range(2):
+            with pytest.raises(Stop):
+                run_stages(workshop.plan(), run_id=run_id, test_key=tools.TEST_KEY, spark=workshop.spark)
+    entries = Ledger.from_json_lines("\n".join(workshop.ledger())).entries
+    assert [entry.run_id.split("#")[0] for entry in entries] == ["first", "second"]
+    assert all(entry.completed_levels == ("State",) for entry in entries)
+
+
+def test_public_and_restricted_roots_may_lie_elsewhere(workshop, calm, tools, monkeypatch):
+    settings = [f'output.public="{workshop.folder}/open"', f'output.restricted="{workshop.folder}/closed"']
+    monkeypatch.setattr(runner, "_carry_out", lambda context: context.layout)
+    layout = run_stages(workshop.plan(*settings), run_id="apart", test_key="x", spark=workshop.spark)
+    assert layout == RunLayout.at(workshop.root, "apart", f"{workshop.folder}/open", f"{workshop.folder}/closed")
+    assert layout.restricted.path.stat().st_mode & 0o777 == 0o700
+    assert layout.public.path.is_dir()
+
+
+@pytest.fixture
+def measured(workshop, calm):
+    """A run whose top level is measured, and nothing estimated."""
+    context = workshop.ingested("measured", calm)
+    measure(context, "State")
+    return context
+
+
+def test_estimation_is_given_frames_of_public_files_only(measured, monkeypatch):
+    frames: dict[str, Any] = {}
+    real = estimate_stage.estimates
+
+    def noting(geounits: Any, measurements: Any, bounds: Any, parents: Any, *more: Any) -> Any:
+        frames.update(geounits=geounits, measurements=measurements, bounds=bounds, parents=parents)
+        return real(geounits, measurements, bounds, parents, *more)
+
+    monkeypatch.setattr(estimate_stage, "estimates", noting)
+    for level in ("State", "County"):
+        measure(measured, level)
+        estimate_stage.estimate(measured, level)
+        for name, frame in frames.items():
+            read = [] if frame is None else frame.inputFiles()
+            assert read or frame is None, name
+            assert all(f"{measured.layout.public.path}/" in path for path in read)
+    assert frames["parents"] is not None
+
+
+def test_estimation_works_where_the_restricted_root_is_not(measured, reference, tools):
+    layout = measured.layout
+    away = layout.folder.parent / "locked-away"
+    layout.restricted.path.rename(away)
+    estimate_stage.estimate(measured, "State")
+    assert not layout.restricted.path.exists()
+    assert finished(layout.public.level("estimates", "State"))
+    away.rename(layout.restricted.path)
+    tools.all_levels(measured)
+    assert tools.level_rows(layout.public.path) == reference
+
+
+def test_tasks_of_estimation_hold_no_key_and_those_of_measuring_no_run_key(measured):
+    import cloudpickle
+
+    task = estimate_stage.estimation_task(measured, "County")
+    pickled = cloudpickle.dumps(task)
+    for level in measured.plan.budget.levels:
+        for query in level.queries:
+            domain = StreamDomain("e2e_1940", measure_stage.TABLE, level.geolevel, 0, query.query)
+            assert measured.key.derive(domain)._reveal() not in pickled
+    given = cloudpickle.dumps(measure_stage.measurement_task(measured, "County", 1))
+    assert measured.key._reveal() not in given
+    other = StreamDomain("e2e_1940", measure_stage.TABLE, "State", 0, "hhgq")
+    assert measured.key.derive(other)._reveal() not in given, "a task has the keys of its own level only"
+    own = StreamDomain("e2e_1940", measure_stage.TABLE, "County", 0, "hhgq")
+    assert measured.key.derive(own)._reveal() in given, "the search works"
+
+
+def test_attempts_under_a_real_key_draw_from_streams_of_their_own(measured):
+    measured.key = RunKey.from_system()
+    first, second = (measure_stage.measurement_task(measured, "County", number) for number in (1, 2))
+    assert first.streams["hhgq"]._reveal() != second.streams["hhgq"]._reveal()
+
+
+def test_a_measured_level_that_vanished_is_refused_and_not_drawn_again(measured, monkeypatch):
+    monkeypatch.setattr(measure_stage, "_drawn", lambda *_: pytest.fail("drawn again"))
+    (measured.layout.public.level("measurements", "State") / "_SUCCESS").unlink()
+    with pytest.raises(PrivacyGuardError, match="State"):
+        measure(measured, "State")

@@ -1,0 +1,81 @@
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from das_spark.errors import PrivacyGuardError
+from das_spark.spark.session import LOCAL_MASTER, properties, properties_file, require_safe_session, session
+
+CONF = Path(__file__).parents[2] / "conf" / "spark"
+CONFIGURATIONS = sorted(CONF.glob("*.conf"))
+
+
+def fake(master="local[2]", **settings):
+    conf = {name.replace("_", "."): value for name, value in settings.items()}
+    getter = SimpleNamespace(get=lambda key, default=None: conf.get(key, default))
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, getConf=lambda: getter))
+
+
+ALL = {"spark_io_encryption_enabled": "true", "spark_authenticate": "true", "spark_network_crypto_enabled": "true"}
+
+
+def test_a_test_key_needs_no_encryption():
+    require_safe_session(fake(), insecure=True)
+
+
+@pytest.mark.parametrize("value", ["false", "", None])
+def test_a_real_key_needs_encrypted_local_files(value):
+    settings = {} if value is None else {"spark_io_encryption_enabled": value}
+    with pytest.raises(PrivacyGuardError, match=r"spark\.io\.encryption\.enabled") as caught:
+        require_safe_session(fake(**settings), insecure=False)
+    assert caught.value.exit_code == 3
+    require_safe_session(fake(spark_io_encryption_enabled="true"), insecure=False)
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
+@pytest.mark.parametrize("missing", ["spark_authenticate", "spark_network_crypto_enabled"])
+def test_beyond_one_machine_the_network_is_encrypted_too(master, missing):
+    require_safe_session(fake(master, **ALL), insecure=False)
+    settings = {name: value for name, value in ALL.items() if name != missing}
+    with pytest.raises(PrivacyGuardError, match=missing.replace("_", r"\.")):
+        require_safe_session(fake(master, **settings), insecure=False)
+
+
+@pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda path: path.name)
+def test_every_shipped_configuration_is_safe_under_a_real_key(file):
+    pairs = properties(file)
+    settings = {name.replace(".", "_"): value for name, value in pairs.items()}
+    for master in ("local[2]", "spark://host:7077"):
+        require_safe_session(fake(master, **settings), insecure=False)
+    assert pairs["spark.sql.adaptive.enabled"] == "false"
+    assert pairs["spark.eventLog.enabled"] == "false"
+    assert all(value for value in pairs.values())
+
+
+def test_comments_and_spaces_are_no_properties(tmp_path):
+    file = tmp_path / "x.conf"
+    file.write_text("# a comment\n\n  spark.a    one two \nspark.b 2\n   # spark.c 3\n")
+    assert properties(file) == {"spark.a": "one two", "spark.b": "2"}
+
+
+def test_the_environment_chooses_the_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("DAS_SPARK_ENV", "standalone")
+    assert properties_file() is not None
+    assert properties_file().name == "standalone.conf"
+    monkeypatch.delenv("DAS_SPARK_ENV")
+    assert properties_file().name == "local.conf"
+    (tmp_path / "conf" / "spark").mkdir(parents=True)
+    (tmp_path / "conf" / "spark" / "local.conf").write_text("spark.a 1\n")
+    monkeypatch.chdir(tmp_path)
+    assert properties(properties_file()) == {"spark.a": "1"}, "the working folder goes first"
+    monkeypatch.setenv("DAS_SPARK_ENV", "nowhere")
+    assert properties_file() is None
+
+
+def test_local_mode_gives_a_task_a_second_attempt():
+    assert LOCAL_MASTER.endswith(",2]")
+
+
+@pytest.mark.spark
+def test_the_session_of_the_caller_is_used(spark):
+    assert session("another name") is spark
