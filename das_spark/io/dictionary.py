@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from das_spark.io.writers.columns import Column, FileColumns, Scope, person_columns, unit_columns
+from das_spark.io.writers._columns import Column, FileColumns, Scope, person_columns, unit_columns
 
 if TYPE_CHECKING:
     from das_spark.products.base import MicrodataColumn, Product

@@ -85,10 +85,10 @@ def read_batches(path: Path, flavour: str, columns: Columns) -> Iterator[pa.Reco
 
 def _parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
     wanted = [*columns.texts, *columns.numbers]
+    missing = sorted(set(wanted) - set(parquet.read_schema(path).names))
+    if missing:
+        raise pa.ArrowInvalid(f"no column {missing[0]}")
     with parquet.ParquetFile(path, read_dictionary=list(columns.texts)) as file:
-        missing = sorted(set(wanted) - set(file.schema_arrow.names))
-        if missing:
-            raise pa.ArrowInvalid(f"no column {missing[0]}")
         yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
 
 

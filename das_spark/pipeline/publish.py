@@ -13,7 +13,7 @@ from das_spark import __version__
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
-from das_spark.io.writers.microdata import records_of, write_microdata
+from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
 from das_spark.spark import tables
 

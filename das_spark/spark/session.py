@@ -14,6 +14,8 @@ from das_spark.errors import EnvironmentProblemError, PrivacyGuardError
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
+#: All cores, and a second attempt for a task whose worker died: local mode counts failures here and reads no property.
+LOCAL_MASTER = "local[*,2]"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
@@ -31,7 +33,7 @@ def session(name: str) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         # Not under spark-submit: the properties are ours to find.
-        builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", "local[*]")), properties_file())
+        builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", LOCAL_MASTER)), properties_file())
     try:
         started = builder.getOrCreate()
     except Exception as error:

@@ -20,10 +20,10 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.io import files
 from das_spark.io import journal as journal_module
+from das_spark.io import microdata_files as microdata_writer
 from das_spark.io.files import finished
 from das_spark.io.journal import Journal, State
 from das_spark.io.layout import RunLayout
-from das_spark.io.writers import microdata as microdata_writer
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import ingest as ingest_stage

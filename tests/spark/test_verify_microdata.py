@@ -17,7 +17,7 @@ from das_spark.errors import VerificationError
 from das_spark.io.files import part_files
 from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
-from das_spark.io.writers.microdata import write_microdata
+from das_spark.io.microdata_files import write_microdata
 from das_spark.products import microdata_codes
 from das_spark.spark.verify_microdata import MicrodataTables, verify_microdata
 

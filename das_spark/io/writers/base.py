@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.io.writers.columns import FileColumns, Scope
+from das_spark.io.writers._columns import FileColumns, Scope
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from das_spark.io.writers._columns import NUMBERS, Column, FileColumns, Scope
 from das_spark.io.writers.base import Rows, Sink
-from das_spark.io.writers.columns import NUMBERS, Column, FileColumns, Scope
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 

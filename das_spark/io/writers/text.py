@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from das_spark.io.writers._columns import NUMBERS, Column, FileColumns, Scope
 from das_spark.io.writers.base import Rows, Sink
-from das_spark.io.writers.columns import NUMBERS, Column, FileColumns, Scope
 
 DELIMITER = "|"
 #: Rows that are made into text at once: bounds memory (a hundred bytes a row, several copies).

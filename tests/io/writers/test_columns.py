@@ -6,7 +6,7 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.writers import WRITERS
-from das_spark.io.writers.columns import Column, Scope, geocode_parts, person_columns, unit_columns
+from das_spark.io.writers._columns import Column, Scope, geocode_parts, person_columns, unit_columns
 from das_spark.products import PRODUCTS, MicrodataColumn
 
 

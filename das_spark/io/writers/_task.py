@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from das_spark.io.files import record_of
+from das_spark.io.writers._columns import FileColumns, Scope
+from das_spark.io.writers._dealing import Geounits, class_margins, deal_persons, list_units, undealable
 from das_spark.io.writers.base import Rows, Sink
-from das_spark.io.writers.columns import FileColumns, Scope
-from das_spark.io.writers.dealing import Geounits, class_margins, deal_persons, list_units, undealable
 
 #: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
 REPORT = "kind string, flavour string, slice int, file string, rows long, size long, sha256 string"

@@ -27,8 +27,8 @@ from pyspark.sql import functions as F
 from das_spark.errors import OutputError
 from das_spark.io.files import FileRecord, discard, disk_errors, promote, write_durably
 from das_spark.io.writers import WRITERS
-from das_spark.io.writers.columns import class_codes, person_columns, unit_columns
-from das_spark.io.writers.task import PROBLEM, REPORT, WriteTask
+from das_spark.io.writers._columns import class_codes, person_columns, unit_columns
+from das_spark.io.writers._task import PROBLEM, REPORT, WriteTask
 
 if TYPE_CHECKING:
     from pathlib import Path

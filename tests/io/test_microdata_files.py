@@ -12,8 +12,8 @@ import pytest
 from das_spark.errors import OutputError
 from das_spark.io.files import finished, record_of
 from das_spark.io.layout import PublicLayout
-from das_spark.io.writers.microdata import records_of, write_microdata
-from das_spark.io.writers.reading import read_microdata
+from das_spark.io.microdata_files import records_of, write_microdata
+from das_spark.io.writers._reading import read_microdata
 from das_spark.products import PRODUCTS
 
 pytestmark = pytest.mark.spark

@@ -1,0 +1,196 @@
+"""A part of the microdata, reduced by arrays, comes to what counting record by record says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.io.layout import PublicLayout
+from das_spark.io.microdata_batches import Columns, read_batches
+from das_spark.io.microdata_digest import microdata_parts
+from das_spark.io.microdata_part import COLUMNS, Part, digest_part
+from das_spark.products import PRODUCTS, microdata_codes
+
+PRODUCT = PRODUCTS["e2e_1940"]
+CODES = microdata_codes(PRODUCT)
+KIND_CODES = [dict(zip(CODES.unit_columns, text.split("|"), strict=True)) for text in CODES.kinds]
+PERSON = tuple(
+    name for name in CODES.person_layout if name in {*CODES.person_place, *CODES.person_columns, "EUID", "EPNUM"}
+)
+
+
+def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Persons and units of a part that keeps every rule, in the order of the units."""
+    numbers = np.random.default_rng(seed)
+    persons, units = [], []
+    for district in range(4):
+        place = dict(zip(CODES.unit_place, ("06", "0010", f"{district:04d}"), strict=True))
+        for kind in sorted(numbers.integers(0, 9, 6).tolist()):
+            people = 0 if kind == CODES.vacant else int(numbers.integers(1, 5))
+            number = first + len(units)
+            units.append({**place, "EUID": number, **KIND_CODES[kind], "FINAL_POP": people})
+            for order in range(1, people + 1):
+                cell = int(numbers.choice(np.flatnonzero(np.array(CODES.class_of_cell) == kind)))
+                code = dict(zip(CODES.person_columns, CODES.cell_codes[cell].split("|"), strict=True))
+                persons.append({**place, "EUID": number, "EPNUM": order, **code})
+    return persons, units
+
+
+def write(folder: Path, flavour: str, rows: list[dict[str, object]], layout: tuple[str, ...]) -> Path:
+    """One part, by means that are not the product's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if flavour == "parquet":
+        path = folder / "part-00003.parquet"
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=7)
+    else:
+        path = folder / "part-00003.txt"
+        lines = ["|".join(str(row.get(name, "9")) for name in layout) + "\n" for row in rows]
+        path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def part_of(folder: Path, flavour: str, persons, units) -> Part:
+    return Part(
+        flavour,
+        3,
+        write(folder / "person", flavour, persons, CODES.person_layout),
+        write(folder / "unit", flavour, units, CODES.unit_layout),
+    )
+
+
+def digested(part: Part) -> dict[str, list[dict[str, object]]]:
+    rows: dict[str, list[dict[str, object]]] = {name: [] for name in ("persons", "units", "part", "fault")}
+    for batch in digest_part(part, CODES):
+        assert batch.schema == pa.schema(COLUMNS.items())
+        for row in batch.to_pylist():
+            assert (row["flavour"], row["part"]) == (part.flavour, 3)
+            rows[str(row["record"])].append(row)
+    return rows
+
+
+@pytest.mark.parametrize("flavour", ["parquet", "text"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, flavour, shuffled):
+    persons, units = records(1)
+    kind_of = {
+        unit["EUID"]: list(CODES.kinds).index("|".join(str(unit[n]) for n in CODES.unit_columns)) for unit in units
+    }
+    if shuffled:  # the order of the records is no rule
+        order = np.random.default_rng(2)
+        persons = [persons[place] for place in order.permutation(len(persons))]
+        units = [units[place] for place in order.permutation(len(units))]
+    found = digested(part_of(tmp_path, flavour, persons, units))
+
+    def geocode(row):
+        return "".join(str(row[name]) for name in CODES.person_place)
+
+    by_hand = Counter(
+        (geocode(row), "|".join(str(row[name]) for name in CODES.person_columns), kind_of[row["EUID"]])
+        for row in persons
+    )
+    assert {(r["geocode"], r["codes"], r["kind"]): r["count"] for r in found["persons"]} == by_hand
+    assert len(found["persons"]) == len(by_hand)
+    of_units = Counter((geocode(row), kind_of[row["EUID"]]) for row in units)
+    people = Counter({key: 0 for key in of_units})
+    for row in units:
+        people[geocode(row), kind_of[row["EUID"]]] += row["FINAL_POP"]
+    assert {(r["geocode"], r["kind"]): (r["count"], r["people"], r["odd"]) for r in found["units"]} == {
+        key: (count, people[key], 0) for key, count in of_units.items()
+    }
+    (part,) = found["part"]
+    assert (part["count"], part["people"], part["low"], part["high"]) == (24, len(persons), 40, 63)
+    assert part["geocode"] == "0600100000"
+    assert found["fault"] == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_random_change_of_person_numbers_or_units_is_a_fault_where_it_breaks_the_numbering(tmp_path, seed):
+    """Oracle: the list of person numbers of each unit, sorted, is 1 to its population, and its place is the unit's."""
+    persons, units = records(seed)
+    numbers = np.random.default_rng(100 + seed)
+    for _ in range(2):
+        row = persons[numbers.integers(len(persons))]
+        column, values = [("EPNUM", range(5)), ("EUID", range(38, 66))][numbers.integers(2)]
+        row[column] = int(numbers.choice(np.array(values)))
+    expected = set()
+    homes = {unit["EUID"]: unit for unit in units}
+    for unit in units:
+        own = [p for p in persons if p["EUID"] == unit["EUID"] and p["ENUMDIST"] == unit["ENUMDIST"]]
+        if sorted(p["EPNUM"] for p in own) != list(range(1, unit["FINAL_POP"] + 1)):
+            expected.add(unit["ENUMDIST"])
+    expected |= {
+        p["ENUMDIST"] for p in persons if p["EUID"] not in homes or homes[p["EUID"]]["ENUMDIST"] != p["ENUMDIST"]
+    }
+    found = digested(part_of(tmp_path, "parquet", persons, units))
+    assert {(r["rule"], r["geocode"]) for r in found["fault"]} == {
+        ("persons in units", f"060010{district}") for district in expected
+    }
+    strangers = sum(p["EUID"] not in homes or homes[p["EUID"]]["ENUMDIST"] != p["ENUMDIST"] for p in persons)
+    assert sum(r["count"] for r in found["persons"] if r["kind"] == -1) == strangers
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_unit_numbers_that_do_not_follow_each_other_are_faults(tmp_path, seed):
+    persons, units = records(seed)
+    numbers = np.random.default_rng(200 + seed)
+    units[numbers.integers(1, len(units) - 1)]["EUID"] = int(numbers.integers(30, 75))
+    found = digested(part_of(tmp_path, "text", persons, units))
+    numbered = sorted((u["EUID"], u["ENUMDIST"]) for u in units)
+    running = all(after[0] == before[0] + 1 for before, after in pairwise(numbered))
+    assert running != any(r["rule"] == "unit numbers" for r in found["fault"])
+    assert (found["part"][0]["low"], found["part"][0]["high"]) == (numbered[0][0], numbered[-1][0])
+
+
+def test_populations_that_no_memory_could_hold_are_faults(tmp_path):
+    persons, units = records(3)
+    for unit in units:
+        unit["FINAL_POP"] = 10**9
+    found = digested(part_of(tmp_path, "text", persons, units))
+    assert {r["rule"] for r in found["fault"]} == {"persons in units"}
+
+
+@pytest.mark.parametrize("flavour", ["parquet", "text"])
+def test_a_part_without_records_is_empty_and_no_fault(tmp_path, flavour):
+    if flavour == "text":
+        part = part_of(tmp_path, flavour, [], [])
+    else:
+        persons, units = records(1)
+        part = part_of(tmp_path, flavour, persons, units)
+        for path in (part.person, part.unit):
+            pq.write_table(pq.read_table(path).slice(0, 0), path)
+    found = digested(part)
+    assert (found["persons"], found["units"], found["fault"]) == ([], [], [])
+    assert (found["part"][0]["count"], found["part"][0]["people"], found["part"][0]["low"]) == (0, 0, None)
+
+
+def test_a_column_that_is_missing_is_an_error(tmp_path):
+    path = write(tmp_path, "parquet", [{"A": "1"}], ("A",))
+    with pytest.raises(pa.ArrowInvalid, match="B"):
+        list(read_batches(path, "parquet", Columns(("A", "B"), ("A", "B"))))
+
+
+def test_a_number_that_is_none_makes_the_file_unreadable(tmp_path):
+    persons, units = records(1)
+    units[3]["EUID"] = "many"
+    found = digested(part_of(tmp_path, "text", persons, units))
+    assert {r["geocode"] for r in found["fault"] if r["rule"] == "unit numbers"} == {"(part-00003.txt cannot be read)"}
+
+
+def test_parts_are_paired_by_number_whichever_side_is_missing(tmp_path):
+    layout = PublicLayout(tmp_path)
+    for kind, present in (("person", (0, 2)), ("unit", (0, 1))):
+        folder = layout.microdata(kind, "text")
+        folder.mkdir(parents=True)
+        (folder / "metadata").write_text("# no data\n")
+        for number in present:
+            (folder / f"part-{number:05d}.txt").write_text("x" * number)
+    parts = microdata_parts(layout, ["text"], units=True)
+    assert [part.number for part in parts] == [2, 0, 1]
+    assert all(part.unit is not None and part.person.name == part.unit.name for part in parts)
+    assert [part.unit for part in microdata_parts(layout, ["text"], units=False)] == [None, None]

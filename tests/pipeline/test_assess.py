@@ -1,0 +1,61 @@
+"""Verification of a public root: what is not whole is not read, and never counts as verified."""
+
+import json
+from datetime import UTC, datetime
+
+from das_spark.io.layout import PublicLayout
+from das_spark.io.manifest import PublicManifest
+from das_spark.pipeline.assess import verify_public
+from das_spark.privacy import LedgerEntry
+from das_spark.products import PRODUCTS
+
+PRODUCT = PRODUCTS["e2e_1940"]
+LEVELS = ["National", "State", "County", "Enumdist"]
+
+
+def manifest() -> PublicManifest:
+    budget = next(iter(PRODUCT.strategies.values())).budget
+    levels = [
+        {
+            "geolevel": level.geolevel,
+            "share": str(level.share),
+            "queries": {each.query: str(each.share) for each in level.queries},
+        }
+        for level in budget.levels
+    ]
+    entry = LedgerEntry(
+        "run", datetime(1940, 4, 1, tzinfo=UTC).isoformat(), PRODUCT.name, "persons", budget, insecure=True
+    )
+    return PublicManifest(
+        "run",
+        entry.created,
+        product=PRODUCT.name,
+        config={
+            "geography": {"levels": LEVELS},
+            "invariants": {"total_at": "State", "units": True},
+            "output": {"microdata": ["text"]},
+            "budget": {"framework": str(budget.framework), "total": str(budget.total), "levels": levels},
+        },
+        ledger=json.loads(entry.to_json()),
+    )
+
+
+def test_a_root_with_a_folder_that_is_not_whole_fails_without_being_read_and_says_which(tmp_path):
+    layout = PublicLayout(tmp_path)
+    manifest().save(layout.manifest)
+    tables = ("geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics")
+    folders = [layout.level(table, level) for table in tables for level in LEVELS]
+    folders += [layout.microdata(kind, "text") for kind in ("person", "unit")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "_SUCCESS").touch()
+    (layout.level("estimates", "County") / "_SUCCESS").unlink()
+    (layout.microdata("unit", "text") / "_SUCCESS").unlink()
+    report = verify_public(None, layout)  # no session: nothing may be asked of it
+    assert [(check.name, check.passed) for check in report.checks] == [
+        ("folders are whole", False),
+        ("ledger equals configuration", True),
+    ]
+    assert report.checks[0].failing == ("estimates/County", "microdata/unit.text")
+    assert report.checks[0].checked == len(folders)
+    assert not json.loads(layout.verification.read_text(encoding="utf-8"))["passed"]

@@ -1,0 +1,46 @@
+"""What verification reads from a layout agrees with what the writer compiles from it, by other code."""
+
+from dataclasses import replace
+
+import pytest
+
+from das_spark.errors import ConfigurationError
+from das_spark.io.writers._columns import Scope, class_codes, geocode_parts, person_columns, unit_columns
+from das_spark.products import CODE_SEPARATOR, PRODUCTS, MicrodataColumn, microdata_codes
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_reader_and_writer_of_a_layout_agree(name):
+    product = PRODUCTS[name]
+    codes = microdata_codes(product)
+    person, unit = person_columns(product, units=True), unit_columns(product)
+    coded = [column for column in person.columns if column.scope is Scope.CODE]
+    assert codes.person_columns == tuple(column.name for column in coded)
+    assert codes.cell_codes == tuple(CODE_SEPARATOR.join(row) for row in zip(*[c.values for c in coded], strict=True))
+    of_units = [column for column in unit.columns if column.scope is Scope.CODE]
+    rows = [CODE_SEPARATOR.join(row) for row in zip(*[c.values for c in of_units], strict=True)]
+    assert codes.kinds == {text: kind for kind, text in enumerate(rows)}
+    assert codes.vacant == len(product.unit_classes)
+    assert codes.class_of_cell == tuple(class_codes(product).tolist())
+    assert codes.person_place == geocode_parts(person.columns)
+    assert codes.unit_place == geocode_parts(unit.columns)
+    assert codes.person_layout == tuple(column.name for column in person.columns)
+    assert codes.unit_layout == tuple(column.name for column in unit.columns)
+
+
+def test_codes_of_group_quarters_alone_leave_the_class_in_doubt():
+    codes = microdata_codes(PRODUCTS["e2e_2018"])
+    assert codes.doubtful == tuple(kind > 0 for kind in codes.class_of_cell)
+
+
+def test_a_layout_that_does_not_tell_units_apart_or_lacks_a_number_is_refused():
+    product = PRODUCTS["e2e_1940"]
+    blind = tuple(column for column in product.microdata.unit if not column.source.startswith("recode:"))
+    with pytest.raises(ConfigurationError, match="share their codes"):
+        microdata_codes(replace(product, microdata=replace(product.microdata, unit=blind)))
+    mute = tuple(
+        MicrodataColumn(column.name, "constant:0") if column.source == "population" else column
+        for column in product.microdata.unit
+    )
+    with pytest.raises(ConfigurationError, match="population"):
+        microdata_codes(replace(product, microdata=replace(product.microdata, unit=mute)))
