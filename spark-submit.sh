@@ -3,7 +3,7 @@
 #
 #   ./spark-submit.sh [CONF] [options of das-spark run]      CONF is conf/quickstart.toml where it is left out
 #
-#   SPARK_MASTER        a Spark master (spark://host:7077, yarn, k8s://...); local[*] where unset
+#   SPARK_MASTER        a Spark master (spark://host:7077, yarn, k8s://...); local[*,2] where unset
 #   DAS_SPARK_ENV       conf/spark/<this>.conf holds the Spark properties; local where unset, standalone with SPARK_MASTER
 #   DAS_SPARK_ARCHIVE   the packed environment for the executors (jobs/README.md); environment.tar.gz where unset
 set -euo pipefail
@@ -26,7 +26,7 @@ else
 fi
 properties=$here/conf/spark/${DAS_SPARK_ENV:-$default}.conf
 [ -f "$properties" ] || stop "there is no $properties; DAS_SPARK_ENV names a file of conf/spark"
-options=(--master "${SPARK_MASTER:-local[*]}" --properties-file "$properties")
+options=(--master "${SPARK_MASTER:-local[*,2]}" --properties-file "$properties")
 
 # Executors elsewhere run the Python of the archive; the driver that of .venv, with the same packages.
 archive=${DAS_SPARK_ARCHIVE:-$here/environment.tar.gz}
