@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey
 
-Say = Callable[[str], None]
 Check = Callable[["DataFrame"], None]
 
 
@@ -38,7 +37,8 @@ class RunContext:
         spark: With what.
         key: The run key: given to measure tasks (as derived streams) and to nothing else.
         progress: Says how far the run is, and names jobs in Spark's own displays.
-        facts: What stages found out for the two manifests, by root and name.
+        public_facts: What stages found out for the public manifest, by name.
+        restricted_facts: The same for the restricted one.
     """
 
     plan: RunPlan

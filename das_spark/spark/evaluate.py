@@ -92,13 +92,10 @@ class _LevelResiduals:
     strata: Query
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        step = max(1, _DENSE // self.strata.rows)
-        for batch in batches:
-            for begin in range(0, batch.num_rows, step):
-                part = batch.slice(begin, step)
-                totals, strata = _both(part, self.strata)
-                yield _found(TOTAL, frequencies_of(totals[1] - totals[0], int((totals == 0).all(axis=0).sum())))
-                yield _found(self.strata.name, union_residuals(strata[0], strata[1]))
+        for part in _bounded(batches, self.strata):
+            totals, strata = _both(part, self.strata)
+            yield _found(TOTAL, frequencies_of(totals[1] - totals[0], int((totals == 0).all(axis=0).sum())))
+            yield _found(self.strata.name, union_residuals(strata[0], strata[1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,10 +105,8 @@ class _AreaSums:
     strata: Query
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        step = max(1, _DENSE // self.strata.rows)
-        for batch in batches:
-            for begin in range(0, batch.num_rows, step):
-                yield self._sums(batch.slice(begin, step))
+        for part in _bounded(batches, self.strata):
+            yield self._sums(part)
 
     def _sums(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         encoded = batch.column("area").dictionary_encode()
@@ -133,6 +128,14 @@ class _AreaSums:
                 "estimate": pa.array(sums[1][rows, columns]),
             }
         )
+
+
+def _bounded(batches: Iterator[pa.RecordBatch], strata: Query) -> Iterator[pa.RecordBatch]:
+    """The batches in slices whose dense strata fit the memory of a task."""
+    step = max(1, _DENSE // strata.rows)
+    for batch in batches:
+        for begin in range(0, batch.num_rows, step):
+            yield batch.slice(begin, step)
 
 
 def _both(batch: pa.RecordBatch, strata: Query) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -8,6 +8,7 @@ from das_spark.errors import OutputError
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.manifest import SCHEMA_VERSION, PublicManifest, RestrictedManifest, StageRecord
 from das_spark.products import PRODUCTS
+from das_spark.spark import tables
 
 PUBLIC = PublicManifest(
     run_id="first",
@@ -80,7 +81,6 @@ def test_the_dictionary_tells_of_every_table_and_file(product, units):
 
 
 def test_the_dictionary_has_the_columns_of_the_tables():
-    tables = pytest.importorskip("das_spark.spark.tables")
     entries = {entry["path"]: entry for entry in data_dictionary(PRODUCTS["e2e_1940"], ["parquet"], units=True)}
     for name in ("geounits", "histograms", "invariants", "bounds", "measurements", "estimates", "diagnostics"):
         told = [(column["name"], column["type"]) for column in entries[f"{name}/level=<geolevel>"]["columns"]]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+import opendp.prelude as opendp
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -19,7 +20,6 @@ from das_spark.privacy import (
     sample_grid,
 )
 
-opendp = pytest.importorskip("opendp.prelude")
 THEIRS = 30_000  # OpenDP draws some 50,000 values a second.
 OURS = 3_000_000
 
