@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from das_spark.config.plan import RunPlan
     from das_spark.evaluation import AccuracyReport
-    from das_spark.pipeline import RunSummary, VerificationReport
+    from das_spark.pipeline import RunSummary, TabulationSummary, VerificationReport
 
 __version__ = "0.1.0"
-__all__ = ["DasError", "evaluate", "load_plan", "run", "verify"]
+__all__ = ["DasError", "evaluate", "load_plan", "run", "tabulate", "verify"]
 
 
 def load_plan(
@@ -93,6 +93,25 @@ def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> Veri
     from das_spark.pipeline import verify_run  # noqa: PLC0415
 
     return verify_run(Path(run_folder), spark)
+
+
+def tabulate(
+    run_folder: str | Path, *, out: str | Path | None = None, spark: SparkSession | None = None
+) -> TabulationSummary:
+    """Write the published tables of a finished run anew, from its public files alone.
+
+    Args:
+        run_folder: The folder of the run, or `runs/latest`.
+        out: Another folder for the tables; those of the run are replaced where None.
+        spark: The session; found or started where None.
+
+    Raises:
+        ConfigurationError: The product of the run has no tables.
+        OutputError: It is not the folder of a finished run, or the tables cannot be written.
+    """
+    from das_spark.pipeline import tabulate_run  # noqa: PLC0415
+
+    return tabulate_run(Path(run_folder), None if out is None else Path(out), spark)
 
 
 def evaluate(run_folders: Sequence[str | Path], *, areas: str | Path | None = None) -> Sequence[AccuracyReport]:

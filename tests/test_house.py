@@ -38,6 +38,7 @@ PURE_ROOMS = [
     "constraints",
     "estimation",
     "evaluation",
+    "tabulation",
     "products",
     "simulation",
     "config",
@@ -144,6 +145,8 @@ def project_texts() -> Iterator[tuple[Path, str]]:
     for folder, subfolders, files in os.walk(ROOT):
         subfolders[:] = [name for name in subfolders if is_ours(name)]
         for name in files:
+            if name == ".git":  # of a worktree: where git keeps the rest, on this machine
+                continue
             path = Path(folder, name)
             try:
                 yield path, path.read_text(encoding="utf-8")

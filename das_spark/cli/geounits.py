@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.inputs import SIMULATED
 from das_spark.errors import ConfigurationError
+from das_spark.geography import CENSUS_BLOCK, block_geocode
 
 if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
@@ -73,11 +74,15 @@ def _geocodes(plan: RunPlan) -> list[str]:
         return []
     from pyarrow import parquet  # noqa: PLC0415 - only plans of runs with such a table need it
 
-    column = plan.input.columns.get("geocode", "geocode")
-    table = parquet.read_table(place, columns=[column])
-    if column not in table.column_names:
+    geocode, block = (plan.input.columns.get(field, field) for field in ("geocode", "block"))
+    known = parquet.read_schema(place).names
+    column = geocode if geocode in known else block
+    if column not in known:
         return []
-    return [str(geocode) for geocode in table.column(column).unique().to_pylist()]
+    codes = [str(code) for code in parquet.read_table(place, columns=[column]).column(column).unique().to_pylist()]
+    if column == geocode:
+        return codes
+    return [block_geocode(code) for code in codes if len(code) == CENSUS_BLOCK]
 
 
 def _simulated(plan: RunPlan) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from das_spark import __version__
-from das_spark.cli import catalogue, doctor, plans, results, runs, simulate
+from das_spark.cli import catalogue, doctor, plans, results, runs, simulate, tables
 from das_spark.errors import DasError
 
 INTERRUPTED = 130
@@ -35,6 +35,7 @@ app.command("check")(plans.check)
 app.command("plan")(plans.plan)
 app.command("run")(runs.run)
 app.command("verify")(results.verify)
+app.command("tabulate")(tables.tabulate)
 app.command("show")(results.show)
 app.command("evaluate")(results.evaluate)
 app.command("list")(catalogue.list_registry)

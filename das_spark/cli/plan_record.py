@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from das_spark.cli.geounits import Geounits, unread_levels
+from das_spark.cli.unread import unread_shares
 from das_spark.privacy import (
     PUBLISHED_DELTA,
     DiscreteLaplace,
@@ -17,6 +17,7 @@ from das_spark.privacy import (
 )
 
 if TYPE_CHECKING:
+    from das_spark.cli.geounits import Geounits
     from das_spark.config.plan import RunPlan
     from das_spark.privacy import Mechanism
 
@@ -33,7 +34,12 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
     budget = plan.budget
     return {
         "run": plan.name,
-        "product": {"name": plan.product.name, "title": plan.product.title, "cells": plan.product.schema.size},
+        "product": {
+            "name": plan.product.name,
+            "title": plan.product.title,
+            "counts": plan.product.counted,
+            "cells": plan.product.schema.size,
+        },
         "config_hash": plan.config_hash,
         "framework": str(budget.framework),
         "total": str(budget.total),
@@ -43,12 +49,9 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         "geolevels": [_geolevel(plan, level.name, geounits) for level in plan.spine.levels],
         "conversions": _conversions(plan),
         "losses": _losses(plan),
-        "invariants": list(plan.invariants.describe(leaf=plan.spine.leaf.name)),
-        "warnings": [
-            f"the budget of {name} ({total_name(plan)} {budget.total * budget.level(name).share}) will be read by no "
-            "estimate: every geounit of it is an only child, and takes over its parent's"
-            for name in unread_levels(plan.spine, geounits.counts)
-        ],
+        "passes": plan.resolved["estimation"]["passes"],
+        "invariants": list(plan.invariants.describe(leaf=plan.spine.leaf.name, counted=plan.product.counted)),
+        "warnings": [each.sentence(total_name(plan)) for each in unread_shares(plan, geounits.counts)],
     }
 
 

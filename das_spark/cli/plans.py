@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,7 +82,8 @@ def _print(record: dict[str, Any], out: Console) -> None:
         )
         for each in record["measurements"]
     ]
-    out.print(table("\nNoise: people, a geounit", columns, rows, left=2))
+    out.print(table(f"\nNoise: {product['counts']}, a geounit", columns, rows, left=2))
+    _print_passes(record, out)
     _print_sizes(record, out)
     losses = [(each["about"], each["name"], each["spent"], number(each["epsilon"])) for each in record["losses"]]
     out.print(table("\nPartial losses", ("about", "name", f"{name} spent", "as epsilon"), losses, left=2))
@@ -90,6 +92,20 @@ def _print(record: dict[str, Any], out: Console) -> None:
         out.print(f"  {sentence}")
     for warning in record["warnings"]:
         out.print(f"warning: {warning}", style="bold yellow")
+
+
+def _print_passes(record: dict[str, Any], out: Console) -> None:
+    """The order in which queries are estimated, where it is not all at once; passes that are alike stand together."""
+    levels: dict[tuple[str, ...], list[str]] = {}
+    met: Counter[str] = Counter()
+    for each in record["passes"]:
+        met[each["geolevel"]] += 1
+        spelled = [" > ".join(", ".join(inner) for inner in each[kind]) for kind in ("least_squares", "rounding")]
+        levels.setdefault((str(met[each["geolevel"]]), *spelled), []).append(each["geolevel"])
+    if levels:
+        rows = [(", ".join(names), *spelled) for spelled, names in levels.items()]
+        columns = ("geolevels", "pass", "least squares", "rounding")
+        out.print(table("\nPasses (inner passes in order, one > next)", columns, rows, left=4))
 
 
 def _print_sizes(record: dict[str, Any], out: Console) -> None:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from das_spark.config.model import Input
     from das_spark.products import Product
 
-#: Fields of tidy tables besides the attributes of the product.
-FIELDS = ("geocode", "count", "unit", "units", "vacant")
+#: Fields of tidy tables besides the attributes of the product; `block`, the 15 digits of a census block, stands for the
+#: geocode of 16 in tables that have none.
+FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
 SIMULATED = "simulated"
 FILE_KEYS = ("path", "persons", "units", "geography")
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
-from das_spark.config.plan import MeasurementRows, MicrodataFormat, Rounding, UnitConflicts
+from das_spark.config.plan import MeasurementRows, MicrodataFormat, Rounding, TableFormat, UnitConflicts
 from das_spark.errors import BudgetError
 from das_spark.privacy.budget import exact
 
@@ -48,6 +48,7 @@ Shares = dict[str, Exact]
 Tolerance = Annotated[float, BeforeValidator(_tolerance), Field(gt=0, lt=1)]
 # TOML has arrays only; a plan has tuples only.
 Names = Annotated[tuple[str, ...], Strict(False), Field(min_length=1)]
+InnerPasses = Annotated[tuple[Names, ...], Strict(False), Field(min_length=1)]
 RightHandSides = Annotated[tuple[int, ...], Strict(False), BeforeValidator(_one_or_many), Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
 
@@ -94,6 +95,7 @@ class Output(Section):
     public: str | None = None
     restricted: str | None = None
     microdata: Annotated[tuple[MicrodataFormat, ...], Strict(False), Field(min_length=1)] = ("parquet",)
+    tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
 
 
 class Geography(Section):
@@ -137,6 +139,14 @@ class Measurement(Section):
     rows: MeasurementRows = "support"
 
 
+class Pass(Section):
+    """`[[estimation.passes]]`: an outer pass of some geolevels."""
+
+    geolevels: Names
+    least_squares: InnerPasses
+    rounding: InnerPasses
+
+
 class Estimation(Section):
     """`[estimation]`: how families are solved, rounded and certified."""
 
@@ -145,6 +155,7 @@ class Estimation(Section):
     rounding: Rounding = "nearest"
     failsafe: bool = False
     partitions_per_core: Annotated[int, Field(ge=1, le=1000)] = 4
+    passes: Annotated[tuple[Pass, ...], Strict(False)] = ()
 
 
 class Evaluation(Section):

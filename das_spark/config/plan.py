@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from das_spark.constraints import AddedConstraint, Invariants
+    from das_spark.estimation import OuterPass
     from das_spark.geography import Spine
     from das_spark.histogram import Query
     from das_spark.privacy.budget import Budget
@@ -21,6 +22,7 @@ UnitConflicts = Literal["fail", "from_people"]
 Rounding = Literal["nearest", "released"]
 MeasurementRows = Literal["support", "all"]
 MicrodataFormat = Literal["parquet", "text"]
+TableFormat = Literal["parquet", "csv"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class EstimationSettings:
         rounding: Objective of the rounder: the distance to the real solution ("nearest") or the Bureau's ("released").
         failsafe: Whether an infeasible family may relax consistency with its parent (marks the run).
         partitions_per_core: Spark partitions of a level for each core, at most.
+        passes: Geolevel -> its outer passes, by canonical names of queries; geolevels that are missing have one fit of
+            all that is measured and the cell-wise rounder.
     """
 
     solvers: tuple[str, ...]
@@ -82,6 +86,7 @@ class EstimationSettings:
     rounding: Rounding = "nearest"
     failsafe: bool = False
     partitions_per_core: int = 4
+    passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ class RunPlan:
         estimation: How families are solved.
         measurement_rows: Rows of the measurements that are kept: those the support can touch, or all.
         microdata_formats: Formats of the microdata files.
+        table_formats: Formats of the published tables; none where the product has no tables, or none are wanted.
         evaluation: The accuracy report.
         config_hash: SHA-256 of the canonical JSON of `resolved`.
         resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest).
@@ -131,6 +137,7 @@ class RunPlan:
     estimation: EstimationSettings
     measurement_rows: MeasurementRows
     microdata_formats: tuple[MicrodataFormat, ...]
+    table_formats: tuple[TableFormat, ...]
     evaluation: EvaluationSettings
     config_hash: str
     resolved: Mapping[str, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 from das_spark.config.inputs import resolve_input
 from das_spark.config.load import read_run_file
 from das_spark.config.model import RunFile
-from das_spark.config.plan import EstimationSettings, EvaluationSettings, OutputSettings, RunPlan
+from das_spark.config.passes import as_json, measured_queries, resolve_passes
+from das_spark.config.plan import EstimationSettings, EvaluationSettings, OutputSettings, RunPlan, TableFormat
 from das_spark.config.problems import Problems, nearest
 from das_spark.config.shares import resolve_budget
 from das_spark.constraints import AddedConstraint, Invariants, Sense
@@ -24,6 +26,8 @@ from das_spark.products import PRODUCTS, Product
 
 #: What `invariants.total_at` says where no total is exact.
 NO_TOTAL = "none"
+#: Formats of the tables of a product that has some, where the run file names none.
+TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 DEFAULT_SOLVERS = ("piqp", "clarabel", "osqp")
 
 
@@ -71,7 +75,9 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         The plan, or None where something is wrong.
     """
     product = PRODUCTS.get(run_file.run.product)
-    invariants = _invariants(run_file, product, problems)
+    spine = _spine(run_file, product, problems) if product else None
+    levels = spine.names if spine else ()
+    invariants = _invariants(run_file, product, levels, problems)
     units_invariant = invariants is not None and invariants.units
     settings = resolve_input(run_file.input, product, units_invariant=units_invariant, files=files, problems=problems)
     estimation = _estimation(run_file, problems)
@@ -80,11 +86,14 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
             "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
         )
         return None
-    spine = _spine(run_file, product, problems)
-    levels = spine.names if spine else ()
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
+    _check_tables(run_file, product, problems)
     budget = resolve_budget(run_file.budget, product, levels, problems)
+    measured = measured_queries(*budget) if budget else None
+    strategy = product.strategies.get(run_file.budget.strategy or "")
+    passes = resolve_passes(run_file.estimation.passes, strategy, product.schema, levels, measured, problems)
+    estimation = replace(estimation, passes=passes)
     added = _added(run_file, product, levels, problems)
     if problems.found or spine is None or budget is None or invariants is None:
         return None
@@ -102,6 +111,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         estimation=estimation,
         measurement_rows=run_file.measurement.rows,
         microdata_formats=run_file.output.microdata,
+        table_formats=tuple(resolved["output"]["tables"]),
         evaluation=EvaluationSettings(run_file.evaluation.enabled, run_file.evaluation.areas),
         config_hash=_hash(resolved),
         resolved=resolved,
@@ -110,7 +120,8 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
 
 def _spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | None:
     known = {level.name: level for level in product.geolevels}
-    names = run_file.geography.levels or product.default_levels
+    strategy = product.strategies.get(run_file.budget.strategy or "")
+    names = run_file.geography.levels or (strategy.geolevels if strategy else product.default_levels)
     unknown = [name for name in names if name not in known]
     for name in unknown:
         problems.add("geography.levels", f"the product has no geolevel '{name}'; {nearest(name, known)}")
@@ -121,12 +132,23 @@ def _spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | N
     return None
 
 
-def _invariants(run_file: RunFile, product: Product | None, problems: Problems) -> Invariants | None:
+def _invariants(
+    run_file: RunFile, product: Product | None, levels: Sequence[str], problems: Problems
+) -> Invariants | None:
     section = run_file.invariants
-    total_at = section.total_at or (product.total_at if product else None)
+    total_at = section.total_at or (_usual_total_at(product, levels) if product else None)
+    vacant = product is None or not product.vacant_counted
     with problems.at("invariants"):
-        return Invariants(total_at=None if total_at == NO_TOTAL else total_at, units=section.units)
+        return Invariants(None if total_at == NO_TOTAL else total_at, units=section.units, vacant=vacant)
     return None
+
+
+def _usual_total_at(product: Product, levels: Sequence[str]) -> str:
+    """The product's level of exact totals, or the lowest of a run that ends above it: sums of exact ones are exact."""
+    below = [level.name for level in product.geolevels]
+    if levels and product.total_at in below[below.index(levels[-1]) :]:
+        return levels[-1]
+    return product.total_at
 
 
 def _check_total_level(invariants: Invariants | None, levels: Sequence[str], problems: Problems) -> None:
@@ -141,6 +163,11 @@ def _check_level_names(run_file: RunFile, levels: Sequence[str], problems: Probl
         if levels and level not in levels:
             key = f"budget.level_queries.{level}"
             problems.add(key, f"there is no such geolevel in the run; {nearest(level, levels)}")
+
+
+def _check_tables(run_file: RunFile, product: Product, problems: Problems) -> None:
+    if run_file.output.tables and not product.tables:
+        problems.add("output.tables", f"product '{product.name}' has no tables; leave the key out")
 
 
 def _added(
@@ -198,6 +225,8 @@ def _resolved(
     resolved = run_file.model_dump(mode="json")
     resolved["run"]["name"] = run_file.run.name or product.name
     resolved["geography"]["levels"] = list(spine.names)
+    if run_file.output.tables is None:
+        resolved["output"]["tables"] = list(TABLE_FORMATS) if product.tables else []
     resolved["budget"] = {
         "framework": str(budget.framework),
         "total": str(budget.total),
@@ -213,6 +242,7 @@ def _resolved(
     }
     resolved["invariants"] = {"total_at": invariants.total_at, "units": invariants.units}
     resolved["estimation"]["solvers"] = list(estimation.solvers)
+    resolved["estimation"]["passes"] = as_json(estimation.passes)
     return resolved
 
 

@@ -13,8 +13,11 @@ class Invariants:
     """What a run declares to be exact. Whatever is listed here is outside the privacy guarantee.
 
     Attributes:
-        total_at: Geolevel in which, and above which, the number of people is exact; None where no total is.
+        total_at: Geolevel in which, and above which, the total of the histogram (the number of people, or of whatever
+            else is counted) is exact; None where no total is.
         units: Whether the units of each class and the vacant ones are exact in every geounit of the lowest geolevel.
+        vacant: Whether vacant units are told apart from occupied ones. If not, they are counted among the units of the
+            first class, and nothing exact tells how many there are.
 
     Raises:
         ConfigurationError: `total_at` is an empty text.
@@ -22,6 +25,7 @@ class Invariants:
 
     total_at: str | None
     units: bool
+    vacant: bool = True
 
     def __post_init__(self) -> None:
         """Check that the level has a name."""
@@ -31,7 +35,8 @@ class Invariants:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the rows that declare these invariants in a run's public table."""
-        return (("total",) if self.total_at is not None else ()) + (("units", "vacant") if self.units else ())
+        units = ("units", "vacant") if self.vacant else ("units",)
+        return (("total",) if self.total_at is not None else ()) + (units if self.units else ())
 
     def total_levels(self, geolevels: Sequence[str]) -> tuple[str, ...]:
         """Geolevels whose totals are exact: `total_at` and everything above, as sums.
@@ -51,12 +56,13 @@ class Invariants:
             )
         return tuple(geolevels[: list(geolevels).index(self.total_at) + 1])
 
-    def describe(self, unit_classes: Sequence[str] = (), leaf: str = "") -> tuple[str, ...]:
+    def describe(self, unit_classes: Sequence[str] = (), leaf: str = "", counted: str = "people") -> tuple[str, ...]:
         """The invariants as plain sentences, for the privacy statement.
 
         Args:
             unit_classes: Labels of the classes of units, to spell them out.
             leaf: Name of the lowest geolevel of the run.
+            counted: What the totals are numbers of, in the plural.
 
         Returns:
             One sentence each; a single sentence where nothing is invariant.
@@ -64,15 +70,16 @@ class Invariants:
         sentences = []
         if self.total_at is not None:
             sentences.append(
-                f"The total number of people in every geounit of the geolevel {self.total_at}, and hence of every "
+                f"The total number of {counted} in every geounit of the geolevel {self.total_at}, and hence of every "
                 "geounit above it, is published exactly."
             )
         if self.units:
             where = f"of the lowest geolevel, {leaf}," if leaf else "of the lowest geolevel"
             spelled = f" ({'; '.join(unit_classes)})" if unit_classes else ""
-            sentences += [
+            sentences.append(
                 f"The number of units of each class{spelled} in every geounit {where} is published exactly, and hence "
-                "for every geounit above.",
-                f"The number of vacant housing units in every geounit {where} is published exactly.",
-            ]
+                "for every geounit above."
+            )
+            if self.vacant:
+                sentences.append(f"The number of vacant housing units in every geounit {where} is published exactly.")
         return tuple(sentences) or ("No number is published exactly: every count is protected by noise.",)

@@ -15,6 +15,7 @@ from das_spark.estimation.problem import (
     FamilyProblem,
     FamilyResult,
     FamilyStatus,
+    OuterPass,
 )
 from das_spark.estimation.solvers import SOLVERS
 
@@ -30,5 +31,6 @@ __all__ = [
     "FamilyProblem",
     "FamilyResult",
     "FamilyStatus",
+    "OuterPass",
     "estimate_family",
 ]

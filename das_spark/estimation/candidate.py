@@ -8,8 +8,9 @@ import numpy as np
 
 from das_spark.estimation.assembly import Assembly
 from das_spark.estimation.presolve import Presolved
+from das_spark.estimation.problem import FamilyProblem
 from das_spark.estimation.solvers.base import Solution
-from das_spark.estimation.support import Floats
+from das_spark.estimation.support import Floats, Partition
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +110,7 @@ def _margin_multipliers(assembly: Assembly, duals: Floats, reduced: Floats) -> F
 def _bound_multipliers(presolved: Presolved, of_margin: Floats, reduced: Floats) -> tuple[Floats, ...]:
     """Hand each multiplier of a margin, or of a variable with a bound of its own, to the bound that binds there."""
     problem, margins = presolved.support.problem, presolved.margins
-    hints = tuple(np.zeros(bound.lower.shape) for bound in problem.bounds)
+    hints = [np.zeros(bound.lower.shape) for bound in problem.bounds]
     margin_from = np.where(of_margin > 0, margins.lower_from, margins.upper_from)
     variable_from = np.where(reduced > 0, presolved.lower_from, presolved.upper_from)
     for number, (partition, of_row) in enumerate(zip(presolved.support.partitions, margins.of_row, strict=True)):
@@ -120,10 +121,22 @@ def _bound_multipliers(presolved: Presolved, of_margin: Floats, reduced: Floats)
             value = np.where((of_row >= 0) & (margin_from[of_row] == number), of_margin[of_row], 0.0)
         (own,) = np.nonzero(variable_from == number)
         value[presolved.child[own], partition.index[presolved.cell[own]]] = reduced[own]
-        for limit, rows in partition.limits:
-            bound = problem.bounds[limit]
-            binds = (value > 0) & (bound.lower[:, rows] >= partition.lower)
-            binds |= (value < 0) & (bound.upper[:, rows] <= partition.upper)
-            hints[limit][:, rows] = np.where(binds, value, 0.0)
-            value = np.where(binds, 0.0, value)
-    return hints
+        hand_out(problem, partition, value, hints)
+    return tuple(hints)
+
+
+def hand_out(problem: FamilyProblem, partition: Partition, value: Floats, hints: list[Floats]) -> None:
+    """Give the multipliers of a partition's rows to those of the family's bounds that bind there.
+
+    Args:
+        problem: The family.
+        partition: The partition.
+        value: Multipliers, positive at lower bounds, shape ``(K, r)``.
+        hints: For each of the family's bounds its multipliers, shape ``(K, rows)``; changed.
+    """
+    for limit, rows in partition.limits:
+        bound = problem.bounds[limit]
+        binds = (value > 0) & (bound.lower[:, rows] >= partition.lower)
+        binds |= (value < 0) & (bound.upper[:, rows] <= partition.upper)
+        hints[limit][:, rows] = np.where(binds, value, 0.0)
+        value = np.where(binds, 0.0, value)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from das_spark.estimation.assembly import Assembly, assemble
-from das_spark.estimation.candidate import Candidate, read_back
-from das_spark.estimation.certify import Certificate, certify
+from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import Failsafe, relaxed_family, round_relaxed
 from das_spark.estimation.feasibility import feasibility
+from das_spark.estimation.passes import estimate_in_passes
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
     Attempt,
@@ -22,11 +21,7 @@ from das_spark.estimation.problem import (
     FamilyStatus,
 )
 from das_spark.estimation.rounding import Rounded, round_family
-from das_spark.estimation.solvers import Solution, SolverOptions, Status, solver
 from das_spark.estimation.support import Integers, Support, restrict
-
-TOLERANCE = 1e-8
-"""Residuals asked of solvers, in units of a typical noise deviation."""
 
 
 def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
@@ -50,6 +45,8 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
         return _shortcut(support, plan, FamilyStatus.EMPTY_PARENT)
     if support.parent is not None and support.children == 1 and not support.contradiction:
         return _shortcut(support, plan, FamilyStatus.ONLY_CHILD)
+    if plan.passes and not support.contradiction:
+        return _in_passes(problem, plan)
     presolved = presolve(support)
     if presolved.contradiction:
         return _infeasible(presolved, plan, presolved.contradiction, ())
@@ -61,68 +58,14 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
     return _finish(presolved, plan, solved, round_family(presolved, solved.candidate.x))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Solved:
-    """The best candidate of the chain of solvers.
-
-    Attributes:
-        candidate: The candidate.
-        certificate: What was proved of it.
-        name: Its solver.
-        iterations: Its solver's iterations.
-        tried: All attempts, in order.
-    """
-
-    candidate: Candidate
-    certificate: Certificate
-    name: str
-    iterations: int
-    tried: tuple[Attempt, ...]
-
-
-def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
-    """Try the plan's solvers in order until a solution is certified.
-
-    Args:
-        presolved: The family.
-        plan: Solvers and tolerances.
-
-    Returns:
-        The certified candidate, or else the one with the smallest violation, then gap.
-    """
-    assembly = assemble(presolved)
-    if not assembly.program.size:
-        candidate = read_back(assembly, Solution(Status.OPTIMAL, x=assembly.centre))
-        return Solved(candidate, _certified(assembly, plan, candidate), "presolve", 0, ())
-    best: Solved | None = None
-    tried: tuple[Attempt, ...] = ()
-    for name in plan.solvers:
-        solution = solver(name, assembly.program.needs).solve(assembly.program, SolverOptions(tolerance=TOLERANCE))
-        candidate = read_back(assembly, solution)
-        proof = _certified(assembly, plan, candidate)
-        attempt = Attempt(
-            name, str(solution.status), proof.certified, proof.primal_residual, proof.gap, solution.iterations
-        )
-        tried = (*tried, attempt)
-        if best is None or _rank(proof, plan) < _rank(best.certificate, plan):
-            best = Solved(candidate, proof, name, solution.iterations, tried)
-        if proof.certified or (solution.status is Status.INFEASIBLE and not feasibility(presolved).feasible):
-            break
-    if best is None:
-        candidate = read_back(assembly, Solution(Status.FAILED))
-        return Solved(candidate, _certified(assembly, plan, candidate), "presolve", 0, ())
-    return replace(best, tried=tried)
-
-
-def _certified(assembly: Assembly, plan: FamilyPlan, candidate: Candidate) -> Certificate:
-    support = assembly.presolved.support
-    return certify(support.problem, plan, support.cells, candidate, support.relaxation)
-
-
-def _rank(proof: Certificate, plan: FamilyPlan) -> tuple[float, float]:
-    """Order of candidates: certified ones first, then by violation above the tolerance, then by gap."""
-    gap = abs(proof.gap) if np.isfinite(proof.gap) else np.inf
-    return (max(proof.violation, plan.feasibility_tolerance) if np.isfinite(proof.violation) else np.inf, gap)
+def _in_passes(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
+    """Estimate by the passes of the plan (E-48 to E-54)."""
+    passed = estimate_in_passes(problem, plan)
+    if passed.contradiction or passed.solved is None:
+        tried = () if passed.solved is None else passed.solved.tried
+        return _infeasible(passed.presolved, plan, passed.contradiction, tried)
+    result = _finish(passed.presolved, plan, passed.solved, passed.rounded)
+    return replace(result, diagnostics=replace(result.diagnostics, passes=passed.count))
 
 
 def _finish(presolved: Presolved, plan: FamilyPlan, solved: Solved, rounded: Rounded | None) -> FamilyResult:
@@ -149,6 +92,7 @@ def _finish(presolved: Presolved, plan: FamilyPlan, solved: Solved, rounded: Rou
         iterations=solved.iterations,
         attempts=len(solved.tried),
         rounding="" if rounded is None else rounded.method,
+        rounding_gap=0.0 if rounded is None else rounded.gap,
         message=message,
         tried=solved.tried,
     )

@@ -5,6 +5,7 @@ Numbers in brackets, as in (E-3), are equations of the README.md beside this fil
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -64,14 +65,15 @@ class FamilyBounds:
     Attributes:
         name: For messages.
         query: Its answers are bounded.
-        lower: Least number of people in each answer, int64, shape ``(K, query.rows)``.
-        upper: Largest number, int64, shape ``(K, query.rows)``.
+        lower: Least number of people in each answer, shape ``(K, query.rows)``; whole numbers (int64) but for the bands
+            that hold an earlier pass (E-49).
+        upper: Largest number, likewise.
     """
 
     name: str
     query: Query
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
+    lower: NDArray[np.int64] | NDArray[np.float64]
+    upper: NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,33 @@ def _check_flows(flows: FamilyFlows, count: int, family: str) -> None:
         raise EstimationError(f"family {family!r}: flows need bounds of shape {shape}, totals, and a child for each")
 
 
+@dataclass(frozen=True, slots=True)
+class OuterPass:
+    """One outer pass: least squares in inner passes, then a rounding in inner passes.
+
+    Queries stand for themselves in every child. After an inner pass of least squares, what its queries reached is held
+    in the inner passes that follow, to within a tolerance; after an inner pass of rounding, exactly. The whole answers
+    that the last inner pass of rounding reached hold in all later outer passes. The rounding of the last outer pass
+    ends with the query of every cell, so that nothing is left open. A measured query that no pass names is not read.
+
+    Source: TopDown (Abowd et al. 2022), section 5, and the public release of the redistricting production of 2020.
+
+    Attributes:
+        least_squares: Inner passes in order; each the names of the measured queries in its objective.
+        rounding: Inner passes of the multi-pass rounder in order; each the names of the queries whose rounded answers
+            it brings nearest to the real ones. They need not be measured.
+    """
+
+    least_squares: tuple[tuple[str, ...], ...]
+    rounding: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every query that the pass names, once, in the order of first mention."""
+        every = (name for inner in (*self.least_squares, *self.rounding) for name in inner)
+        return tuple(dict.fromkeys(every))
+
+
 def _no_cells() -> NDArray[np.int32]:
     return np.zeros(0, dtype=np.int32)
 
@@ -168,6 +197,8 @@ class FamilyPlan:
         rounding: Objective of the cell-wise rounder; both names mean the same there (README, section 6).
         failsafe: Whether an infeasible family may give up consistency with its parent.
         class_query: Name of the query whose attributes the failsafe sums out; it must be among bounds or measurements.
+        passes: Outer passes in order; none: one least-squares fit of all that is measured, and the cell-wise rounder.
+        queries: Every query that `passes` names, by name.
     """
 
     geolevel: str
@@ -178,6 +209,8 @@ class FamilyPlan:
     rounding: Rounding = "nearest"
     failsafe: bool = False
     class_query: str = ""
+    passes: tuple[OuterPass, ...] = ()
+    queries: Mapping[str, Query] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +250,7 @@ class FamilyDiagnostics:
         iterations: Iterations of the solver that was kept.
         attempts: Number of solvers tried.
         rounding: How whole numbers were found: "largest remainder", "linear program", ...; empty where not needed.
+        rounding_gap: How far the rounding may be from the best one, relative to its objective; 0 where it is proved.
         message: What is wrong, where something is; names rows of public bounds, never a confidential value.
         tried: The attempts one by one.
     """
@@ -232,6 +266,7 @@ class FamilyDiagnostics:
     iterations: int = 0
     attempts: int = 0
     rounding: str = ""
+    rounding_gap: float = 0.0
     message: str = ""
     tried: tuple[Attempt, ...] = ()
 

@@ -38,11 +38,13 @@ class Rounded:
         counts: People, int64, shape ``(K, n)``.
         method: How they were found; empty when there was nothing to round.
         cost: Distance to the real-valued estimate less its least possible value (E-23).
+        gap: How far the objective may be from the best possible, relative to it; 0 where it is proved to be the best.
     """
 
     counts: Integers
     method: str
     cost: float
+    gap: float = 0.0
 
 
 def round_family(presolved: Presolved, x: Floats) -> Rounded | None:

@@ -12,6 +12,11 @@ from das_spark.errors import GeographyError
 #: Geocode of a root that no digits name: the whole universe of a run (a nation).
 ROOT_GEOCODE = "0"
 
+#: Digits of a census block: state 2, county 3, tract 6, block 4, whose first digit names the block group.
+CENSUS_BLOCK = 15
+#: Digits of the geocode of a block: the same with the block group before the block, so that it is a prefix.
+BLOCK = CENSUS_BLOCK + 1
+
 #: Digits that fit into a geounit number, the leading one included, below 2^63.
 LONGEST_GEOCODE = 18
 
@@ -40,6 +45,22 @@ def check_geocode(geocode: str, length: int) -> str:
             hint="geocodes are text: keep their leading zeros",
         )
     return geocode
+
+
+def block_geocode(block: str) -> str:
+    """The geocode of a census block.
+
+    Args:
+        block: The 15 digits of the block, as the census writes them.
+
+    Returns:
+        16 digits: state, county and tract; block group; block.
+
+    Raises:
+        GeographyError: It is no such number.
+    """
+    check_geocode(block, CENSUS_BLOCK)
+    return block[:11] + block[11:12] + block[11:]
 
 
 def geounit_number(geocode: str) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from das_spark.io.writers._columns import Column, FileColumns, Scope, person_columns, unit_columns
+from das_spark.io.writers._columns import Column, FileColumns, Scope, record_columns, unit_columns
 
 if TYPE_CHECKING:
     from das_spark.products.base import MicrodataColumn, Product
+    from das_spark.tabulation import Table
 
 _GEOCODE = ("geocode", "string", "digits of the geounit; a prefix is the geocode of the geounit around it")
 _PARENT = ("parent", "string", "geocode of the parent; empty at the top")
@@ -76,6 +77,7 @@ _TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
             ("iterations", "long", "solver iterations"),
             ("attempts", "long", "solvers tried"),
             ("rounding", "string", "how the rounder solved its problem"),
+            ("rounding_gap", "double", "how far the rounding may be from the best one, relative; 0 where it is proved"),
             ("relaxed", "boolean", "consistency with the parent was relaxed"),
             ("message", "string", "what went wrong, if anything did"),
             ("problem", "binary", "the problem, where it could not be solved"),
@@ -83,19 +85,23 @@ _TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
     ),
 }
 _NUMBERS = {
+    Scope.RECORD_NUMBER: "running number of the record over the whole file, from 0",
     Scope.UNIT_NUMBER: "running number of the unit over the whole file, from 0",
     Scope.PERSON_NUMBER: "number of the person in the unit, from 1",
     Scope.POPULATION: "people in the unit",
 }
 
 
-def data_dictionary(product: Product, flavours: Sequence[str], *, units: bool) -> tuple[dict[str, Any], ...]:
+def data_dictionary(
+    product: Product, flavours: Sequence[str], *, units: bool, tabulated: bool = False
+) -> tuple[dict[str, Any], ...]:
     """Describe every table and file of a run.
 
     Args:
         product: Whose microdata layout and schema.
         flavours: Flavours of the microdata files.
-        units: Whether a unit file is written.
+        units: Whether the run knows units.
+        tabulated: Whether the tables of the product are written.
 
     Returns:
         One entry an output: path, root, what a row is, columns (name, type, meaning); ready for JSON.
@@ -122,11 +128,36 @@ def data_dictionary(product: Product, flavours: Sequence[str], *, units: bool) -
             for attribute in product.schema.attributes
         ],
     }
-    files = [(person_columns(product, units=units), product.microdata.person)]
-    if units:
+    kinds = product.files(units=units)
+    files = [(record_columns(product, units=len(kinds) > 1), product.microdata.columns(product.record))]
+    if len(kinds) > 1:
         files.append((unit_columns(product), product.microdata.unit))
     microdata = [_file(columns, layout, flavour) for columns, layout in files for flavour in flavours]
-    return (*tables, cells, *microdata)
+    return (*tables, cells, *microdata, *(tables_dictionary(product.tables) if tabulated else ()))
+
+
+def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
+    """Describe published tables: their columns by label, with the headings above it.
+
+    Args:
+        tables: Of a product.
+
+    Returns:
+        One entry a table, as `data_dictionary` has them, with its title.
+    """
+    return tuple(
+        {
+            "path": f"tables/{table.name}.<format>/level=<geolevel>",
+            "root": "public",
+            "row": f"a geounit; universe: {table.universe}",
+            "title": table.title,
+            "columns": [
+                _entry("geocode", "string", _GEOCODE[2]),
+                *(_entry(name, "long", table.path(place)) for place, name in enumerate(table.names)),
+            ],
+        }
+        for table in tables
+    )
 
 
 def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], flavour: str) -> dict[str, Any]:

@@ -24,6 +24,30 @@ SUCCESS = "_SUCCESS"
 
 
 @dataclass(frozen=True, slots=True)
+class TablesLayout:
+    """Paths of published tables: of a run, or of a folder that somebody named for them.
+
+    Attributes:
+        path: The folder of all tables.
+    """
+
+    path: Path
+
+    def table(self, name: str, flavour: str) -> Path:
+        """The folder of one table in one flavour, `parquet` or `csv`; holds one `level=<geolevel>` folder a level."""
+        return self.path / f"{name}.{flavour}"
+
+    def level(self, name: str, flavour: str, geolevel: str) -> Path:
+        """The folder of one level of a table."""
+        return self.table(name, flavour) / f"level={geolevel}"
+
+    @property
+    def staging(self) -> Path:
+        """Where tables are written before they are promoted: a name that nothing else in a named folder has."""
+        return self.path / ".tabulate"
+
+
+@dataclass(frozen=True, slots=True)
 class PublicLayout:
     """Paths of the public root of one run.
 
@@ -48,6 +72,11 @@ class PublicLayout:
     def microdata(self, kind: str, flavour: str) -> Path:
         """The folder of a microdata file: kind `person` or `unit`, flavour `parquet` or `text`."""
         return self.path / "microdata" / f"{kind}.{flavour}"
+
+    @property
+    def tables(self) -> TablesLayout:
+        """The published tables."""
+        return TablesLayout(self.path / "tables")
 
     @property
     def problems(self) -> Path:

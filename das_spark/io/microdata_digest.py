@@ -43,12 +43,14 @@ class Digest:
     """A digest as read back.
 
     Attributes:
+        record: What is counted, and the kind of its file.
         persons: flavour, geocode, codes, kind, count.
         units: flavour, geocode, kind, count, people, odd.
         parts: One row a part: flavour, count, people, low, high, geocode.
         faults: flavour, rule, geocode.
     """
 
+    record: str
     persons: DataFrame
     units: DataFrame
     parts: tuple[Mapping[str, Any], ...]
@@ -56,7 +58,7 @@ class Digest:
 
     def records(self, kind: str, flavour: str) -> int:
         """Records of a file: `person` or `unit`."""
-        column = {"person": "people", "unit": "count"}[kind]
+        column = "people" if kind == self.record else "count"
         return sum(int(row[column]) for row in self.parts if row["flavour"] == flavour)
 
 
@@ -79,24 +81,27 @@ class DigestTask:
                 yield from digest_part(self.parts[place], self.codes)
 
 
-def microdata_parts(layout: PublicLayout, flavours: Sequence[str], *, units: bool) -> tuple[Part, ...]:
+def microdata_parts(
+    layout: PublicLayout, flavours: Sequence[str], *, units: bool, record: str = "person"
+) -> tuple[Part, ...]:
     """The parts of the microdata of a run, the largest first.
 
     Args:
         layout: Where they lie.
         flavours: `parquet`, `text`, or both.
-        units: Whether there is a unit file.
+        units: Whether there is a file of units that people are dealt to.
+        record: Kind of the file of what is counted.
 
     Returns:
         One for each number that a person or unit part has; a file that is missing is found when it is read.
     """
     parts = []
     for flavour in flavours:
-        persons = _numbered(layout.microdata("person", flavour))
+        persons = _numbered(layout.microdata(record, flavour))
         of_units = _numbered(layout.microdata("unit", flavour)) if units else {}
         for number in persons.keys() | of_units.keys():
             name = (persons | of_units)[number].name
-            person = layout.microdata("person", flavour) / name
+            person = layout.microdata(record, flavour) / name
             parts.append(Part(flavour, number, person, layout.microdata("unit", flavour) / name if units else None))
     return tuple(sorted(parts, key=lambda part: (-_size(part), part.flavour, part.number)))
 
@@ -125,6 +130,7 @@ def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCod
     reader = spark.read.schema(DIGEST).option("basePath", str(folder))
     persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
     return Digest(
+        codes.record,
         reader.parquet(str(persons)).select("flavour", "geocode", "codes", "kind", "count"),
         reader.parquet(str(units)).select("flavour", "geocode", "kind", "count", "people", "odd"),
         _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "geocode"),

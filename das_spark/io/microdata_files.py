@@ -1,4 +1,4 @@
-"""The protected microdata: one record a person and, where units are known, one a unit.
+"""The protected microdata: one record of whatever is counted and, where people are dealt to units, one a unit.
 
 Spark cuts the leaf geounits, in the order of their geocodes, into slices of about equal numbers of records; each task
 writes the files of its slice itself (a row-wise writer would cost microseconds a person) under a name of its own
@@ -27,8 +27,9 @@ from pyspark.sql import functions as F
 from das_spark.errors import OutputError
 from das_spark.io.files import FileRecord, discard, disk_errors, promote, write_durably
 from das_spark.io.writers import WRITERS
-from das_spark.io.writers._columns import class_codes, person_columns, unit_columns
+from das_spark.io.writers._columns import class_codes, lists_quarters, record_columns, unit_columns
 from das_spark.io.writers._task import PROBLEM, REPORT, WriteTask
+from das_spark.io.writers.text import DELIMITER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from das_spark.io.layout import PublicLayout
-    from das_spark.products.base import Product
+    from das_spark.products.base import Product, Record
 
 METADATA = "metadata"
+#: Beside the parts of a text file whose layout has column names: metadata, header and parts, joined, are the file.
+HEADER = "header"
 #: Records (persons and units) that a file holds, about.
 RECORDS_A_FILE = 4_000_000
 #: What a geounit costs besides its records, in records.
@@ -90,7 +93,9 @@ def write_microdata(
         OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
     """
     staging = layout.staging("microdata", "leaf")
-    kinds = ("person",) if invariants is None else ("person", "unit")
+    kinds = product.files(units=invariants is not None)
+    if "unit" not in kinds:
+        invariants = None  # known, but in no file
     discard(staging)
     with disk_errors(layout.path):
         for kind in kinds:
@@ -100,7 +105,7 @@ def write_microdata(
         reports = _run(estimates, invariants, product, staging, tuple(flavours), notices)
         comments = _comments(product, created, notices)
         written = tuple(
-            _finish(reports, kind, flavour, staging, layout.microdata(kind, flavour), comments)
+            _finish(reports, kind, flavour, staging, layout.microdata(kind, flavour), comments, _names(product, kind))
             for kind in kinds
             for flavour in flavours
         )
@@ -117,13 +122,17 @@ def _run(
     notices: tuple[str, ...],
 ) -> list[dict[str, object]]:
     """Write all parts to the staging folder; one report a part (slices x files of a slice)."""
-    leaves = _with_units(estimates, invariants, len(product.unit_classes))
-    slices = _slices(leaves)
+    classes, known = len(product.unit_classes), invariants is not None
+    dealt, listed = len(product.files(units=known)) > 1, known and lists_quarters(product)
+    leaves = _with_units(estimates, invariants, classes)
+    slices = _slices(leaves, listed=listed)
     task = WriteTask(
-        person_columns(product, units=invariants is not None),
-        None if invariants is None else unit_columns(product),
+        record_columns(product, units=dealt),
+        unit_columns(product) if dealt else None,
+        product.schema.size if listed else None,
         class_codes(product),
-        np.array(product.unit_bounds.least, dtype=np.int64),
+        classes,
+        np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
         flavours,
         staging.absolute(),
         notices,
@@ -131,7 +140,8 @@ def _run(
     count = slices.column("slice").to_numpy()[-1] + 1
     placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
     sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
-    report = sorted_rows.select("slice", "first_unit", "geocode", "cells", "counts", "units").mapInArrow(task, REPORT)
+    columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
+    report = sorted_rows.select(*columns).mapInArrow(task, REPORT)
     reports: list[dict[str, object]] = report.toArrow().to_pylist()
     stuck = sorted(str(row["file"]) for row in reports if row["kind"] == PROBLEM)
     if stuck:
@@ -155,44 +165,60 @@ def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int
     return joined.select("geocode", "parent", "cells", "counts", both.alias("units"))
 
 
-def _slices(leaves: DataFrame) -> pa.Table:
+def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
     """Cut the parents, in the order of their children's geocodes, into slices of about equal size.
 
+    Args:
+        leaves: Result of `_with_units`.
+        listed: Whether group quarters are listed among what is counted.
+
     Returns:
-        Columns parent, slice, first_unit (number of the first unit of the slice). One row a parent of the lowest level
-        is collected: a thousandth of the people, and public.
+        Columns parent, slice, first_record and first_unit (numbers of the first of the slice). One row a parent of the
+        lowest level is collected: a thousandth of the people, and public.
     """
+    quarters = _total(F.slice("units", F.lit(2), F.size("units") - 2)) if listed else F.lit(0)
     sums = [
         F.min("geocode").alias("first"),
-        F.sum(_total("counts")).alias("persons"),
+        F.sum(_total("counts") + quarters).alias("records"),
         F.sum(F.coalesce(_total("units"), F.lit(0))).alias("units"),
         F.count(F.lit(1)).alias("geounits"),
     ]
     parents = leaves.groupBy("parent").agg(*sums).toArrow().sort_by("first")
-    persons, units, geounits = (parents.column(name).to_numpy() for name in ("persons", "units", "geounits"))
-    cost = persons + units + _GEOUNIT_COST * geounits
+    records, units, geounits = (parents.column(name).to_numpy() for name in ("records", "units", "geounits"))
+    cost = records + units + _GEOUNIT_COST * geounits
     before = np.cumsum(cost) - cost
     whole = int(cost.sum())
     least = min(leaves.sparkSession.sparkContext.defaultParallelism, len(cost))
     wanted = max(least, -(-whole // RECORDS_A_FILE))
     _, slices = np.unique(before * wanted // max(whole, 1), return_inverse=True)
-    first_of_parent = np.cumsum(units) - units
-    first_of_slice = first_of_parent[np.searchsorted(slices, slices)]
+    first_of_slice = np.searchsorted(slices, slices)
     return pa.table(
         {
             "parent": parents.column("parent"),
             "slice": slices.astype(np.int32),
-            "first_unit": first_of_slice.astype(np.int64),
+            "first_record": (np.cumsum(records) - records)[first_of_slice].astype(np.int64),
+            "first_unit": (np.cumsum(units) - units)[first_of_slice].astype(np.int64),
         }
     )
 
 
-def _total(column: str) -> Column:
+def _total(column: str | Column) -> Column:
     return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
 
 
+def _names(product: Product, kind: Record) -> list[str]:
+    """The line of column names of a file that has one."""
+    return [column.name for column in product.microdata.columns(kind)] if product.microdata.header else []
+
+
 def _finish(
-    reports: list[dict[str, object]], kind: str, flavour: str, staging: Path, target: Path, comments: list[str]
+    reports: list[dict[str, object]],
+    kind: str,
+    flavour: str,
+    staging: Path,
+    target: Path,
+    comments: list[str],
+    names: list[str],
 ) -> WrittenFolder:
     """Promote the reported parts of one folder, and nothing else."""
     folder = staging / f"{kind}.{flavour}"
@@ -206,6 +232,8 @@ def _finish(
     if WRITERS[flavour].has_metadata_file:
         target.mkdir(parents=True)
         write_durably(target / METADATA, "\n".join([*comments, f"# Records: {rows}"]) + "\n")
+        if names:
+            write_durably(target / HEADER, f"{DELIMITER.join(names)}\n")
     return WrittenFolder(kind, flavour, rows, promote(folder, target, records, check=False))
 
 

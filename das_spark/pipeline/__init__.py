@@ -2,6 +2,16 @@
 
 from das_spark.pipeline.assess import evaluate_runs, verify_run
 from das_spark.pipeline.runner import RunSummary, run_stages
+from das_spark.pipeline.tabulate import TabulationSummary, tabulate_run
 from das_spark.spark.checks import Check, VerificationReport
 
-__all__ = ["Check", "RunSummary", "VerificationReport", "evaluate_runs", "run_stages", "verify_run"]
+__all__ = [
+    "Check",
+    "RunSummary",
+    "TabulationSummary",
+    "VerificationReport",
+    "evaluate_runs",
+    "run_stages",
+    "tabulate_run",
+    "verify_run",
+]

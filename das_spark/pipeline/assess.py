@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyarrow import parquet
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.constraints import Invariants
 from das_spark.errors import InputError, OutputError
@@ -20,6 +19,7 @@ from das_spark.io.files import discard, finished, part_files, write_durably
 from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
+from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product, microdata_codes
 from das_spark.spark import tables
@@ -28,6 +28,7 @@ from das_spark.spark.evaluate import Areas, evaluate_levels
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.spark.verify_tables import header_checks, table_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,10 +86,16 @@ def _judged(
     codes = microdata_codes(product)
     staging = layout.path / ".staging" / "verification"
     with adaptive(spark):
-        digest = write_digest(spark, microdata_parts(layout, flavours, units=units), codes, staging)
-        of_units = digest.units if units else None
+        dealt = len(product.files(units=units)) > 1
+        parts = microdata_parts(layout, flavours, units=dealt, record=product.record)
+        digest = write_digest(spark, parts, codes, staging)
+        of_units = digest.units if dealt else None
         microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
+        flavours_of_tables = _table_flavours(product, manifest)
+        published = read_published(spark, layout.tables, product.tables, flavours_of_tables, spine.names)
+        rules += table_rules(published, read)
         checks = judge([*rules, *microdata_rules(microdata, read)]) + part_checks(microdata)
+        checks += header_checks(published, spine.names)
     discard(staging)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, digest))
 
@@ -177,10 +184,7 @@ def _run_tables(spark: SparkSession, layout: PublicLayout, spine: Spine, manifes
     def table(of: str) -> DataFrame | None:
         if of in _DECLARED and not any(manifest.rows.get(f"{of}/{name}", 0) for name in spine.names):
             return None
-        schema, _ = tables.LEVEL_TABLES[of]
-        whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
-        folders = [str(layout.level(of, name)) for name in spine.names]
-        return spark.read.schema(whole).option("basePath", str(layout.table(of))).parquet(*folders)
+        return read_levels(spark, layout, of, spine.names)
 
     relaxed: dict[str, tuple[str, ...]] = {}
     for each in manifest.relaxed:
@@ -203,15 +207,22 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> C
         for table in ("geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics")
         for level in spine.names
     }
-    kinds = ("person", "unit") if manifest.config["invariants"]["units"] else ("person",)
+    kinds = PRODUCTS[manifest.product].files(units=bool(manifest.config["invariants"]["units"]))
     for flavour in manifest.config["output"]["microdata"]:
         folders |= {f"microdata/{kind}.{flavour}": layout.microdata(kind, flavour) for kind in kinds}
+    product = PRODUCTS[manifest.product]
+    for flavour in _table_flavours(product, manifest):
+        for table in product.tables:
+            name = f"{PLACE}/{table.name}.{flavour}"
+            folders |= {f"{name}/{level}": layout.tables.level(table.name, flavour, level) for level in spine.names}
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
     return Check("folders are whole", "", not missing, len(folders), missing)
 
 
 def _bound_queries(product: Product, config: Mapping[str, Any]) -> dict[str, Query]:
-    queries = {"total": product.schema.query("total"), "class": product.schema.query(product.class_query)}
+    queries = {"total": product.schema.query("total")}
+    if product.class_query:
+        queries["class"] = product.schema.query(product.class_query)
     return queries | {f"added:{each['name']}": product.schema.query(each["query"]) for each in config["constraints"]}
 
 
@@ -235,4 +246,17 @@ def _counted(layout: PublicLayout, manifest: PublicManifest, digest: Digest) -> 
             found[name] = sum(parquet.read_metadata(path).num_rows for path in files)
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    return found
+    levels = manifest.config["geography"]["levels"]
+    return found | table_rows(layout.tables, _tables_written(manifest), levels)
+
+
+def _tables_written(manifest: PublicManifest) -> list[tuple[str, str]]:
+    """Name and flavour of every published table that the manifest counts."""
+    names = [name.removeprefix(f"{PLACE}/") for name in manifest.rows if name.startswith(f"{PLACE}/")]
+    return [(name.split(".")[0], name.split(".")[1]) for name in names]
+
+
+def _table_flavours(product: Product, manifest: PublicManifest) -> tuple[str, ...]:
+    """Flavours of tables that must be there: those of the configuration, and what the manifest counts."""
+    configured = manifest.config["output"].get("tables", []) if product.tables else []
+    return tuple(dict.fromkeys([*configured, *(flavour for _, flavour in _tables_written(manifest))]))

@@ -75,8 +75,12 @@ def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
     for each in plan.product.structural_zeros:
         zero |= each.mask(schema)
     queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
-    queries |= {"class": schema.query(plan.product.class_query), "total": schema.query("total")}
+    queries["total"] = schema.query("total")
+    classes = schema.query(plan.product.class_query) if plan.product.class_query else None
+    if classes is not None:
+        queries["class"] = classes
     queries |= {f"added:{each.name}": schema.query(each.query) for each in plan.added}
+    passes = plan.estimation.passes.get(geolevel, ())
     return EstimationTask(
         size=schema.size,
         plan=FamilyPlan(
@@ -86,7 +90,9 @@ def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
             gap_tolerance=plan.estimation.gap_tolerance,
             rounding=plan.estimation.rounding,
             failsafe=plan.estimation.failsafe,
-            class_query=schema.query(plan.product.class_query).name,
+            class_query=classes.name if classes is not None else "",
+            passes=passes,
+            queries={name: schema.query(name) for each in passes for name in each.names},
         ),
         queries=queries,
     )

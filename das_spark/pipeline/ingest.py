@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from das_spark.constraints import UnitBounds
     from das_spark.io.readers import Problem
     from das_spark.pipeline.context import RunContext
 
@@ -65,7 +66,8 @@ def _write_leaves(context: RunContext, folder: Path) -> None:
     staging = context.layout.restricted.path / ".staging" / "leaves"
     discard(staging)
     with disk_errors(staging):
-        histograms.leaf_table(ingested.counts, ingested.geounits).write.parquet(str(staging))
+        leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=plan.product.vacant_counted)
+        leaves.write.parquet(str(staging))
         if plan.invariants.units:
             staging = _settle_conflicts(context, staging)
         discard(folder)  # what a driver promoted that died before all was there
@@ -82,6 +84,8 @@ def _settle_conflicts(context: RunContext, staging: Path) -> Path:
             f"no units are given for geounits such as {', '.join(unknown)}, and units are a declared invariant",
             hint="give them in the unit file, or set invariants.units to false",
         )
+    if plan.product.unit_bounds is None:
+        return staging
     rule = UnitRule(plan.product.schema.query(plan.product.class_query), plan.product.unit_bounds)
     found = conflicts(leaves, rule)
     number = found.count()
@@ -107,15 +111,15 @@ def _settle_conflicts(context: RunContext, staging: Path) -> Path:
 
 def _write_bounds(context: RunContext) -> None:
     plan = context.plan
-    invariants = context.read_all("invariants")
+    invariants, formulas = context.read_all("invariants"), plan.product.unit_bounds
     staging = context.layout.public.path / ".staging" / "boxes"
     frame = bounds.all_bounds(
         invariants,
         context.read_all("geounits"),
         plan.spine,
         plan.invariants,
-        _boxes(context, invariants, staging) if plan.invariants.units else None,
-        plan.product.unit_bounds,
+        _boxes(context, invariants, staging, formulas) if plan.invariants.units and formulas else None,
+        formulas,
         tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
     )
     try:
@@ -124,11 +128,11 @@ def _write_bounds(context: RunContext) -> None:
         discard(staging)
 
 
-def _boxes(context: RunContext, invariants: DataFrame, staging: Path) -> DataFrame:
+def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: UnitBounds) -> DataFrame:
     """Class boxes of all levels, written and read back, since several kinds of bounds are made of them."""
     plan = context.plan
     discard(staging)
-    computed = bounds.class_boxes(invariants, plan.spine, plan.invariants.total_at, plan.product.unit_bounds)
+    computed = bounds.class_boxes(invariants, plan.spine, plan.invariants.total_at, formulas)
     with disk_errors(staging):
         computed.write.parquet(str(staging))
     return context.spark.read.schema(computed.schema).parquet(str(staging))

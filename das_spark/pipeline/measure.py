@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from das_spark.pipeline.context import RunContext
 
-#: Name of the table in the domain of keyed randomness: persons and units never share bits.
-TABLE = "person"
-
 
 def journal_of(context: RunContext) -> Journal:
     """The measurement journal of a run."""
@@ -64,8 +61,10 @@ def measurement_task(context: RunContext, geolevel: str, attempt: int) -> Measur
     laws = {name: plan.budget.mechanism(geolevel, name) for name in queries}
     # A test key exists to repeat a run byte for byte, so a repeated draw repeats the draw.
     number = 0 if context.key.is_insecure else attempt
+    # Product and record are part of the domain: persons and units never share bits.
     streams = {
-        name: context.key.derive(StreamDomain(plan.product.name, TABLE, geolevel, number, name)) for name in queries
+        name: context.key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, name))
+        for name in queries
     }
     return MeasurementTask(
         size=plan.product.schema.size,

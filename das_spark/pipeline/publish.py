@@ -18,11 +18,14 @@ from das_spark.privacy import StatementFacts, attribute_losses, privacy_statemen
 from das_spark.spark import tables
 
 if TYPE_CHECKING:
+    from das_spark.config.plan import RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger, LedgerEntry
 
 INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
 _SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "pyarrow", "cryptography")
+#: Name of the stage that writes the published tables.
+TABULATE = "tabulate"
 #: Public tables whose rows the manifest counts, by level.
 _COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
 
@@ -36,7 +39,7 @@ def notices(context: RunContext) -> tuple[str, ...]:
 
 
 def publish_microdata(context: RunContext, created: str) -> None:
-    """Write the person microdata, and the unit microdata where units are known.
+    """Write the microdata of what is counted and, where people are dealt to units, of the units.
 
     Args:
         context: The run.
@@ -46,7 +49,7 @@ def publish_microdata(context: RunContext, created: str) -> None:
         OutputError: If people cannot be dealt to their units, or the disk is full.
     """
     plan = context.plan
-    kinds = ("person", "unit") if plan.invariants.units else ("person",)
+    kinds = plan.product.files(units=plan.invariants.units)
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]
     rows_file = context.layout.public.path / "microdata" / "rows.json"
     if all(finished(folder) for folder in folders) and rows_file.is_file():
@@ -74,11 +77,12 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger) -
         title=plan.product.title,
         run_id=context.layout.run_id,
         budget=plan.budget,
-        invariants=plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name),
+        invariants=_declared(plan),
         public_rules=_public_rules(context),
         attributes=tuple(attribute_losses(plan.budget, plan.queries, plan.product.schema)),
         within=tuple(within_geolevel_losses(plan.budget)),
         insecure=context.key.is_insecure,
+        unit=plan.product.record,
         held_within=plan.invariants.total_at,
         ledger=ledger,
         overridden=notices(context),
@@ -99,14 +103,16 @@ def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
         config_hash=plan.config_hash,
         versions=software_versions(),
         ledger=json.loads(entry.to_json()),
-        invariants=plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name),
+        invariants=_declared(plan),
         stages=_stages(context),
         rows=_rows(context),
         solver_status=solver_status,
         worst_residuals=residuals,
         overridden_guards=notices(context),
         relaxed=relaxed,
-        data_dictionary=data_dictionary(plan.product, plan.microdata_formats, units=plan.invariants.units),
+        data_dictionary=data_dictionary(
+            plan.product, plan.microdata_formats, units=plan.invariants.units, tabulated=bool(plan.table_formats)
+        ),
     )
 
 
@@ -130,13 +136,20 @@ def software_versions() -> dict[str, str]:
     return {"das_spark": __version__, "python": platform.python_version(), **versions}
 
 
+def _declared(plan: RunPlan) -> tuple[str, ...]:
+    """The declared invariants, each a sentence."""
+    return plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted)
+
+
 def _public_rules(context: RunContext) -> tuple[str, ...]:
     plan = context.plan
     zeros = [f"Structural zero {zero.name}: {zero.meaning}" for zero in plan.product.structural_zeros]
     bounds = plan.product.unit_bounds
     capacity = [
         f"Units of class '{label}' hold between {least} and {most} people each."
-        for label, least, most in zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True)
+        for label, least, most in (
+            zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True) if bounds else ()
+        )
     ]
     settled = (
         "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number of "
@@ -152,13 +165,19 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
     for name in context.plan.spine.names:
         records.append(StageRecord("measure", name, (f"measurements/level={name}",)))
         records.append(StageRecord("estimate", name, (f"estimates/level={name}", f"diagnostics/level={name}")))
-    return (*records, StageRecord("microdata", outputs=("microdata",)))
+    tables_made = [StageRecord(TABULATE, outputs=tuple(_table_rows(context)))] if context.plan.table_formats else []
+    return (*records, StageRecord("microdata", outputs=("microdata",)), *tables_made)
 
 
 def _rows(context: RunContext) -> dict[str, int]:
     counted = {f"{table}/{name}": context.rows(table, name) for table in _COUNTED for name in context.plan.spine.names}
     micro = context.public_facts.get("microdata_rows", {})
-    return counted | {f"microdata/{name}": rows for name, rows in micro.items()}  # type: ignore[attr-defined]
+    counted |= {f"microdata/{name}": rows for name, rows in micro.items()}  # type: ignore[attr-defined]
+    return counted | _table_rows(context)
+
+
+def _table_rows(context: RunContext) -> dict[str, int]:
+    return context.public_facts.get("table_rows", {})  # type: ignore[return-value]
 
 
 def _solver_facts(

@@ -17,9 +17,10 @@ from das_spark.pipeline.assess import evaluate_run, verify_public
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest
-from das_spark.pipeline.measure import TABLE, measure
+from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import public_manifest, publish_microdata, publish_statement, restricted_manifest
+from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.spark.session import require_safe_session, session
 
@@ -102,6 +103,9 @@ def _carry_out(context: RunContext) -> RunSummary:
             estimate(context, name)
     with progress.stage(context.spark, "microdata"):
         publish_microdata(context, entry.created)
+    if plan.table_formats:
+        with progress.stage(context.spark, "tabulate"):
+            publish_tables(context, entry.created)
     publish_statement(context, entry, ledger)
     manifest = public_manifest(context, entry)
     manifest.save(context.layout.public.manifest)
@@ -138,7 +142,7 @@ def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledg
             run_id=f"{context.layout.run_id}#{secrets.token_hex(4)}",
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             product=plan.product.name,
-            table=TABLE,
+            table=plan.product.record,
             budget=plan.budget,
             insecure=context.key.is_insecure,
         )
@@ -187,6 +191,8 @@ def _summary(context: RunContext, manifest: PublicManifest, verified: str) -> Ru
         "verification report": layout.public.verification,
         "manifest": layout.public.manifest,
     }
+    if plan.table_formats:
+        paths |= {"tables": layout.public.tables.path}
     if plan.evaluation.enabled:
         paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
     return RunSummary(layout.run_id, layout, figures, paths, context.key.is_insecure)

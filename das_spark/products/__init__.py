@@ -13,6 +13,8 @@ from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, S
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
+from das_spark.products.pl94_2020_person import PL94_2020_PERSON
+from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
 
 __all__ = [
     "CODE_SEPARATOR",
@@ -31,6 +33,8 @@ PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(
         "e2e_2018": E2E_2018,
         "e2e_1940": E2E_1940,
         "dallas_2010": DALLAS_2010,
+        "pl94_2020_person": PL94_2020_PERSON,
+        "pl94_2020_unit": PL94_2020_UNIT,
     }
 )
 

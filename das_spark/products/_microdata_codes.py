@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from das_spark.errors import ConfigurationError
-from das_spark.products.base import MicrodataColumn, Product
+from das_spark.products.base import MicrodataColumn, Product, Record
 
 #: Stands between the codes of one record where they are put together.
 CODE_SEPARATOR = "|"
@@ -22,21 +22,27 @@ CODE_SEPARATOR = "|"
 class MicrodataCodes:
     """The columns of both files by what they hold, and the codes of each cell and class.
 
+    `person` stands for what is counted, also where that is units; `unit` for the units that people are dealt to, whose
+    columns are none where they are not dealt.
+
     Attributes:
+        record: What is counted, and the kind of its file.
         person_layout: Every column of the person file, in order.
         unit_layout: Every column of the unit file, in order.
         person_place: Person columns that make up the geocode when joined.
         unit_place: Unit columns that do.
         person_columns: Person columns with codes that depend on the cell.
         unit_columns: Unit columns with codes that depend on the class of the unit.
-        cell_codes: Codes of each cell, joined by `CODE_SEPARATOR`, in the order of `person_columns`.
+        cell_codes: Codes of each cell, joined by `CODE_SEPARATOR`, in the order of `person_columns`; where units are
+            counted, a last one for group quarters, which are listed besides.
         kinds: Codes of a unit, joined alike -> its class; vacant units have the number of classes.
-        class_of_cell: Class of each cell.
+        class_of_cell: Class of each cell; where units are counted, 0, and a last 1 for group quarters.
         unit_number: Column with the number of the unit, in both files.
         person_number: Person column with the number of the person in the unit.
         population: Unit column with the number of its people.
     """
 
+    record: Record
     person_layout: tuple[str, ...]
     unit_layout: tuple[str, ...]
     person_place: tuple[str, ...]
@@ -53,7 +59,17 @@ class MicrodataCodes:
     @property
     def vacant(self) -> int:
         """What stands for vacant units: one more than the last class."""
-        return max(self.kinds.values())
+        return max(self.kinds.values(), default=0)
+
+    @property
+    def dealt(self) -> bool:
+        """Whether there is a file of units that people are dealt to."""
+        return bool(self.unit_layout)
+
+    @property
+    def listed(self) -> int | None:
+        """What stands for the cell of group quarters, where they are listed besides what is counted."""
+        return len(self.cell_codes) - 1 if self.record == "unit" else None
 
     @property
     def doubtful(self) -> tuple[bool, ...]:
@@ -74,11 +90,14 @@ def microdata_codes(product: Product) -> MicrodataCodes:
         ConfigurationError: Two classes of units have the same codes, or a number column is missing.
     """
     layout = product.microdata
-    kind = product.schema.query(product.class_query).row_of(np.arange(product.schema.size)).tolist()
+    counted = layout.columns(product.record)
+    dealt = layout.unit if len(product.files(units=True)) > 1 else ()
+    kind = _classes(product)
     of_persons = _person_codes(product, kind)
-    of_units = _unit_codes(product)
-    names = {column.source: column.name for column in (*layout.unit, *layout.person)}
-    missing = {"unit_number", "person_number", "population"} - set(names)
+    of_units = _unit_codes(product) if dealt else {}
+    names = {column.source: column.name for column in (*dealt, *counted)}
+    numbers = ("unit_number", "person_number", "population")
+    missing = set(numbers) - set(names) if dealt else set()
     joined = [CODE_SEPARATOR.join(codes) for codes in zip(*of_units.values(), strict=True)]
     if missing or len(set(joined)) != len(joined):
         raise ConfigurationError(
@@ -86,19 +105,28 @@ def microdata_codes(product: Product) -> MicrodataCodes:
             f"{', '.join(f'no column of source {name}' for name in sorted(missing))}"
         )
     return MicrodataCodes(
-        person_layout=tuple(column.name for column in layout.person),
-        unit_layout=tuple(column.name for column in layout.unit),
-        person_place=_place(layout.person),
-        unit_place=_place(layout.unit),
+        record=product.record,
+        person_layout=tuple(column.name for column in counted),
+        unit_layout=tuple(column.name for column in dealt),
+        person_place=_place(counted),
+        unit_place=_place(dealt),
         person_columns=tuple(of_persons),
         unit_columns=tuple(of_units),
         cell_codes=tuple(CODE_SEPARATOR.join(codes) for codes in zip(*of_persons.values(), strict=True)),
         kinds={codes: place for place, codes in enumerate(joined)},
         class_of_cell=tuple(kind),
-        unit_number=names["unit_number"],
-        person_number=names["person_number"],
-        population=names["population"],
+        unit_number=names.get("unit_number", ""),
+        person_number=names.get("person_number", ""),
+        population=names.get("population", ""),
     )
+
+
+def _classes(product: Product) -> list[int]:
+    """Class of every cell, and of group quarters where units are counted."""
+    if product.record == "unit":
+        return [*[0] * product.schema.size, 1]
+    rows = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
+    return [int(row) for row in rows]
 
 
 def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
@@ -109,18 +137,19 @@ def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
 
 
 def _person_codes(product: Product, kind: list[int]) -> dict[str, list[str]]:
-    """Code of every cell, by column."""
+    """Code of every cell, and of group quarters where units are counted, by column."""
     schema = product.schema
     levels = np.unravel_index(np.arange(schema.size), schema.shape)
     axes = {attribute.name: axis for axis, attribute in enumerate(schema.attributes)}
+    home, quarters = ("3", "5") if product.record == "person" else ("2", "4")
     codes: dict[str, list[str]] = {}
-    for column in product.microdata.person:
+    for column in product.microdata.columns(product.record):
         source = column.source.split(":", 2)
         if source[0] == "recode":
-            names = source[2].split(",")
-            codes[column.name] = [names[level] for level in levels[axes[source[1]]].tolist()]
+            axis, names = axes[source[1]], source[2].split(",")
+            codes[column.name] = [names[level] for level in levels[axis].tolist()] + names[schema.shape[axis] :]
         elif source[0] == "record_type":
-            codes[column.name] = ["3" if each == 0 else "5" for each in kind]
+            codes[column.name] = [home if each == 0 else quarters for each in kind]
     return codes
 
 

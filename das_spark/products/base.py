@@ -4,26 +4,39 @@ The source of a microdata column is a short text. `CODE` stands for texts separa
 
     constant:TEXT            the same text in every row
     geocode[START:END]       the digits START (inclusive, from 0) to END (exclusive) of the geocode of the leaf
-    recode:ATTRIBUTE:CODE    persons: one text for each level of the attribute
+    recode:ATTRIBUTE:CODE    what is counted: one text for each level of the attribute; where units are counted, a last
+                             one for group quarters, which are listed and not counted
     recode:unit_class:CODE   units: one text for each class of units, and a last one for vacant units
     record_type              persons: 3 in a household, 5 in group quarters; units: 2 and 4
+    record_number            what is counted: running number of the record in the file, from 0
     unit_number              running number of the unit in the file
     person_number            number of the person in the unit, from 1
     population               units: people in the unit
     tenure                   units: 9 for an occupied housing unit, else 0
     vacancy                  units: 9 for a vacant housing unit, else 0
+
+What is counted, persons or units, has one record for each in the file of its kind. Where persons are counted and the
+layout has columns for units, they are dealt to the units of the run, and the units are written, too. Where units are
+counted, those of all classes but the first (group quarters) are listed behind them, one record each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from fractions import Fraction
+from typing import Final, Literal
 
 from das_spark.constraints import StructuralZero, UnitBounds
+from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Schema
 from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
+from das_spark.tabulation import Table
+
+Record = Literal["person", "unit"]
+#: What one record is -> what many are, in sentences.
+COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units"}
 
 #: Columns that both microdata files of the End-to-End test carry without content, with the text that fills them.
 PERSON_FILLERS: Final = {
@@ -66,15 +79,21 @@ class MicrodataLayout:
 
     Attributes:
         name: How manifests call the layout.
-        person: Columns of the person file, in order.
-        unit: Columns of the unit file, in order.
+        person: Columns of the person file, in order; none where the product writes no such file.
+        unit: Columns of the unit file, in order; none where the product writes no such file.
         comment: First line of each file, beginning with "#"; empty where there is none.
+        header: Whether text files have the names of their columns as a first line below all comments.
     """
 
     name: str
     person: tuple[MicrodataColumn, ...]
     unit: tuple[MicrodataColumn, ...]
     comment: str = ""
+    header: bool = False
+
+    def columns(self, kind: Record) -> tuple[MicrodataColumn, ...]:
+        """Columns of the file of a kind."""
+        return self.person if kind == "person" else self.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +104,19 @@ class Strategy:
         name: Name in the product.
         budget: Exact total and shares.
         title: What it is, in a few words.
+        passes: Geolevel -> its outer passes of estimation, in order, by names of queries; geolevels that are missing
+            are estimated by one fit of all that is measured and the cell-wise rounder.
     """
 
     name: str
     budget: Budget
     title: str
+    passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
+
+    @property
+    def geolevels(self) -> tuple[str, ...]:
+        """Names of the geolevels that have a share, root first."""
+        return tuple(level.geolevel for level in self.budget.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +126,22 @@ class Product:
     Attributes:
         name: Name in the registry.
         title: What it is, in a few words.
-        schema: Attributes of the persons that are counted.
+        schema: Attributes of what is counted.
         geolevels: Every level that the leaf's geocode knows, root first.
         default_levels: Levels of a run that names none.
-        unit_classes: Labels of the classes of occupied units, in the order of the answers of `class_query`.
-        class_query: Query whose answers the units bound: people by class of unit.
+        unit_classes: Labels of the classes of units, in the order of the answers of `class_query`.
+        class_query: Query whose answers the units bound: people by class of unit; empty where units bound nothing.
         strata: Query of the stratified counts in accuracy reports.
-        unit_bounds: Fewest and most people by class.
+        unit_bounds: Fewest and most people by class; None where units bound nothing.
         structural_zeros: Cells in which nobody can be.
         strategies: Ways to spend a budget by name; the first is the usual one.
         microdata: Layout of the microdata files.
         total_at: Geolevel whose totals are invariant unless a run says otherwise.
         code_base: Attribute -> number of its first level in tidy input; 0 where missing.
+        record: What is counted; one record of the microdata file of that kind.
+        vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
+            how many they are.
+        tables: Published tables: sums over the cells of the schema, made for every geolevel of a run.
     """
 
     name: str
@@ -121,12 +152,29 @@ class Product:
     unit_classes: tuple[str, ...]
     class_query: str
     strata: str
-    unit_bounds: UnitBounds
+    unit_bounds: UnitBounds | None
     structural_zeros: tuple[StructuralZero, ...]
     strategies: Mapping[str, Strategy]
     microdata: MicrodataLayout
     total_at: str
     code_base: Mapping[str, int] = field(default_factory=dict)
+    record: Record = "person"
+    vacant_counted: bool = False
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def counted(self) -> str:
+        """What is counted, in the plural, for sentences."""
+        return COUNTED[self.record]
+
+    def files(self, *, units: bool) -> tuple[Record, ...]:
+        """The kinds of microdata files of a run: what is counted first.
+
+        Args:
+            units: Whether the run knows units.
+        """
+        dealt = units and self.record == "person" and self.microdata.unit
+        return ("person", "unit") if dealt else (self.record,)
 
     def spine(self, levels: Sequence[str] | None = None) -> Spine:
         """The spine of a run.
@@ -159,6 +207,49 @@ def pure_strategy(
     shares = tuple(QueryShare(query, exact(share, f"{name}: {query}")) for query, share in queries.items())
     levels = tuple(LevelBudget(level, exact(share, f"{name}: {level}"), shares) for level, share in geolevels.items())
     return Strategy(name, Budget(Framework.PURE_DP, exact(epsilon, f"{name}: epsilon"), levels), title)
+
+
+def concentrated_strategy(
+    name: str,
+    title: str,
+    *,
+    rho: str,
+    geolevels: Mapping[str, Fraction | str],
+    queries: Mapping[str, Mapping[str, Fraction | str]],
+    passes: Mapping[str, tuple[OuterPass, ...]],
+) -> Strategy:
+    """A strategy under zero-concentrated differential privacy, with queries and passes of each geolevel's own.
+
+    Args:
+        name: Name in the product.
+        title: What it is.
+        rho: Total, as an exact number.
+        geolevels: Level -> share of the total, root first, as exact numbers.
+        queries: Level -> query -> share of the level, as exact numbers; levels without a share are left out.
+        passes: Level -> outer passes; levels without a share are left out.
+
+    Raises:
+        BudgetError: A number is not exact, or shares do not sum to 1.
+    """
+    levels = []
+    for level, share in geolevels.items():
+        where = f"{name}: {level}"
+        shares = [QueryShare(query, exact(part, f"{where}: {query}")) for query, part in queries[level].items()]
+        levels.append(LevelBudget(level, exact(share, where), tuple(shares)))
+    budget = Budget(Framework.ZCDP, exact(rho, f"{name}: rho"), tuple(levels))
+    return Strategy(name, budget, title, {level: passes[level] for level in geolevels if level in passes})
+
+
+def parts(names: Sequence[str], numerators: Sequence[int], denominator: int) -> dict[str, Fraction]:
+    """Shares with one denominator, as tables write them.
+
+    Args:
+        names: Of whatever has a share.
+        numerators: One for each name; who has 0 has no share and is left out.
+        denominator: Of all.
+    """
+    pairs = zip(names, numerators, strict=True)
+    return {name: Fraction(numerator, denominator) for name, numerator in pairs if numerator}
 
 
 def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:

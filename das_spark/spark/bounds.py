@@ -121,7 +121,7 @@ def all_bounds(
     spine: Spine,
     declared: Invariants,
     boxes: DataFrame | None,
-    unit_bounds: UnitBounds,
+    unit_bounds: UnitBounds | None,
     added: tuple[tuple[AddedConstraint, Query], ...],
 ) -> DataFrame:
     """Every bound of every geounit: `tables.BOUNDS` with a column level in front.
@@ -131,15 +131,15 @@ def all_bounds(
         geounits: `tables.GEOUNITS` of all levels, with a column level.
         spine: The levels.
         declared: The declared invariants.
-        boxes: Result of `class_boxes`, written and read back; None where units are not invariant.
-        unit_bounds: The product's formulas for class margins.
+        boxes: Result of `class_boxes`, written and read back; None where units are not invariant, or bound nothing.
+        unit_bounds: The product's formulas for class margins; None where units bound nothing.
         added: Constraints that the run file adds, with their queries.
     """
     frames = []
     if declared.total_at is not None:
         totals = invariants.where(F.col("name") == "total")
         frames.append(_bound_rows(totals, "total", F.col("values"), F.col("values")))
-    if boxes is not None:
+    if boxes is not None and unit_bounds is not None:
         final = boxes
         if declared.total_at is not None and spine.index(declared.total_at) > 0:
             above = boxes_above(boxes, invariants, spine, declared.total_at, unit_bounds)

@@ -124,6 +124,7 @@ class EstimationTask:
             "iterations": found.iterations,
             "attempts": found.attempts,
             "rounding": found.rounding,
+            "rounding_gap": found.rounding_gap,
             "relaxed": result.relaxed,
             "message": found.message,
             "problem": saved_problem(problem) if failed else None,

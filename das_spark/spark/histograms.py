@@ -14,26 +14,43 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
 
 
-def leaf_table(counts: DataFrame, geounits: DataFrame) -> DataFrame:
+def leaf_table(counts: DataFrame, geounits: DataFrame, *, vacant_counted: bool = False) -> DataFrame:
     """Gather counts into one sparse histogram a leaf geounit; geounits without people get an empty one.
 
     Args:
         counts: Columns geocode, cell (int), count (long, people); a cell may occur more than once.
         geounits: Columns geocode, units (array of long or null), vacant (long or null); every leaf geounit once.
+        vacant_counted: Whether vacant units belong to the first class; if so, nothing tells them apart any more.
 
     Returns:
         `tables.LEAVES`.
     """
     summed = counts.groupBy("geocode", "cell").agg(F.sum("count").alias("count")).where("count > 0")
     gathered = _gather(summed, "geocode")
-    joined = geounits.join(gathered, "geocode", "left").select(
-        "geocode",
-        F.coalesce("cells", F.array().cast("array<int>")).alias("cells"),
-        F.coalesce("counts", F.array().cast("array<bigint>")).alias("counts"),
-        F.col("units").cast("array<bigint>").alias("units"),
-        F.col("vacant").cast("long").alias("vacant"),
+    joined = (
+        geounits.join(gathered, "geocode", "left")
+        .select(
+            "geocode",
+            F.coalesce("cells", F.array().cast("array<int>")).alias("cells"),
+            F.coalesce("counts", F.array().cast("array<bigint>")).alias("counts"),
+            *(_pooled() if vacant_counted else (F.col("units"), F.col("vacant"))),
+        )
+        .select(
+            "geocode",
+            "cells",
+            "counts",
+            F.col("units").cast("array<bigint>").alias("units"),
+            F.col("vacant").cast("long").alias("vacant"),
+        )
     )
     return joined.select(*[field.name for field in tables.LEAVES.fields])
+
+
+def _pooled() -> tuple[Column, Column]:
+    """Units with the vacant ones among those of the first class (null where no units are known), and no vacant."""
+    first = F.get("units", F.lit(0)) + F.coalesce("vacant", F.lit(0))
+    pooled = F.concat(F.array(first), F.slice("units", F.lit(2), F.size("units") - 1))
+    return F.when(F.col("units").isNotNull(), pooled).alias("units"), F.lit(None).alias("vacant")
 
 
 def all_levels(leaves: DataFrame, spine: Spine) -> DataFrame:

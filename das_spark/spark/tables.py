@@ -92,6 +92,7 @@ DIAGNOSTICS = StructType(
         StructField("iterations", LongType(), nullable=False),
         StructField("attempts", LongType(), nullable=False),
         StructField("rounding", StringType(), nullable=False),
+        StructField("rounding_gap", DoubleType(), nullable=False),
         StructField("relaxed", BooleanType(), nullable=False),
         StructField("message", StringType(), nullable=False),
         StructField("problem", BinaryType(), nullable=True),

@@ -267,7 +267,7 @@ def exploded_cells(estimates: DataFrame, *more: str) -> DataFrame:
     return pairs.select("level", "geocode", *more, cell, count)
 
 
-def list_total(column: str) -> Column:
+def list_total(column: str | Column) -> Column:
     """Sum of a list of longs."""
     return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
 

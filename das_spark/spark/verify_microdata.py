@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.spark.checks import Check, Finding, Key, Rule, findings, judge
-from das_spark.spark.verify import RunTables, exploded_cells, present, small_frame
+from das_spark.spark.verify import RunTables, exploded_cells, list_total, present, small_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -74,24 +74,36 @@ def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]
         VerificationError: There are units, and no table of invariants.
     """
     leaf = tables.estimates.where(F.col("level") == tables.levels[-1])
-    rules = [_persons_equal_estimates(microdata, leaf, tables.levels[-1])]
+    rules = [_persons_equal_estimates(microdata, leaf, _listed(microdata, tables), tables.levels[-1])]
     if microdata.units is not None:
         invariants = present(tables.invariants, "invariants").where(F.col("level") == tables.levels[-1])
         rules.append(_units_equal(microdata, microdata.units, leaf, invariants, tables.levels[-1]))
     return rules
 
 
-def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, level: str) -> Rule:
-    """As many person records of each combination of codes in each geounit as the estimates have people.
+def _listed(microdata: MicrodataTables, tables: RunTables) -> DataFrame | None:
+    """Group quarters that are listed besides what is counted, as a cell of their own: level, geocode, cell, count."""
+    cell = microdata.codes.listed
+    if cell is None or tables.invariants is None:
+        return None
+    declared = tables.invariants.where((F.col("level") == tables.levels[-1]) & (F.col("name") == "units"))
+    quarters = list_total(F.slice("values", F.lit(2), F.size("values") - 1))
+    return declared.select("level", "geocode", F.lit(cell).cast("bigint").alias("cell"), quarters.alias("count"))
 
-    Cells whose codes agree (kinds of group quarters) are told apart by the class of the person's unit.
+
+def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed: DataFrame | None, level: str) -> Rule:
+    """As many records of each combination of codes in each geounit as the estimates have people (or units).
+
+    Group quarters that are listed are expected, too. Cells whose codes agree (kinds of group quarters) are told apart
+    by the class of the person's unit.
     """
     codes = microdata.codes
     doubtful = np.array(codes.doubtful) & (microdata.units is not None)
     unsure = sorted({codes.cell_codes[cell] for cell in np.flatnonzero(doubtful)})
     kinds = np.where(doubtful, codes.class_of_cell, _TOLD)
     table = {"cell": np.arange(len(kinds)), "codes": list(codes.cell_codes), "kind": kinds}
-    cells = exploded_cells(leaf).join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
+    expected = exploded_cells(leaf) if listed is None else exploded_cells(leaf).unionByName(listed)
+    cells = expected.join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
     told = F.when(F.col("codes").isin(*unsure), F.col("kind")).otherwise(F.lit(_TOLD)).cast("bigint")
     found = microdata.persons.select("flavour", "geocode", "codes", told.alias("kind"), "count")
     keys = ("geocode", "codes", "kind")

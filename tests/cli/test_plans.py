@@ -50,6 +50,47 @@ def test_a_zcdp_plan_shows_both_conversions(capsys):
     assert tight < loose
 
 
+def test_the_plan_of_the_2020_production_shows_its_epsilons_and_passes(capsys):
+    record = plan_of(capsys, str(CONF / "pl94_2020_person.toml"))
+    assert [round(each["epsilon"], 2) for each in record["conversions"]] == [17.14, 17.90]
+    assert len(record["measurements"]) == 10 + 5 * 11
+    assert [each["geolevel"] for each in record["passes"]] == [each["geolevel"] for each in record["geolevels"]]
+    (warning,) = record["warnings"]
+    assert warning.startswith("the budget of query 'total' at State (rho 177339451520/214437516707) will be read by no")
+    losses = {each["name"]: round(each["epsilon"], 2) for each in record["losses"]}
+    assert losses["cenrace"] == 10.08
+    assert losses["Tract"] == 9.38
+    units = plan_of(capsys, str(CONF / "pl94_2020_unit.toml"))
+    assert [round(each["epsilon"], 2) for each in units["conversions"]] == [2.47, 2.70]
+    assert units["product"]["counts"] == "housing units"
+    assert "number of housing units in every geounit of the geolevel Block" in units["invariants"][0]
+
+
+def test_passes_that_are_alike_stand_together(capsys):
+    assert main(["plan", str(CONF / "pl94_2020_person.toml")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("Passes"))
+    assert [line.split("  ")[0] for line in lines[place + 2 : place + 12] if line[:1].isalpha()] == [
+        "US",
+        "State, County, Tract, Block_Group",
+        "Block",
+    ]
+    assert "total > cenrace, hispanic" in "".join(lines)
+
+
+def test_a_plan_of_one_pass_says_nothing_of_passes(capsys):
+    assert main(["plan", str(CONF / "e2e_1940.toml")]) == 0
+    assert "Passes" not in capsys.readouterr().out
+
+
+def test_geounits_are_counted_by_census_block_too(capsys, tmp_path):
+    blocks = ["150010201001000", "150010201001001", "150010201002000"]
+    parquet.write_table(pa.table({"geoid": blocks}), tmp_path / "units.parquet")
+    record = plan_of(capsys, str(CONF / "pl94_2020_state.toml"), "--set", f"input.units={tmp_path / 'units.parquet'}")
+    counts = [each["geounits"] for each in record["geolevels"]]
+    assert counts == [1, 1, 1, 2, 3]
+
+
 def test_geounits_are_counted_in_the_public_table(capsys, tmp_path):
     geocodes = ["4800100001", "4800100002", "4800200001"]
     parquet.write_table(pa.table({"geocode": geocodes}), tmp_path / "units.parquet")

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from das_spark.config.inputs import READER_NEEDS
 from das_spark.config.model import RunFile
 from das_spark.config.resolve import load_plan
+from das_spark.errors import ConfigurationError
 from das_spark.io.readers import READERS
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -56,6 +57,57 @@ def test_defaults_come_from_the_product(write_run_file):
     assert plan.name == "e2e_1940"
     assert plan.spine.names == ("National", "State", "County", "Enumdist")
     assert (plan.invariants.total_at, plan.invariants.units) == ("State", True)
+
+
+@pytest.mark.parametrize(
+    ("product", "strategy", "leaf", "total_at"),
+    [
+        ("pl94_2020_person", "us", "Block", "State"),
+        ("pl94_2020_person", "to_county", "County", "State"),
+        ("pl94_2020_unit", "state", "Block", "Block"),
+        ("pl94_2020_unit", "to_tract", "Tract", "Tract"),
+    ],
+)
+def test_a_strategy_brings_its_levels_and_sums_of_exact_totals_are_exact(tmp_path, product, strategy, leaf, total_at):
+    path = tmp_path / "run.toml"
+    head = f'config_version = 1\n[run]\nproduct = "{product}"\n[input]\nreader = "pl94_summary"\npath = "."\n'
+    path.write_text(f'{head}[budget]\nstrategy = "{strategy}"\n')
+    plan = load_plan(path)
+    assert plan.spine.names == plan.product.strategies[strategy].geolevels
+    assert (plan.spine.leaf.name, plan.invariants.total_at) == (leaf, total_at)
+
+
+def test_vacant_units_are_exact_unless_the_product_counts_them_among_the_others(tmp_path, write_run_file):
+    assert load_plan(write_run_file()).invariants.vacant
+    path = tmp_path / "other.toml"
+    path.write_text(write_run_file().read_text().replace('"e2e_1940"', '"pl94_2020_person"', 1))
+    plan = load_plan(path, settings=["budget.strategy=us"])
+    assert plan.invariants.names == ("total", "units")
+
+
+def test_levels_of_the_run_file_win_over_those_of_the_strategy(write_run_file):
+    settings = ["geography.levels=['State', 'County']", "budget.geolevels.State=1/2", "budget.geolevels.County=1/2"]
+    assert load_plan(write_run_file(), settings=settings).spine.names == ("State", "County")
+
+
+@pytest.mark.parametrize(
+    ("settings", "formats"),
+    [((), ("parquet", "csv")), (('output.tables=["csv"]',), ("csv",)), (("output.tables=[]",), ())],
+)
+def test_tables_are_written_as_parquet_and_csv_unless_the_run_file_says_otherwise(write_run_file, settings, formats):
+    other = ("run.product=e2e_2018", "budget.strategy=e2e_2018", *settings)
+    plan = load_plan(write_run_file(), settings=other)
+    assert plan.table_formats == formats
+    assert plan.resolved["output"]["tables"] == list(formats)
+
+
+def test_a_product_without_tables_has_none_and_may_not_be_asked_for_any(write_run_file):
+    plan = load_plan(write_run_file())
+    assert plan.table_formats == ()
+    assert plan.resolved["output"]["tables"] == []
+    assert load_plan(write_run_file("[output]\ntables = []\n")).table_formats == ()
+    with pytest.raises(ConfigurationError, match=r"output.tables: product 'e2e_1940' has no tables"):
+        load_plan(write_run_file('[output]\ntables = ["csv"]\n'))
 
 
 def test_no_total_needs_to_be_exact(write_run_file):

@@ -30,6 +30,8 @@ def test_a_level_that_the_run_lacks_is_refused() -> None:
         (Invariants("State", units=False), ("total",)),
         (Invariants(None, units=True), ("units", "vacant")),
         (Invariants(None, units=False), ()),
+        (Invariants("State", units=True, vacant=False), ("total", "units")),
+        (Invariants(None, units=False, vacant=False), ()),
     ],
 )
 def test_every_declared_invariant_has_one_sentence(invariants: Invariants, names: tuple[str, ...]) -> None:
@@ -44,3 +46,9 @@ def test_the_sentences_name_level_classes_and_vacant_units() -> None:
     for word in ("State", "above", "Household; Military quarters", "Enumdist", "vacant"):
         assert word in text
     assert "No number is published exactly" in Invariants(None, units=False).describe()[0]
+
+
+def test_vacant_units_that_are_not_told_apart_are_not_said_to_be_exact() -> None:
+    text = " ".join(Invariants("State", units=True, vacant=False).describe(("Housing unit (occupied or vacant)",)))
+    assert "number of units of each class (Housing unit (occupied or vacant))" in text
+    assert "number of vacant" not in text

@@ -11,7 +11,7 @@ from das_spark.estimation import FamilyPlan, FamilyProblem
 from das_spark.estimation.assembly import assemble
 from das_spark.estimation.candidate import read_back
 from das_spark.estimation.certify import certify
-from das_spark.estimation.family import solve_chain
+from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.solvers import SOLVERS, SolverOptions
 from das_spark.estimation.support import restrict

@@ -20,8 +20,8 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
+from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.check import broken_rules
-from das_spark.estimation.family import solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from das_spark.errors import EstimationError
-from das_spark.estimation import FamilyPlan, FamilyStatus, estimate_family
+from das_spark.estimation import FamilyPlan, FamilyStatus, OuterPass, estimate_family
 
 
 def test_children_must_be_sorted_and_unique(small):
@@ -68,3 +68,12 @@ def test_a_plan_names_its_defaults():
     assert plan.solvers[0] == "piqp"
     assert len(plan.zero_cells) == 0
     assert (plan.gap_tolerance, plan.feasibility_tolerance) == (1e-6, 1e-6)
+    assert plan.passes == ()
+    assert plan.queries == {}
+
+
+def test_a_pass_knows_its_queries_once_each_in_order_and_travels():
+    outer = OuterPass((("total",), ("b", "a")), (("total", "c"), ("a", "detailed")))
+    assert outer.names == ("total", "b", "a", "c", "detailed")
+    plan = FamilyPlan("County", passes=(outer,))
+    assert pickle.loads(pickle.dumps(plan)).passes == (outer,)

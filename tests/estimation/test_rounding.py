@@ -19,8 +19,8 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
+from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.check import broken_rules
-from das_spark.estimation.family import solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.rounding import round_family, split
 from das_spark.estimation.support import restrict

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import GeographyError
-from das_spark.geography import LONGEST_GEOCODE, check_geocode, geounit_number, geounit_numbers
+from das_spark.geography import (
+    BLOCK,
+    LONGEST_GEOCODE,
+    block_geocode,
+    check_geocode,
+    geounit_number,
+    geounit_numbers,
+)
+
+BLOCK_OF_2020 = "150010201001000"
 
 geocodes = st.text(alphabet="0123456789", min_size=1, max_size=LONGEST_GEOCODE)
 
@@ -53,3 +62,17 @@ def test_a_geocode_of_another_length_is_refused_by_name(geocode: str, length: in
     with pytest.raises(GeographyError) as caught:
         check_geocode(geocode, length)
     assert repr(geocode) in str(caught.value)
+
+
+def test_the_geocode_of_a_census_block_names_its_block_group_before_it() -> None:
+    geocode = block_geocode(BLOCK_OF_2020)
+    assert geocode == "1500102010011000"
+    assert len(geocode) == BLOCK
+    assert geocode[:12] == BLOCK_OF_2020[:12]
+    assert geocode[12:] == BLOCK_OF_2020[11:]
+
+
+@pytest.mark.parametrize("block", ["1500102010011000", "15001020100100", "15001020100100x"])
+def test_what_is_no_census_block_is_refused(block: str) -> None:
+    with pytest.raises(GeographyError):
+        block_geocode(block)

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.io.layout import PublicLayout, RunLayout, find_run, hold_run, open_public, open_run, point_latest
+from das_spark.io.layout import (
+    PublicLayout,
+    RunLayout,
+    TablesLayout,
+    find_run,
+    hold_run,
+    open_public,
+    open_run,
+    point_latest,
+)
 
 
 @pytest.fixture
@@ -27,7 +36,8 @@ def test_no_method_of_the_public_layout_yields_a_restricted_path(tmp_path):
             continue
         value = getattr(public, name)
         count = len(inspect.signature(value).parameters) if callable(value) else 0
-        paths.append(value(*["x"] * count) if callable(value) else value)
+        found = value(*["x"] * count) if callable(value) else value
+        paths += [found.path, found.level("x", "x", "x"), found.staging] if isinstance(found, TablesLayout) else [found]
         assert member is not None
     assert len(paths) >= 10
     assert all(path.is_relative_to(tmp_path / "open") for path in paths)

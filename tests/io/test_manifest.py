@@ -72,11 +72,15 @@ def test_a_missing_or_broken_manifest_is_a_clear_error(tmp_path):
 @pytest.mark.parametrize("units", [True, False])
 def test_the_dictionary_tells_of_every_table_and_file(product, units):
     entries = {entry["path"]: entry for entry in data_dictionary(product, ["parquet", "text"], units=units)}
-    text = [column["name"] for column in entries["microdata/person.text"]["columns"]]
-    assert text == [column.name for column in product.microdata.person]
-    kept = {column["name"] for column in entries["microdata/person.parquet"]["columns"]}
-    assert ("EUID" in kept) == units
-    assert ("microdata/unit.text" in entries) == units
+    files = product.files(units=units)
+    assert {name for name in entries if name.startswith("microdata/")} == {
+        f"microdata/{kind}.{flavour}" for kind in files for flavour in ("parquet", "text")
+    }
+    for kind in files:
+        text = [column["name"] for column in entries[f"microdata/{kind}.text"]["columns"]]
+        assert text == [column.name for column in product.microdata.columns(kind)]
+    kept = {column["name"] for column in entries[f"microdata/{product.record}.parquet"]["columns"]}
+    assert ("EUID" in kept) == (len(files) > 1)
     assert all(column["meaning"] for entry in entries.values() for column in entry["columns"])
 
 

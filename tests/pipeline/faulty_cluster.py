@@ -144,7 +144,7 @@ def secrets(key: RunKey, plan: Any) -> list[bytes]:
     found = [key._reveal()]
     for level in plan.budget.levels:
         for query in level.queries:
-            domain = StreamDomain(plan.product.name, measure_stage.TABLE, level.geolevel, 0, query.query)
+            domain = StreamDomain(plan.product.name, plan.product.record, level.geolevel, 0, query.query)
             found.append(key.derive(domain)._reveal())
     return [form for raw in found for form in (raw, raw.hex().encode(), raw.hex().upper().encode())]
 

@@ -95,7 +95,7 @@ def test_no_file_of_a_run_holds_a_key_of_its_noise(whole, tools):
     secrets = [tools.TEST_KEY.encode(), key._reveal()]
     for level in plan.budget.levels:
         for query in level.queries:
-            domain = StreamDomain(plan.product.name, measure_stage.TABLE, level.geolevel, 0, query.query)
+            domain = StreamDomain(plan.product.name, plan.product.record, level.geolevel, 0, query.query)
             secrets.append(key.derive(domain)._reveal())
     forms = [*secrets, *(raw.hex().encode() for raw in secrets), *(raw.hex().upper().encode() for raw in secrets)]
     files = [path for path in whole.folder.rglob("*") if path.is_file()]
@@ -193,13 +193,13 @@ def test_tasks_of_estimation_hold_no_key_and_those_of_measuring_no_run_key(measu
     pickled = cloudpickle.dumps(task)
     for level in measured.plan.budget.levels:
         for query in level.queries:
-            domain = StreamDomain("e2e_1940", measure_stage.TABLE, level.geolevel, 0, query.query)
+            domain = StreamDomain("e2e_1940", "person", level.geolevel, 0, query.query)
             assert measured.key.derive(domain)._reveal() not in pickled
     given = cloudpickle.dumps(measure_stage.measurement_task(measured, "County", 1))
     assert measured.key._reveal() not in given
-    other = StreamDomain("e2e_1940", measure_stage.TABLE, "State", 0, "hhgq")
+    other = StreamDomain("e2e_1940", "person", "State", 0, "hhgq")
     assert measured.key.derive(other)._reveal() not in given, "a task has the keys of its own level only"
-    own = StreamDomain("e2e_1940", measure_stage.TABLE, "County", 0, "hhgq")
+    own = StreamDomain("e2e_1940", "person", "County", 0, "hhgq")
     assert measured.key.derive(own)._reveal() in given, "the search works"
 
 

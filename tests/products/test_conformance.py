@@ -15,10 +15,16 @@ from das_spark.products import PRODUCTS, MicrodataColumn, Product, product
 from das_spark.products import base as vocabulary
 
 EVERY = pytest.mark.parametrize("each", PRODUCTS.values(), ids=list(PRODUCTS))
+#: Sources without arguments: of what is counted, and of the units that people are dealt to.
 PLAIN = {
-    "person": {"record_type", "unit_number", "person_number"},
-    "unit": {"record_type", "unit_number", "population", "tenure", "vacancy"},
+    "counted": {"record_type", "record_number", "unit_number", "person_number"},
+    "dealt": {"record_type", "unit_number", "population", "tenure", "vacancy"},
 }
+FILES = pytest.mark.parametrize(
+    ("each", "file"),
+    [(each, file) for each in PRODUCTS.values() for file in each.files(units=True)],
+    ids=[f"{each.name}-{file}" for each in PRODUCTS.values() for file in each.files(units=True)],
+)
 
 
 @EVERY
@@ -57,10 +63,29 @@ def test_shares_sum_to_exactly_one_over_levels_and_over_queries(each: Product) -
         assert strategy.name == name
         assert strategy.title
         budget = strategy.budget
-        assert tuple(level.geolevel for level in budget.levels) == each.default_levels
+        assert strategy.geolevels == tuple(level.geolevel for level in budget.levels)
+        assert each.spine(strategy.geolevels).names == strategy.geolevels
         assert sum(level.share for level in budget.levels) == Fraction(1)
         for level in budget.levels:
             assert sum(query.share for query in level.queries) == Fraction(1)
+
+
+@EVERY
+def test_the_usual_strategy_is_one_for_the_usual_levels(each: Product) -> None:
+    assert next(iter(each.strategies.values())).geolevels == each.default_levels
+
+
+@EVERY
+def test_passes_name_queries_canonically_fit_each_once_and_end_with_every_cell(each: Product) -> None:
+    for strategy in each.strategies.values():
+        assert set(strategy.passes) <= set(strategy.geolevels)
+        for level, passes in strategy.passes.items():
+            measured = {item.query for item in strategy.budget.level(level).queries}
+            fitted = [name for outer in passes for inner in outer.least_squares for name in inner]
+            assert len(set(fitted)) == len(fitted)
+            assert set(fitted) <= measured
+            assert all(each.schema.query(name).name == name for outer in passes for name in outer.names)
+            assert each.schema.query("detailed") in [each.schema.query(name) for name in passes[-1].rounding[-1]]
 
 
 @EVERY
@@ -71,7 +96,8 @@ def test_every_measured_query_exists_counts_every_cell_once_and_bears_its_canoni
                 query = each.schema.query(share.query)
                 assert query.name == share.query
                 assert query.is_partition
-                assert query.l1_sensitivity() == 2
+                # One person in place of another changes no total.
+                assert query.l1_sensitivity() == (2 if query.rows > 1 else 0)
 
 
 @EVERY
@@ -81,9 +107,13 @@ def test_strata_partition_the_cells(each: Product) -> None:
 
 @EVERY
 def test_units_have_a_label_and_bounds_for_every_class(each: Product) -> None:
+    assert len(each.unit_classes) == len(set(each.unit_classes))
+    assert (each.unit_bounds is None) == (not each.class_query)
+    if each.unit_bounds is None:
+        return
     query = each.schema.query(each.class_query)
     assert query.is_partition
-    assert len(each.unit_classes) == len(set(each.unit_classes)) == query.rows
+    assert len(each.unit_classes) == query.rows
     assert len(each.unit_bounds.least) == query.rows
     one_of_each = np.ones((1, query.rows), dtype=np.int64)
     assert divisible(each.unit_bounds.lower(one_of_each), each.unit_bounds.upper(one_of_each)).all()
@@ -97,6 +127,9 @@ def test_structural_zeros_select_some_cells_and_leave_room_in_every_class(each: 
         assert rule.meaning
         assert mask.any()
         zero |= mask
+    if not each.class_query:
+        assert not zero.all()
+        return
     possible = each.schema.query(each.class_query).answer_dense((~zero).astype(np.int64))
     assert (possible > 0).all()
 
@@ -108,10 +141,11 @@ def test_code_bases_name_attributes(each: Product) -> None:
 
 def codes_wanted(each: Product, file: str, attribute: str) -> int:
     """How many codes a `recode` column needs."""
-    if file == "unit":
+    if file != each.record:
         assert attribute == "unit_class"
         return len(each.unit_classes) + 1
-    return next(known.size for known in each.schema.attributes if known.name == attribute)
+    listed = int(each.record == "unit")  # group quarters
+    return listed + next(known.size for known in each.schema.attributes if known.name == attribute)
 
 
 def check_source(each: Product, file: str, column: MicrodataColumn) -> list[str]:
@@ -127,14 +161,20 @@ def check_source(each: Product, file: str, column: MicrodataColumn) -> list[str]
         return texts
     if part := re.fullmatch(r"geocode\[(\d+):(\d+)\]", column.source):
         return ["0" * (int(part[2]) - int(part[1]))]
-    assert column.source in PLAIN[file]
+    assert column.source in PLAIN["counted" if file == each.record else "dealt"]
     return []
 
 
 @EVERY
-@pytest.mark.parametrize("file", ["person", "unit"])
+def test_a_product_has_columns_for_exactly_the_files_that_its_runs_write(each: Product) -> None:
+    written = set(each.files(units=True))
+    assert {file for file in ("person", "unit") if each.microdata.columns(file)} == written
+    assert each.files(units=False) == (each.record,)
+
+
+@FILES
 def test_every_microdata_column_has_a_source_and_fits_its_type(each: Product, file: str) -> None:
-    columns = getattr(each.microdata, file)
+    columns = each.microdata.columns(file)
     assert len({column.name for column in columns}) == len(columns)
     for column in columns:
         kind = re.fullmatch(r"(CHAR|INT)([1-9])", column.type)
@@ -144,10 +184,9 @@ def test_every_microdata_column_has_a_source_and_fits_its_type(each: Product, fi
             assert kind[1] == "CHAR"
 
 
-@EVERY
-@pytest.mark.parametrize("file", ["person", "unit"])
+@FILES
 def test_the_geocode_can_be_put_together_again_from_a_record(each: Product, file: str) -> None:
-    parts = [column.source for column in getattr(each.microdata, file) if column.source.startswith("geocode")]
+    parts = [column.source for column in each.microdata.columns(file) if column.source.startswith("geocode")]
     reached = 0
     for part in parts:
         first, last = (int(number) for number in part.removeprefix("geocode[").removesuffix("]").split(":"))
@@ -158,13 +197,17 @@ def test_the_geocode_can_be_put_together_again_from_a_record(each: Product, file
 
 @EVERY
 def test_persons_in_different_cells_differ_in_the_file_but_for_the_kind_of_facility(each: Product) -> None:
-    """Each attribute but the class is told by a column with one code for each level; the class stands in the unit."""
+    """Each attribute is told by a column with one code for each level; but the class may stand in the unit."""
     told = {
         column.source.split(":")[1]
-        for column in each.microdata.person
-        if column.source.startswith("recode:") and len(set(check_source(each, "person", column))) > 1
+        for column in each.microdata.columns(each.record)
+        if column.source.startswith("recode:") and len(set(check_source(each, each.record, column))) > 1
     }
-    assert told == {attribute.name for attribute in each.schema.attributes} - {each.class_query}
+    attributes = {attribute.name for attribute in each.schema.attributes}
+    if len(each.files(units=True)) == 1:
+        assert told == attributes
+        return
+    assert told == attributes - {each.class_query}
     assert any(column.source == "unit_number" for column in each.microdata.person)
     assert any(column.source.startswith("recode:unit_class:") for column in each.microdata.unit)
 
@@ -185,3 +228,13 @@ def test_the_vocabulary_of_sources_is_documented(each: Product) -> None:
 @EVERY
 def test_a_product_travels_to_workers(each: Product) -> None:
     assert pickle.loads(pickle.dumps(each)) == each
+
+
+@EVERY
+def test_tables_sum_cells_of_the_schema_of_the_product_under_names_of_their_own(each: Product) -> None:
+    assert all(table.schema == each.schema for table in each.tables)
+    names = [table.name for table in each.tables]
+    columns = [column for table in each.tables for column in table.names]
+    assert len(set(names)) == len(names)
+    assert len(set(columns)) == len(columns)
+    assert all("." not in name and "/" not in name for name in names), "names of tables are names of folders"

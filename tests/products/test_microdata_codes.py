@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.writers._columns import Scope, class_codes, geocode_parts, person_columns, unit_columns
+from das_spark.io.writers._columns import Scope, class_codes, geocode_parts, record_columns, unit_columns
 from das_spark.products import CODE_SEPARATOR, PRODUCTS, MicrodataColumn, microdata_codes
 
 
@@ -13,19 +13,32 @@ from das_spark.products import CODE_SEPARATOR, PRODUCTS, MicrodataColumn, microd
 def test_reader_and_writer_of_a_layout_agree(name):
     product = PRODUCTS[name]
     codes = microdata_codes(product)
-    person, unit = person_columns(product, units=True), unit_columns(product)
+    dealt = product.files(units=True) == ("person", "unit")
+    person = record_columns(product, units=dealt)
     coded = [column for column in person.columns if column.scope is Scope.CODE]
     assert codes.person_columns == tuple(column.name for column in coded)
     assert codes.cell_codes == tuple(CODE_SEPARATOR.join(row) for row in zip(*[c.values for c in coded], strict=True))
-    of_units = [column for column in unit.columns if column.scope is Scope.CODE]
-    rows = [CODE_SEPARATOR.join(row) for row in zip(*[c.values for c in of_units], strict=True)]
-    assert codes.kinds == {text: kind for kind, text in enumerate(rows)}
-    assert codes.vacant == len(product.unit_classes)
+    assert (codes.record, codes.dealt) == (product.record, dealt)
+    if dealt:
+        unit = unit_columns(product)
+        of_units = [column for column in unit.columns if column.scope is Scope.CODE]
+        rows = [CODE_SEPARATOR.join(row) for row in zip(*[c.values for c in of_units], strict=True)]
+        assert codes.kinds == {text: kind for kind, text in enumerate(rows)}
+        assert codes.vacant == len(product.unit_classes)
+        assert codes.unit_place == geocode_parts(unit.columns)
+        assert codes.unit_layout == tuple(column.name for column in unit.columns)
     assert codes.class_of_cell == tuple(class_codes(product).tolist())
     assert codes.person_place == geocode_parts(person.columns)
-    assert codes.unit_place == geocode_parts(unit.columns)
     assert codes.person_layout == tuple(column.name for column in person.columns)
-    assert codes.unit_layout == tuple(column.name for column in unit.columns)
+
+
+def test_group_quarters_that_are_listed_have_a_cell_of_their_own_behind_all_others():
+    units, persons = (microdata_codes(PRODUCTS[f"pl94_2020_{of}"]) for of in ("unit", "person"))
+    assert units.listed == 2
+    assert units.cell_codes == ("2|2", "2|1", "4|0")
+    assert units.class_of_cell == (0, 0, 1)
+    assert persons.listed is None
+    assert not any(persons.doubtful)
 
 
 def test_codes_of_group_quarters_alone_leave_the_class_in_doubt():

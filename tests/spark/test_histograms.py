@@ -36,6 +36,18 @@ def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
     assert_df_equality(leaves, expected, ignore_row_order=True, ignore_nullable=True)
 
 
+def test_vacant_units_may_be_counted_in_the_first_class_and_are_then_not_told_apart(spark):
+    counts = spark.createDataFrame([("01001", 3, 2)], "geocode string, cell int, count long")
+    geounits = spark.createDataFrame(
+        [("01001", [1, 5, 6], 2), ("01003", [1, 0, 0], None), ("02001", None, 3)],
+        "geocode string, units array<long>, vacant long",
+    )
+    found = histograms.leaf_table(counts, geounits, vacant_counted=True)
+    assert found.columns == [field.name for field in tables.LEAVES.fields]
+    units = {row["geocode"]: (row["units"], row["vacant"]) for row in found.collect()}
+    assert units == {"01001": ([3, 5, 6], None), "01003": ([1, 0, 0], None), "02001": (None, None)}
+
+
 def test_every_level_is_the_sum_of_its_leaves(spark, leaves):
     expected = spark.createDataFrame(
         [

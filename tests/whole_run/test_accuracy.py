@@ -21,7 +21,7 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
-from das_spark.estimation.family import solve_chain
+from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Histogram

@@ -106,11 +106,14 @@ class SolverOptions:
         tolerance: Residuals asked for, absolute, in the program's units.
         iterations: Largest number of iterations; 0: the solver's own.
         accepted: Residuals up to which :func:`audited` lets a solver's "solved" stand, relative to the data.
+        presolve: Whether a solver of linear programs may simplify before it starts: costs more than it saves where
+            the simplex method needs few steps.
     """
 
     tolerance: float = 1e-8
     iterations: int = 0
     accepted: float = 1e-5
+    presolve: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

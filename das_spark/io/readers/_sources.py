@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -109,13 +110,24 @@ def companion(folder: str, name: str) -> str | None:
     Returns:
         Its path, or None.
     """
+    return named_in(folder, name, (".parquet", *_CSV))
+
+
+def named_in(folder: str, name: str, endings: Sequence[str]) -> str | None:
+    """A file or folder of a known name in a folder.
+
+    Args:
+        folder: Where to look; a remote one is expected to hold the first ending.
+        name: Such as ``persons``.
+        endings: Such as ``.parquet``, in order.
+
+    Returns:
+        Its path, or None.
+    """
     if is_remote(folder):
-        return f"{folder.rstrip('/')}/{name}.parquet"
-    for ending in (".parquet", *_CSV):
-        place = Path(folder) / f"{name}{ending}"
-        if place.exists():
-            return str(place)
-    return None
+        return f"{folder.rstrip('/')}/{name}{endings[0]}"
+    places = (Path(folder) / f"{name}{ending}" for ending in endings)
+    return next((str(place) for place in places if place.exists()), None)
 
 
 def files_in(spark: SparkSession, folder: str) -> tuple[str, ...]:

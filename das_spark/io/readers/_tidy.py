@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, StringType
 
 from das_spark.errors import InputError
+from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, with_place
 from das_spark.io.readers._sources import read_table
 from das_spark.io.readers.base import reading
@@ -50,6 +51,15 @@ class Table:
 
     def name(self, field: str) -> str:
         """What the file calls a field."""
+        return self._mapped("block" if field == "geocode" and self.by_block else field)
+
+    @property
+    def by_block(self) -> bool:
+        """Whether census blocks of 15 digits stand for geocodes."""
+        known = self.frame.columns
+        return self._mapped("geocode") not in known and self._mapped("block") in known
+
+    def _mapped(self, field: str) -> str:
         return self.settings.columns.get(field, field)
 
     def has(self, field: str) -> bool:
@@ -123,16 +133,20 @@ class Table:
         return number.value - first, [Check(self.file, self.name(field), expected, _not(known))]
 
     def geocode_checks(self, field: str, length: int) -> tuple[Column, list[Check]]:
-        """A geocode: text of as many digits as the lowest level has.
+        """A geocode: text of as many digits as the lowest level has, or of a census block where that is the level.
 
         Returns:
             Its column (string), and its checks.
         """
-        length = max(length, 1)  # the root's geocode is "0"
         column = self.column(field)
+        whole = column.cast("string")
+        if self.by_block and length == BLOCK:
+            length = CENSUS_BLOCK
+            whole = F.concat(F.substring(whole, 1, 11), F.substring(whole, 12, 1), F.substring(whole, 12, 4))
+        length = max(length, 1)  # the root's geocode is "0"
         expected = f"a geocode of {length} digits, as text with its leading zeros"
         good = column.cast("string").rlike(f"^[0-9]{{{length}}}$")
-        return column.cast("string"), [Check(self.file, self.name(field), expected, _not(good))]
+        return whole, [Check(self.file, self.name(field), expected, _not(good))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -21,13 +22,17 @@ GEOCODE = "geocode"
 UNITS = "units"
 VACANT = "vacant"
 
+PEOPLE_OF_UNITS = (5, 2)
+"""Persons and housing units where no counts of units are published: five in two, so one for each 2.5."""
+
 
 def read_units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
     """Read a table of units by class, one row a geounit and class, or one row a geounit with a column a class.
 
     Long form: columns geocode, the class attribute's name (such as ``hhgq``), ``units``, and perhaps ``vacant``. Wide
     form: geocode, ``units_0`` to ``units_7`` (for eight classes), and perhaps ``vacant``. Vacant units are none where
-    there is no such column.
+    there is no such column. Of a product whose units bound nothing, and which has no name for their class, the wide
+    form alone is read.
 
     Args:
         table: The opened table.
@@ -40,7 +45,7 @@ def read_units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame,
     Raises:
         InputError: A column is missing.
     """
-    if not table.has(product.class_query) and table.has(f"{UNITS}_0"):
+    if not product.class_query or (not table.has(product.class_query) and table.has(f"{UNITS}_0")):
         return _wide(table, product, spine)
     return _long(table, product, spine)
 
@@ -117,6 +122,52 @@ def with_empty_geounits(units: DataFrame, geography: DataFrame, classes: int) ->
     return joined.select(
         GEOCODE, F.coalesce(UNITS, none).alias(UNITS), F.coalesce(VACANT, F.lit(0).cast("long")).alias(VACANT)
     )
+
+
+def housing_counts(geounits: DataFrame) -> DataFrame:
+    """Housing units as what is counted, as table H1 has them: vacant (cell 0) and occupied (cell 1).
+
+    Args:
+        geounits: Columns geocode, units (by class), vacant.
+
+    Returns:
+        Columns geocode, cell, count; cells without units are left out.
+    """
+    cells = [
+        F.struct(F.lit(cell).alias("cell"), number.alias("count"))
+        for cell, number in enumerate((F.col(VACANT), F.get(UNITS, F.lit(0))))
+    ]
+    pairs = geounits.select(GEOCODE, F.explode(F.array(*cells)).alias("pair"))
+    return pairs.select(GEOCODE, "pair.cell", "pair.count").where("count > 0")
+
+
+def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) -> DataFrame:
+    """Make the units of a run of which no counts are published, by the fixed rule that `plan` and statement tell.
+
+    One housing unit for each 2.5 persons in households, rounded up, and one facility of a class of group quarters
+    where it has people; no unit is vacant.
+
+    Args:
+        counts: Columns geocode, cell, count; a cell may occur more than once.
+        geounits: Every geounit, in its column geocode.
+        product: Its classes of units are the levels of an attribute.
+
+    Returns:
+        Columns geocode, units, vacant, one row a geounit.
+    """
+    sizes = {attribute.name: attribute.size for attribute in product.schema.attributes}
+    names = list(sizes)
+    below = prod(sizes[name] for name in names[names.index(product.class_query) + 1 :])
+    level = F.floor(F.col("cell") / below) % sizes[product.class_query]
+    people = [
+        F.sum(F.when(level == each, F.col("count")).otherwise(F.lit(0).cast("long")))
+        for each in range(len(product.unit_classes))
+    ]
+    households = F.ceil(people[0] * PEOPLE_OF_UNITS[1] / PEOPLE_OF_UNITS[0])
+    units = [households, *[F.when(number > 0, F.lit(1)).otherwise(F.lit(0)) for number in people[1:]]]
+    made = counts.groupBy(GEOCODE).agg(F.array(*[unit.cast("long") for unit in units]).alias(UNITS))
+    none = F.lit(0).cast("long")
+    return with_empty_geounits(made.withColumn(VACANT, none), geounits, len(product.unit_classes))
 
 
 def outside(file: str, field: str, rows: DataFrame, geounits: DataFrame, where: str) -> list[Problem]:

@@ -3,8 +3,10 @@
 Voting age x Hispanic x race63 of every block is exact. Who lives in group quarters is not published: the persons of
 P5 are placed by the fixed rule of :func:`~das_spark.io.readers._redistricting_tables.assign_group_quarters`. Units:
 the occupied units of H1 are class 0, one facility of a type stands where P5 has people of it, vacant units are those
-of H1. Published units and people may contradict each other, because both are protected: ingestion finds such blocks
-and does what `input.unit_conflicts` says.
+of H1. A product of housing units is given the same units, and counts them as H1 does: vacant and occupied.
+
+Published units and people may contradict each other, because both are protected: ingestion finds such blocks and does
+what `input.unit_conflicts` says.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 ATTRIBUTES = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
+UNIT_ATTRIBUTES = {"h1": 2}
 _CLASSES = 8
 _GEOCODE_LENGTH = 16
 _BLOCKS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint, broken int"
@@ -63,7 +66,8 @@ class Pl94Summary:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`."""
-        require_attributes(self.name, product, ATTRIBUTES)
+        of_units = product.record == "unit"
+        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
         if spine.leaf.length > _GEOCODE_LENGTH:
             raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
         folder = required(settings.path, "input.path", self.name)
@@ -71,7 +75,8 @@ class Pl94Summary:
         with reading(folder):
             blocks = joined_blocks(frames).mapInArrow(_tabulate, _BLOCKS).persist()
             refuse(_block_problems(blocks, folder))
-        return IngestedTables(_counts(blocks, spine), _geounits(blocks, spine))
+        counts = _housing_counts(blocks, spine) if of_units else _counts(blocks, spine)
+        return IngestedTables(counts, _geounits(blocks, spine))
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
@@ -159,6 +164,16 @@ def _counts(blocks: DataFrame, spine: Spine) -> DataFrame:
         F.col("pair.cells").alias("cell"),
         F.col("pair.counts").alias("count"),
     )
+
+
+def _housing_counts(blocks: DataFrame, spine: Spine) -> DataFrame:
+    """Vacant (0) and occupied (1) housing units, as H1 has them."""
+    cells = [
+        F.struct(F.lit(cell).alias("cell"), number.alias("count"))
+        for cell, number in enumerate((F.col("vacant"), F.get("units", F.lit(0))))
+    ]
+    pairs = blocks.select(leaf_geocode("geocode", spine).alias("geocode"), F.explode(F.array(*cells)).alias("pair"))
+    return pairs.select("geocode", "pair.cell", "pair.count").where("count > 0")
 
 
 def _geounits(blocks: DataFrame, spine: Spine) -> DataFrame:

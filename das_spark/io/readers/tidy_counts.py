@@ -1,7 +1,8 @@
 """Reader of tidy counts: a table with a row for every occupied cell, and a table of units or geounits.
 
 Column names and code bases come from the settings. Fields of the table of people: ``geocode``, one for every
-attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.io.readers._units`.
+attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.io.readers._units`. A table
+without ``geocode`` may have ``block``, the 15 digits of a census block, where the lowest level is the block.
 """
 
 from __future__ import annotations

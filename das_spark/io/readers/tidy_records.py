@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.errors import PrivacyGuardError
+from das_spark.errors import ConfigurationError, PrivacyGuardError
 from das_spark.io.readers._rows import Check, row_numbers
 from das_spark.io.readers._target import cell_of
 from das_spark.io.readers._tidy import Table, check_rows
@@ -48,6 +48,11 @@ class TidyRecords:
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the tables; see :class:`~das_spark.io.readers.base.Reader`."""
+        if not product.class_query:
+            raise ConfigurationError(
+                f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
+                hint="use tidy_counts",
+            )
         places = locate(settings, self.name)
         if not places.units:
             raise PrivacyGuardError(

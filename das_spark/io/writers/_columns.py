@@ -25,6 +25,9 @@ NO_PERSON_NUMBER = "99999"
 #: Name of the class of a unit in a `recode` source.
 UNIT_CLASS = "unit_class"
 
+#: What is counted -> the record types of it in households (or of housing units), and in (or of) group quarters.
+_RECORD_TYPES = {"person": ("3", "5"), "unit": ("2", "4")}
+
 _GEOCODE = re.compile(r"geocode\[(\d+):(\d+)\]")
 
 
@@ -34,12 +37,13 @@ class Scope(StrEnum):
     CONSTANT = "constant"
     GEOCODE = "geocode"
     CODE = "code"
+    RECORD_NUMBER = "record_number"
     UNIT_NUMBER = "unit_number"
     PERSON_NUMBER = "person_number"
     POPULATION = "population"
 
 
-NUMBERS = (Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.POPULATION)
+NUMBERS = (Scope.RECORD_NUMBER, Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.POPULATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Column:
         scope: What its value depends on.
         begin: First digit of the geocode part.
         end: Digit after the last of the geocode part.
-        values: The constant (one value), or the code of each cell (persons) or kind of unit.
+        values: The constant (one value), or the code of each cell (what is counted) or kind of unit.
     """
 
     name: str
@@ -84,33 +88,40 @@ class FileColumns:
         return tuple(column for column in self.columns if column.produced)
 
 
-def person_columns(product: Product, *, units: bool) -> FileColumns:
-    """Compile the columns of the person file.
+def record_columns(product: Product, *, units: bool) -> FileColumns:
+    """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last.
 
     Args:
         product: Whose layout.
-        units: Whether units are known; without them the number columns hold fillers.
+        units: Whether people are dealt to units; if not, the number columns hold fillers.
 
     Raises:
         ConfigurationError: A source of the layout is none of those above.
     """
     compiled = []
-    for column in product.microdata.person:
+    home, quarters = _RECORD_TYPES[product.record]
+    for column in product.microdata.columns(product.record):
         if column.source == "record_type":
-            values = tuple("3" if kind == 0 else "5" for kind in class_codes(product).tolist())
+            values = tuple(home if kind == 0 else quarters for kind in class_codes(product).tolist())
             compiled.append(Column(column.name, Scope.CODE, values=values))
         elif column.source.startswith("recode:"):
-            compiled.append(Column(column.name, Scope.CODE, values=_cell_codes(column, product.schema)))
+            values = _cell_codes(column, product.schema, listed=lists_quarters(product))
+            compiled.append(Column(column.name, Scope.CODE, values=values))
         elif column.source in ("unit_number", "person_number") and not units:
             filler = NO_UNIT_NUMBER if column.source == "unit_number" else NO_PERSON_NUMBER
             compiled.append(Column(column.name, Scope.CONSTANT, values=(filler,)))
         else:
             compiled.append(_common(column))
-    return FileColumns("person", tuple(compiled))
+    return FileColumns(product.record, tuple(compiled))
+
+
+def lists_quarters(product: Product) -> bool:
+    """Whether the file of what is counted, units, lists the group quarters besides."""
+    return product.record == "unit"
 
 
 def unit_columns(product: Product) -> FileColumns:
-    """Compile the columns of the unit file; codes are by class, vacant units last.
+    """Compile the columns of the file of the units that people are dealt to; codes are by class, vacant units last.
 
     Args:
         product: Whose layout.
@@ -119,8 +130,9 @@ def unit_columns(product: Product) -> FileColumns:
         ConfigurationError: A source of the layout is none of those above.
     """
     classes = len(product.unit_classes)
+    home, quarters = _RECORD_TYPES["unit"]
     tables = {
-        "record_type": ("2", *["4"] * (classes - 1), "2"),
+        "record_type": (home, *[quarters] * (classes - 1), home),
         "tenure": ("9", *["0"] * classes),
         "vacancy": (*["0"] * classes, "9"),
     }
@@ -137,7 +149,12 @@ def unit_columns(product: Product) -> FileColumns:
 
 
 def class_codes(product: Product) -> np.ndarray:
-    """The unit class of each cell, shape (cells,), int64: the answer of the class query that counts it."""
+    """The unit class of each cell, shape (cells,), int64: the answer of the class query that counts it.
+
+    Where units are counted, shape (cells + 1,): 0, and a last 1 for group quarters.
+    """
+    if lists_quarters(product):
+        return np.append(np.zeros(product.schema.size, dtype=np.int64), 1)
     codes = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
     return np.asarray(codes, dtype=np.int64)
 
@@ -168,13 +185,14 @@ def _common(column: MicrodataColumn) -> Column:
     raise ConfigurationError(f"microdata column {column.name}: no source {column.source!r} exists")
 
 
-def _cell_codes(column: MicrodataColumn, schema: Schema) -> tuple[str, ...]:
+def _cell_codes(column: MicrodataColumn, schema: Schema, *, listed: bool) -> tuple[str, ...]:
     name = column.source.split(":", 2)[1]
     axis = [attribute.name for attribute in schema.attributes].index(name)
     size = schema.shape[axis]
-    values = _codes(column, size, f"one for each level of {name}")
+    more = " and one for group quarters" if listed else ""
+    values = _codes(column, size + listed, f"one for each level of {name}{more}")
     levels = np.arange(schema.size) // int(np.prod(schema.shape[axis + 1 :], dtype=np.int64)) % size
-    return tuple(np.array(values, dtype=object)[levels].tolist())
+    return (*np.array(values, dtype=object)[levels].tolist(), *values[size:])
 
 
 def _codes(column: MicrodataColumn, expected: int, meaning: str) -> tuple[str, ...]:

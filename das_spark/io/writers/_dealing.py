@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geounits:
-    """The people and units of K leaf geounits.
+    """What is counted (people, or units), and the units that people are dealt to, of K leaf geounits.
 
     Attributes:
         cells: Shape (n,), int64: occupied cells, geounit after geounit.
@@ -66,6 +66,24 @@ class UnitBlock:
     kind: Integers
     unit_number: Integers
     population: Integers
+
+
+def with_listed(geounits: Geounits, units: Integers, cell: int) -> Geounits:
+    """Add the group quarters of each geounit, to be listed behind what is counted.
+
+    Args:
+        geounits: What is counted.
+        units: Shape (K, C + 1): units by class, vacant ones last; those of classes 1 to C - 1 are listed.
+        cell: What stands for the cell of group quarters; greater than all cells.
+
+    Returns:
+        The same geounits with one more entry each, without units.
+    """
+    owner = np.concatenate([geounits.owner, np.arange(len(units), dtype=np.int64)])
+    order = np.argsort(owner, kind="stable")
+    cells = np.concatenate([geounits.cells, np.full(len(units), cell, dtype=np.int64)])
+    counts = np.concatenate([geounits.counts, units[:, 1:-1].sum(axis=1)])
+    return Geounits(cells[order], counts[order], owner[order], None)
 
 
 def class_margins(geounits: Geounits, class_of_cell: Integers, rows: int, classes: int) -> Integers:

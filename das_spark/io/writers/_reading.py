@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 def read_microdata(
     spark: SparkSession, layout: PublicLayout, product: Product, flavour: str, *, units: bool
 ) -> tuple[DataFrame, DataFrame | None]:
-    """Read the person file and, where there is one, the unit file.
+    """Read the file of what is counted and, where people are dealt to units, the unit file.
 
     Args:
         spark: The session.
         layout: Where the files are.
         product: Whose layout.
         flavour: Name in `WRITERS`.
-        units: Whether a unit file is written.
+        units: Whether the run knows units.
 
     Returns:
         One row a record; of text files every column is a string.
@@ -37,8 +37,10 @@ def read_microdata(
     Raises:
         OutputError: A file is missing or not finished.
     """
-    person = _read(spark, layout, "person", flavour, product.microdata.person)
-    return person, _read(spark, layout, "unit", flavour, product.microdata.unit) if units else None
+    frames = [
+        _read(spark, layout, kind, flavour, product.microdata.columns(kind)) for kind in product.files(units=units)
+    ]
+    return frames[0], frames[1] if len(frames) > 1 else None
 
 
 def _read(

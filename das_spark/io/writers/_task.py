@@ -13,7 +13,14 @@ from pyspark import TaskContext
 
 from das_spark.io.files import record_of
 from das_spark.io.writers._columns import FileColumns, Scope
-from das_spark.io.writers._dealing import Geounits, class_margins, deal_persons, list_units, undealable
+from das_spark.io.writers._dealing import (
+    Geounits,
+    class_margins,
+    deal_persons,
+    list_units,
+    undealable,
+    with_listed,
+)
 from das_spark.io.writers.base import Rows, Sink
 
 #: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
@@ -28,25 +35,36 @@ class WriteTask:
     """Everything a worker needs; small, and made of public things.
 
     Attributes:
-        person: Columns of the person file.
-        unit: Columns of the unit file; None where no units are known.
-        class_of_cell: Shape (cells of the schema,), int64.
+        records: Columns of the file of what is counted.
+        unit: Columns of the file of the units that people are dealt to; None where they are not dealt.
+        listed: What stands for the cell of group quarters, which are listed besides; None where they are not.
+        class_of_cell: Shape (cells of the schema,), int64; one more where group quarters are listed.
+        classes: Number of classes of units.
         least: Shape (C,), int64: least persons of a unit of each class.
         flavours: Names in `WRITERS`.
         staging: Where the files go, readable and writable by every worker; one folder `<kind>.<flavour>` a file.
         notices: Sentences that every file must carry.
     """
 
-    person: FileColumns
+    records: FileColumns
     unit: FileColumns | None
+    listed: int | None
     class_of_cell: np.ndarray
+    classes: int
     least: np.ndarray
     flavours: tuple[str, ...]
     staging: Path
     notices: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the files of every slice in the rows (slice, first_unit, geocode, cells, counts, units)."""
+        """Write the files of every slice.
+
+        Args:
+            batches: Columns slice, first_record, first_unit, geocode, cells, counts, units; in the order of the first.
+
+        Yields:
+            `REPORT`: a row for every file.
+        """
         writing: _Slice | None = None
         for batch in batches:
             for part in _by_slice(batch):
@@ -54,7 +72,8 @@ class WriteTask:
                 if writing is None or writing.number != number:
                     if writing is not None:
                         yield writing.close()
-                    writing = _Slice(self, number, part.column("first_unit")[0].as_py())
+                    first = (part.column(f"first_{of}")[0].as_py() for of in ("record", "unit"))
+                    writing = _Slice(self, number, *first)
                 writing.write(part)
         if writing is not None:
             yield writing.close()
@@ -66,6 +85,7 @@ class _Slice:
 
     task: WriteTask
     number: int
+    next_record: int
     next_unit: int
     sinks: dict[tuple[str, str], tuple[Path, Sink]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -76,7 +96,7 @@ class _Slice:
 
         context = TaskContext.get()
         attempt = context.taskAttemptId() if context else 0
-        for columns in (self.task.person, self.task.unit):
+        for columns in (self.task.records, self.task.unit):
             if columns is None:
                 continue
             self.rows[columns.kind] = 0
@@ -88,7 +108,9 @@ class _Slice:
 
     def write(self, batch: pa.RecordBatch) -> None:
         geocodes = tuple(batch.column("geocode").to_pylist())
-        geounits = _geounits(batch, len(self.task.least), with_units=self.task.unit is not None)
+        geounits = _geounits(batch, self.task.classes, with_units=self.task.unit is not None)
+        if self.task.listed is not None:
+            geounits = with_listed(geounits, _units(batch, self.task.classes), self.task.listed)
         if geounits.units is not None:
             margins = class_margins(geounits, self.task.class_of_cell, len(geocodes), len(self.task.least))
             self._note(geocodes, undealable(margins, geounits.units, self.task.least))
@@ -96,10 +118,12 @@ class _Slice:
                 numbers = {Scope.UNIT_NUMBER: units.unit_number, Scope.POPULATION: units.population}
                 self._append("unit", Rows(geocodes, units.owner, units.kind, numbers))
         for people in deal_persons(geounits, self.task.class_of_cell, self.next_unit):
-            numbers = {}
+            record_number = np.arange(len(people.owner), dtype=np.int64) + self.next_record
+            self.next_record += len(people.owner)
+            numbers = {Scope.RECORD_NUMBER: record_number}
             if people.unit_number is not None and people.person_number is not None:
-                numbers = {Scope.UNIT_NUMBER: people.unit_number, Scope.PERSON_NUMBER: people.person_number}
-            self._append("person", Rows(geocodes, people.owner, people.cell, numbers))
+                numbers |= {Scope.UNIT_NUMBER: people.unit_number, Scope.PERSON_NUMBER: people.person_number}
+            self._append(self.task.records.kind, Rows(geocodes, people.owner, people.cell, numbers))
         if geounits.units is not None:
             self.next_unit += int(geounits.units.sum())
 
@@ -142,14 +166,16 @@ def _by_slice(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(begin, end - begin)
 
 
+def _units(batch: pa.RecordBatch, classes: int) -> np.ndarray:
+    units = batch.column("units").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(units.reshape(batch.num_rows, classes + 1))
+
+
 def _geounits(batch: pa.RecordBatch, classes: int, *, with_units: bool) -> Geounits:
     cells, counts = batch.column("cells"), batch.column("counts")
     lengths = np.diff(cells.offsets.to_numpy())
     owner = np.repeat(np.arange(batch.num_rows, dtype=np.int64), lengths)
     flat = [column.flatten().to_numpy(zero_copy_only=False).astype(np.int64) for column in (cells, counts)]
     occupied = flat[1] > 0
-    units = None
-    if with_units:
-        units = batch.column("units").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-        units = units.reshape(batch.num_rows, classes + 1)
+    units = _units(batch, classes) if with_units else None
     return Geounits(flat[0][occupied], flat[1][occupied], owner[occupied], units)

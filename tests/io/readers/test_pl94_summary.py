@@ -58,6 +58,17 @@ def test_people_are_exact_and_quarters_follow_p5(read: Callable, contents: Calla
     assert units == {CODE_1: ([2, 1, 0, 1, 0, 0, 0, 0], 4), CODE_2: ([0] * 8, 7)}
 
 
+def test_housing_units_are_those_of_h1(
+    spark: SparkSession, of_product: Callable, contents: Callable, official, tmp_path: Path
+) -> None:
+    _two_blocks(official)
+    product, spine = of_product("pl94_2020_unit")
+    settings = InputSettings("pl94_summary", path=str(official.write(tmp_path)))
+    counts, units = contents(READERS["pl94_summary"].read(spark, settings, product, spine))
+    assert counts == {(CODE_1, 0): 4, (CODE_1, 1): 2, (CODE_2, 0): 7}
+    assert units == {CODE_1: ([2, 1, 0, 1, 0, 0, 0, 0], 4), CODE_2: ([0] * 8, 7)}
+
+
 def test_a_folder_of_several_states_is_read(read: Callable, contents: Callable, official, tmp_path: Path) -> None:
     _two_blocks(official)
     official.write(tmp_path / "one")

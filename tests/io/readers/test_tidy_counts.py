@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -91,6 +93,42 @@ def test_units_may_have_a_column_a_class_and_vacant_units(read: Callable, conten
     units = {"geocode": [A, B], **{f"units_{each}": [each, 0] for each in range(8)}, "vacant": [1, 9]}
     _, geounits = contents(read(homes=units))
     assert geounits == {A: (list(range(8)), 1), B: (ZEROS, 9)}
+
+
+def test_census_blocks_of_15_digits_stand_for_geocodes(
+    spark: SparkSession, contents: Callable, of_product: Callable, tmp_path: Path
+) -> None:
+    product, spine = of_product("pl94_2020_person")
+    blocks = ["150010201001000", "150010201002003"]
+    people = {"geoid": blocks[:1], "hhgq": [0], "voting_age": [2], "hispanic": [1], "cenrace": [63], "n": [4]}
+    units = {"geoid": blocks, **{f"units_{each}": [each, 0] for each in range(8)}, "vacant": [3, 9]}
+    for name, table in (("persons", people), ("units", units)):
+        pq.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+    columns = {"block": "geoid", "votingage": "voting_age", "count": "n"}
+    base = {"votingage": 1, "hispanic": 1, "cenrace": 1}
+    settings = InputSettings("tidy_counts", path=str(tmp_path), columns=columns, code_base=base)
+    counts, geounits = contents(READERS["tidy_counts"].read(spark, settings, product, spine))
+    wide = [block[:12] + block[11:] for block in blocks]
+    assert counts == {(wide[0], int(product.schema.ravel(np.array([[0, 1, 0, 62]]))[0])): 4}
+    assert geounits == {wide[0]: (list(range(8)), 3), wide[1]: (ZEROS, 9)}
+    short = replace(settings, columns={**columns, "geocode": "geoid"})
+    with pytest.raises(InputError, match="16 digits"):
+        READERS["tidy_counts"].read(spark, short, product, spine)
+
+
+def test_housing_units_are_read_with_the_table_of_units(
+    spark: SparkSession, contents: Callable, of_product: Callable, tmp_path: Path
+) -> None:
+    product, spine = of_product("pl94_2020_unit")
+    blocks = ["1500102010011000", "1500102010022003"]
+    housing = {"geocode": [blocks[0], blocks[0]], "h1": [0, 1], "count": [2, 5]}
+    units = {"geocode": blocks, **{f"units_{each}": [each + 7, 0] for each in range(8)}}
+    for name, table in (("persons", housing), ("units", units)):
+        pq.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+    settings = InputSettings("tidy_counts", path=str(tmp_path))
+    counts, geounits = contents(READERS["tidy_counts"].read(spark, settings, product, spine))
+    assert counts == {(blocks[0], 0): 2, (blocks[0], 1): 5}
+    assert geounits == {blocks[0]: (list(range(7, 15)), 0), blocks[1]: (ZEROS, 0)}
 
 
 def test_vacant_units_of_the_long_form_are_summed(read: Callable, contents: Callable) -> None:

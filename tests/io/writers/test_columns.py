@@ -2,29 +2,35 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.writers import WRITERS
-from das_spark.io.writers._columns import Column, Scope, geocode_parts, person_columns, unit_columns
+from das_spark.io.writers._columns import Column, Scope, geocode_parts, record_columns, unit_columns
 from das_spark.products import PRODUCTS, MicrodataColumn
 
 
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
 def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
-    person, unit = person_columns(product, units=True), unit_columns(product)
-    for file in (person, unit):
+    dealt = len(product.files(units=True)) > 1
+    person = record_columns(product, units=dealt)
+    assert person.kind == product.record
+    for file in (person, unit_columns(product)) if dealt else (person,):
         parts = [column for column in file.columns if column.name in geocode_parts(file.columns)]
         assert sum(part.end - part.begin for part in parts) == product.geolevels[-1].length
         assert all(not column.values for column in parts)
     sizes = {len(column.values) for column in person.columns if column.scope is Scope.CODE}
-    assert sizes == {product.schema.size}
-    assert {len(c.values) for c in unit.columns if c.scope is Scope.CODE} == {len(product.unit_classes) + 1}
+    assert sizes == {product.schema.size + (product.record == "unit")}
+    if dealt:
+        assert {len(c.values) for c in unit_columns(product).columns if c.scope is Scope.CODE} == {
+            len(product.unit_classes) + 1
+        }
 
 
 def test_the_codes_of_1940_are_those_of_the_specification():
     product = PRODUCTS["e2e_1940"]
-    codes = {column.name: column.values for column in person_columns(product, units=True).columns}
+    codes = {column.name: column.values for column in record_columns(product, units=True).columns}
     cell = product.schema.ravel([[4, 0, 1, 5]])[0]  # military, minor, Hispanic, other Asian
     assert [codes[name][cell] for name in ("RTYPE", "QAGE", "CENHISP", "CENRACE")] == ["5", "17", "2", "6"]
     kinds = {column.name: column.values for column in unit_columns(product).columns}
@@ -34,8 +40,20 @@ def test_the_codes_of_1940_are_those_of_the_specification():
     assert kinds["VACS"] == tuple("000000009")
 
 
+def test_the_codes_of_2020_are_those_of_the_specification():
+    product = PRODUCTS["pl94_2020_person"]
+    codes = {column.name: column.values for column in record_columns(product, units=False).columns}
+    cell = product.schema.ravel(np.array([[5, 1, 0, 62]]))[0]  # student housing, adult, not Hispanic, all six races
+    names = ("RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")
+    assert [codes[name][cell] for name in names] == ["5", "5", "2", "1", "63"]
+    assert [codes[name][0] for name in names] == ["3", "0", "1", "1", "01"]
+    units = {column.name: column.values for column in record_columns(PRODUCTS["pl94_2020_unit"], units=False).columns}
+    assert units["RTYPE"] == ("2", "2", "4")
+    assert units["HH_STATUS"] == ("2", "1", "0")
+
+
 def test_without_units_the_numbers_are_fillers_and_are_not_produced():
-    person = person_columns(PRODUCTS["e2e_1940"], units=False)
+    person = record_columns(PRODUCTS["e2e_1940"], units=False)
     fillers = {column.name: column.values for column in person.columns if column.scope is Scope.CONSTANT}
     assert fillers["EUID"] == ("999999999",)
     assert fillers["EPNUM"] == ("99999",)

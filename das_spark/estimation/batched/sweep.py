@@ -1,0 +1,101 @@
+"""The inner loop of the batched solver: one pass over all cells, compiled (E-44, E-46)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from das_spark.estimation.support import Floats, Integers
+
+_ROUNDS: Final = 100
+_EXACT: Final = 1e-13
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _threshold(free: Floats, needed: float, start: float) -> float:
+    """The t for which the positive parts of free - t sum to what is needed, by Newton's method from a start (E-46)."""
+    threshold = start
+    for _ in range(_ROUNDS):
+        total, count = 0.0, 0
+        for child in range(free.size):
+            above = free[child] > threshold
+            total += free[child] if above else 0.0
+            count += 1 if above else 0
+        following = (total - needed) / count if count else free.max() - needed
+        moved = abs(following - threshold)
+        threshold = following
+        if moved <= _EXACT * (1.0 + abs(threshold)):
+            break
+    return threshold
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _points(shift: Floats, rows: Integers, step: Floats, points: Floats) -> None:
+    """Points of all children in one cell: the step and the corrections of the sums that count the cell."""
+    points[:] = step
+    for part in range(rows.size):
+        for child in range(points.size):
+            points[child] += shift[rows[part], child]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this module is for
+    shift: Floats,
+    index: Integers,
+    live: NDArray[np.bool_],
+    needed: Floats,
+    pull: Floats,
+    trust: Floats,
+    relaxation: float,
+    split: Floats,
+    dual: Floats,
+    price: Floats,
+    step: Floats,
+    sums: Floats,
+) -> tuple[float, float]:
+    """Cell by cell: new points, their division among children, multipliers, and the next right-hand side.
+
+    Args:
+        shift: Correction of each stacked row and child, shape ``(r, K)``.
+        index: Stacked rows of each cell, shape ``(P, n)``.
+        live: Whether a child can hold people in a cell, shape ``(n, K)``.
+        needed: People to divide in each cell, shape ``(n,)``.
+        pull: Scaled linear term, shape ``(n, K)``.
+        trust: Penalty times the scale of each child's inverse, shape ``(K,)``.
+        relaxation: Over-relaxation.
+        split: Points that divide each cell, changed, shape ``(n, K)``.
+        dual: Scaled multipliers, changed, shape ``(n, K)``.
+        price: Threshold of each cell, changed, shape ``(n,)``.
+        step: Points without correction, changed, shape ``(n, K)``.
+        sums: Stacked sums of the new `step`, overwritten, shape ``(r, K)``.
+
+    Returns:
+        Largest distance of a point from its division, and largest change of a division.
+    """
+    cells, children = split.shape
+    sums[:] = 0.0
+    points, free, allowed = np.empty(children), np.empty(children), np.empty(children)
+    primal, change = 0.0, 0.0
+    for cell in range(cells):
+        _points(shift, index[:, cell], step[cell], points)
+        for child in range(children):
+            free[child] = relaxation * points[child] + (1.0 - relaxation) * split[cell, child] + dual[cell, child]
+            allowed[child] = free[child] if live[cell, child] else -np.inf
+        threshold = _threshold(allowed, needed[cell], price[cell])
+        price[cell] = threshold
+        for child in range(children):
+            new = max(allowed[child] - threshold, 0.0)
+            primal = max(primal, abs(points[child] - new))
+            change = max(change, abs(new - split[cell, child]))
+            rest = free[child] - new
+            split[cell, child] = new
+            dual[cell, child] = rest
+            step[cell, child] = pull[cell, child] + trust[child] * (new - rest)
+        for part in range(index.shape[0]):
+            row = index[part, cell]
+            for child in range(children):
+                sums[row, child] += step[cell, child]
+    return primal, change

@@ -1,0 +1,171 @@
+"""Estimation in several passes: sizes first, details after, each held while the next is sought (E-48, E-49).
+
+An inner pass of least squares sees only its own queries, so it is posed on the coarsest cells that tell their answers,
+and the bounds, apart; one cell stands for all that none of them distinguishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from das_spark.errors import ConfigurationError
+from das_spark.estimation.chain import Solved, solve_chain
+from das_spark.estimation.feasibility import feasibility
+from das_spark.estimation.presolve import Presolved, presolve
+from das_spark.estimation.problem import Attempt, FamilyBounds, FamilyPlan, FamilyProblem, OuterPass
+from das_spark.estimation.rounding import Rounded
+from das_spark.estimation.rounding_passes import round_in_passes
+from das_spark.estimation.support import Floats, restrict
+from das_spark.histogram import Histogram, Query
+
+SLACK = 0.01
+"""People by which the answers of an inner pass may move in later ones: what was in effect in 2020 (E-49)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passed:
+    """How the passes of a family ended.
+
+    Attributes:
+        presolved: The family of the last pass.
+        solved: Its real-valued estimate: the worst certificate of all passes, all attempts.
+        rounded: Its whole numbers, or None where a rounding found none.
+        count: Least-squares passes made.
+        contradiction: Why the family is infeasible, where it is.
+    """
+
+    presolved: Presolved
+    solved: Solved | None
+    rounded: Rounded | None
+    count: int
+    contradiction: str = ""
+
+
+def estimate_in_passes(problem: FamilyProblem, plan: FamilyPlan) -> Passed:
+    """Carry out the plan's outer passes.
+
+    Args:
+        problem: The family.
+        plan: Its `passes` and `queries`.
+
+    Returns:
+        Whole numbers that keep every constraint of the problem, with what was proved on the way.
+
+    Raises:
+        ConfigurationError: A pass names a query that the plan does not hold, or whose answers were not measured.
+    """
+    settled: tuple[FamilyBounds, ...] = ()
+    worst: Solved | None = None
+    passed = 0
+    for number, outer in enumerate(plan.passes):
+        held: tuple[FamilyBounds, ...] = ()
+        for inner in range(len(outer.least_squares)):
+            posed = _posed(problem, plan, outer, inner, (*settled, *held))
+            presolved = presolve(restrict(posed, plan))
+            if presolved.contradiction:
+                return Passed(presolved, worst, None, passed, presolved.contradiction)
+            solved = solve_chain(presolved, plan)
+            passed += 1
+            worst = _worst(worst, solved)
+            if not solved.certificate.certified:
+                found = feasibility(presolved)
+                if not found.feasible:
+                    return Passed(presolved, worst, None, passed, found.message)
+            held += _held(presolved, plan, outer.least_squares[inner], solved)
+        last = replace(presolved.support.problem, measurements=(), bounds=(*problem.bounds, *settled))
+        exact = presolve(restrict(last, plan))
+        passes = [[_query(plan, name) for name in names] for names in outer.rounding]
+        rounded = round_in_passes(exact, solved.candidate.x, passes, plan.rounding)
+        if rounded is None or number == len(plan.passes) - 1:
+            return Passed(exact, worst, rounded, passed)
+        settled += _settled(exact, plan, outer.rounding[-1], rounded, f"pass {number}")
+    raise ConfigurationError("a plan with passes needs one outer pass at least")
+
+
+def _query(plan: FamilyPlan, name: str) -> Query:
+    found = plan.queries.get(name)
+    if found is None:
+        raise ConfigurationError(f"a pass names the query {name!r}, which the plan does not hold")
+    return found
+
+
+def _posed(
+    problem: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int, further: Sequence[FamilyBounds]
+) -> FamilyProblem:
+    """The problem of one inner pass, on the coarsest cells that serve it (E-48)."""
+    names = {_query(plan, name).name for name in outer.least_squares[inner]}
+    measured = tuple(each for each in problem.measurements if each.query.name in names)
+    missing = names - {each.query.name for each in measured}
+    if missing and problem.measurements:
+        raise ConfigurationError(f"a pass asks for {sorted(missing)[0]!r}, which is not measured")
+    needed = [each.query for each in measured] + [each.query for each in (*problem.bounds, *further)]
+    if problem.flows is not None:
+        needed.append(problem.flows.query)
+    if inner == len(outer.least_squares) - 1:
+        needed += [_query(plan, name) for names in outer.rounding for name in names]
+    bounds = (*problem.bounds, *further)
+    return replace(problem, parent=_coarsened(problem, needed), measurements=measured, bounds=bounds)
+
+
+def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | None:
+    """The parent with all people of indistinguishable cells in the first of them; the root stays as it is."""
+    parent = problem.parent
+    if parent is None or not len(parent.cells):
+        return parent
+    rows = np.array([query.row_of(parent.cells) for query in queries])
+    _, first, place = np.unique(rows, axis=1, return_index=True, return_inverse=True)
+    if len(first) == len(parent.cells):
+        return parent
+    order = np.argsort(first)
+    counts = np.bincount(place.ravel(), parent.counts, minlength=len(first)).astype(np.int64)
+    return Histogram(problem.size, parent.cells[first[order]], counts[order])
+
+
+def _held(presolved: Presolved, plan: FamilyPlan, names: Sequence[str], solved: Solved) -> tuple[FamilyBounds, ...]:
+    """Bands around what a pass reached (E-49)."""
+    tolerance = SLACK + solved.certificate.primal_residual
+    found = []
+    for name in names:
+        query = _query(plan, name)
+        answers = _answers(query, presolved, solved.candidate.x)
+        found.append(FamilyBounds(f"held {name}", query, answers - tolerance, answers + tolerance))
+    return tuple(found)
+
+
+def _settled(
+    presolved: Presolved, plan: FamilyPlan, names: Sequence[str], rounded: Rounded, label: str
+) -> tuple[FamilyBounds, ...]:
+    """Equalities with the whole answers of an outer pass."""
+    found = []
+    for name in names:
+        query = _query(plan, name)
+        answers = np.rint(_answers(query, presolved, rounded.counts.astype(np.float64))).astype(np.int64)
+        found.append(FamilyBounds(f"{label} {name}", query, answers, answers))
+    return tuple(found)
+
+
+def _answers(query: Query, presolved: Presolved, x: Floats) -> Floats:
+    rows = query.row_of(presolved.support.cells)
+    counted = rows >= 0
+    answers = np.zeros((query.rows, len(x)))
+    np.add.at(answers, rows[counted], x.T[counted])
+    return answers.T
+
+
+def _worst(before: Solved | None, now: Solved) -> Solved:
+    """The latest estimate with the worst proof so far, and every attempt."""
+    if before is None:
+        return now
+    tried: tuple[Attempt, ...] = (*before.tried, *now.tried)
+    proofs = (before.certificate, now.certificate)
+    certificate = replace(
+        now.certificate,
+        certified=all(each.certified for each in proofs),
+        primal_residual=max(each.primal_residual for each in proofs),
+        violation=max(each.violation for each in proofs),
+        gap=max(each.gap for each in proofs),
+    )
+    return replace(now, certificate=certificate, iterations=before.iterations + now.iterations, tried=tried)

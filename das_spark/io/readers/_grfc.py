@@ -1,0 +1,117 @@
+"""The geographic reference file (GRF-C): every tabulation block, by the key that unit records carry.
+
+Text delimited by ``|`` with a line of names; the columns that are read are found by name, the others are not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.errors import InputError
+from das_spark.io.cef_layout import BLOCK_KEY, DELIMITER, GEOCODE_PARTS, UNIT
+from das_spark.io.readers._cef_lines import block_key
+from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
+from das_spark.io.readers._sources import require_path
+from das_spark.io.readers.base import Problem, reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+GEOCODE = "geocode"
+KEY = "block_key"
+_GROUP, _BLOCK = 3, 4
+
+
+@dataclass(frozen=True, slots=True)
+class GeographicReference:
+    """The opened file.
+
+    Args:
+        file: Its path, for messages.
+        frame: Columns block_key, geocode (16 digits), faults, and where each row lies; the line of names is a row
+            without faults and without geocode.
+        checks: Behind the faults, in order.
+    """
+
+    file: str
+    frame: DataFrame
+    checks: tuple[Check, ...]
+
+    @property
+    def blocks(self) -> DataFrame:
+        """Columns block_key and geocode, each key once."""
+        return self.frame.where(F.col(GEOCODE).isNotNull()).select(KEY, GEOCODE).dropDuplicates([KEY])
+
+    def problems(self) -> list[Problem]:
+        """Check every row, and that no key leads to two blocks.
+
+        Raises:
+            InputError: There is no block.
+        """
+        with reading(self.file):
+            rows = self.frame.groupBy(FAULTS).count().collect()
+            counted = {row[FAULTS]: row["count"] for row in rows if row[FAULTS]}
+            problems = problems_of(self.frame, counted, self.checks)
+            if not problems and self.frame.where(F.col(GEOCODE).isNotNull()).isEmpty():
+                raise InputError(f"{self.file}: no block, so no geounit exists", hint="is it the whole file?")
+            return problems or self._ambiguous()
+
+    def _ambiguous(self) -> list[Problem]:
+        rows = self.frame.where(F.col(GEOCODE).isNotNull())
+        several = rows.groupBy(KEY).agg(F.countDistinct(GEOCODE).alias("blocks")).where("blocks > 1")
+        bad = rows.join(several, KEY, "left_semi")
+        number = bad.count()
+        if not number:
+            return []
+        return [Problem(self.file, BLOCK_KEY, "one block for each key", number, row_numbers(self.frame, bad))]
+
+
+def open_geography(spark: SparkSession, file: str) -> GeographicReference:
+    """Open the file.
+
+    Args:
+        spark: The session.
+        file: File, folder or pattern; each file has the same line of names.
+
+    Raises:
+        InputError: There is no such file, or a column is missing.
+    """
+    require_path(file)
+    with reading(file):
+        lines = spark.read.text(file)
+        first = lines.head()
+    if first is None:
+        raise InputError(f"{file}: the file is empty, so no geounit exists")
+    header = str(first[0])
+    names = [name.strip() for name in header.lstrip("\ufeff").split(DELIMITER)]
+    wanted = [name for name, _ in GEOCODE_PARTS]
+    missing = [name for name in (*wanted, BLOCK_KEY) if name not in names]
+    if missing:
+        hint = f"its first line names the columns, delimited by {DELIMITER}, as in the geographic reference file (GRF-C)"
+        raise InputError(f"{file}: no column {', '.join(missing)}", hint=hint)
+    # A row with an empty faults column and no geocode stands for the names.
+    parts = F.split("value", rf"\{DELIMITER}", -1)
+    column = {name: F.trim(F.get(parts, F.lit(names.index(name)))) for name in (*wanted, BLOCK_KEY)}
+    whole = F.size(parts) == len(names)
+    group, block = (column[wanted[place]] for place in (_GROUP, _BLOCK))
+    width = UNIT.field("OIDTB").width
+    checks = [
+        Check(file, "", f"{len(names)} columns, as in the first line", ~whole),
+        *[
+            Check(file, name, f"{digits} digits", whole & ~column[name].rlike(f"^[0-9]{{{digits}}}$"))
+            for name, digits in GEOCODE_PARTS
+        ],
+        Check(file, wanted[_GROUP], f"the first digit of {wanted[_BLOCK]}", whole & (group != F.substring(block, 1, 1))),
+        Check(file, BLOCK_KEY, f"a number of up to {width} digits", whole & ~column[BLOCK_KEY].rlike(f"^[0-9]{{1,{width}}}$")),
+    ]
+    is_header = F.col("value") == header
+    frame = (
+        with_place(lines)
+        .withColumn(FAULTS, F.when(is_header, F.lit(0).cast("long")).otherwise(faults(checks)))
+        .withColumn(KEY, block_key(column[BLOCK_KEY]))
+        .withColumn(GEOCODE, F.when(~is_header & (F.col(FAULTS) == 0), F.concat(*[column[name] for name in wanted])))
+    )
+    return GeographicReference(file, frame, tuple(checks))

@@ -1,0 +1,92 @@
+"""Files of published tables: Parquet as Spark writes it, and one CSV a table and level; what they hold, read back.
+
+A folder of a table also holds `_about.txt`, which says in words what its columns are and who made them; readers of
+partitioned folders skip names that begin with an underscore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyarrow import csv, parquet
+
+from das_spark.io.files import part_files, write_durably
+
+if TYPE_CHECKING:
+    from das_spark.tabulation import Table
+
+PARQUET: Final = "parquet"
+CSV: Final = "csv"
+ABOUT: Final = "_about.txt"
+GEOCODE: Final = "geocode"
+CSV_FILE: Final = "part-00000.csv"
+#: Rows that are made into text at once, and bytes that are read at once: bound the memory.
+_ROWS: Final = 1 << 14
+_BYTES: Final = 1 << 20
+
+
+def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> None:
+    """Write the rows of Parquet files, one file behind the other, into one CSV with a header.
+
+    Nothing is in quotes: geocodes are digits (and stay text: they may begin with 0), all else are whole numbers.
+
+    Args:
+        parts: The Parquet files, in order.
+        folder: Where `part-00000.csv` is written; made where it is missing.
+        columns: The columns, in order.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    options = csv.WriteOptions(include_header=False, quoting_style="none")
+    with (folder / CSV_FILE).open("wb") as file:
+        file.write((",".join(columns) + "\n").encode())
+        for part in parts:
+            with parquet.ParquetFile(part) as source:
+                for batch in source.iter_batches(batch_size=_ROWS, columns=list(columns)):
+                    csv.write_csv(batch.select(list(columns)), file, options)
+
+
+def csv_header(folder: Path) -> tuple[str, ...]:
+    """The names of the columns that the CSV of a folder gives; none where there is no such file."""
+    path = folder / CSV_FILE
+    if not path.is_file():
+        return ()
+    with path.open("rb") as file:
+        return tuple(file.readline().decode("utf-8", errors="replace").rstrip("\r\n").split(","))
+
+
+def rows_of(folder: Path, flavour: str) -> int:
+    """Rows of one level of a table: from the footers of Parquet files, or by counting the lines of the CSV.
+
+    Args:
+        folder: Of the level.
+        flavour: `parquet` or `csv`.
+    """
+    if flavour == PARQUET:
+        return sum(parquet.read_metadata(path).num_rows for path in part_files(folder))
+    return max(0, sum(_lines(path) for path in part_files(folder)) - 1)
+
+
+def _lines(path: Path) -> int:
+    lines, last = 0, b"\n"
+    with path.open("rb") as file:
+        while block := file.read(_BYTES):
+            lines += block.count(b"\n")
+            last = block[-1:]
+    return lines + (last != b"\n")
+
+
+def write_about(folder: Path, table: Table, facts: Sequence[str]) -> None:
+    """Write in words what a table is, into a folder that holds it.
+
+    Args:
+        folder: Of the table.
+        table: Title, universe and columns.
+        facts: Sentences about the run, such as that it is insecure; no person, machine or path.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    head = [f"{table.name}. {table.title}", f"Universe: {table.universe}", *facts, ""]
+    lines = [f"{column.name}  {'  ' * column.depth}{column.label}" for column in table.columns]
+    geocode = f"{GEOCODE}: digits of the geounit; text, because it may begin with 0"
+    write_durably(folder / ABOUT, "\n".join([*head, geocode, *lines]) + "\n")

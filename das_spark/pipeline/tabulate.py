@@ -1,0 +1,259 @@
+"""The tabulate stage: published tables of every geolevel, made of the public estimates and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyarrow import parquet
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.io.dictionary import tables_dictionary
+from das_spark.io.files import discard, disk_errors, finished, part_files, promote
+from das_spark.io.layout import PublicLayout, TablesLayout, open_public
+from das_spark.io.manifest import PublicManifest, StageRecord
+from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
+from das_spark.pipeline.publish import TABULATE, notices
+from das_spark.products import product as product_of
+from das_spark.spark.session import session
+from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.spark.tabulate import table_schema, tabulated
+from das_spark.spark.verify_tables import PublishedTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.pipeline.context import RunContext
+    from das_spark.tabulation import Table
+
+#: What the rows of tables are counted under in the manifest.
+PLACE: Final = "tables"
+FLAVOURS: Final = (PARQUET, CSV)
+#: Geounits of a Parquet file, about.
+_ROWS_A_FILE: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class TabulationSummary:
+    """Tables that were written.
+
+    Attributes:
+        folder: The folder of all tables.
+        rows: Rows of all levels, by `<table>.<flavour>`.
+    """
+
+    folder: Path
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is tabulated, and where to.
+
+    Attributes:
+        spark: The session.
+        source: The public root with the estimates.
+        target: Where the tables go.
+        levels: Geolevels of the run.
+        flavours: Of the files.
+        facts: What the folder of each table must say of the run.
+    """
+
+    spark: SparkSession
+    source: PublicLayout
+    target: TablesLayout
+    levels: tuple[str, ...]
+    flavours: tuple[str, ...]
+    facts: tuple[str, ...]
+
+
+def publish_tables(context: RunContext, created: str) -> None:
+    """Write the tables of a run, where its product has any; those that are finished are left as they are.
+
+    Args:
+        context: The run.
+        created: When the run began, ISO 8601.
+
+    Raises:
+        OutputError: If the disk is full or the place cannot be written.
+    """
+    plan, public = context.plan, context.layout.public
+    flavours = tuple(plan.table_formats)
+    facts = _facts(context.layout.run_id, plan.product.name, created, notices(context))
+    work = _Work(context.spark, public, public.tables, plan.spine.names, flavours, facts)
+    _write_all(work, [table for table in plan.product.tables if not _finished(work, table)])
+    context.public_facts["table_rows"] = _rows(work, plan.product.tables)
+
+
+def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
+    """Write the tables of a finished run anew, from its public root alone.
+
+    Without another folder the tables of the run are replaced, and its public manifest lists them.
+
+    Args:
+        run_folder: The run's folder (or `runs/latest`), or its public folder.
+        out: Another folder for the tables; the run is left as it is.
+        spark: The session; found or started where None.
+
+    Raises:
+        ConfigurationError: The product of the run has no tables.
+        OutputError: It is not the folder of a finished run, or the tables cannot be written.
+    """
+    public = open_public(run_folder)
+    manifest = PublicManifest.load(public.manifest)
+    product = product_of(manifest.product)
+    if not product.tables:
+        raise ConfigurationError(f"product {product.name!r} has no tables")
+    levels = tuple(manifest.config["geography"]["levels"])
+    if missing := [level for level in levels if not finished(public.level("estimates", level))]:
+        raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="Finish the run first.")
+    target = public.tables if out is None else TablesLayout(out)
+    facts = _facts(manifest.run_id, product.name, manifest.created, manifest.overridden_guards)
+    started = spark or session(f"das_spark tabulate {run_folder.name}")
+    flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
+    work = _Work(started, public, target, levels, flavours, facts)
+    _write_all(work, product.tables)
+    rows = _rows(work, product.tables)
+    if out is None:
+        _listed(manifest, rows, product.tables).save(public.manifest)
+    return TabulationSummary(target.path, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
+
+
+def _listed(manifest: PublicManifest, rows: Mapping[str, int], tables: Sequence[Table]) -> PublicManifest:
+    """The manifest of a run whose tables were made after it."""
+    other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
+    stages = tuple(stage for stage in manifest.stages if stage.name != TABULATE)
+    told = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
+    return replace(
+        manifest,
+        rows={**other_rows, **rows},
+        stages=(*stages, StageRecord(TABULATE, outputs=tuple(rows))),
+        data_dictionary=(*told, *tables_dictionary(tables)),
+    )
+
+
+def _facts(run_id: str, product: str, created: str, said: Sequence[str]) -> tuple[str, ...]:
+    return (*said, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
+
+
+def _finished(work: _Work, table: Table) -> bool:
+    return all(
+        finished(work.target.level(table.name, flavour, level)) for flavour in work.flavours for level in work.levels
+    )
+
+
+def _rows(work: _Work, tables: Sequence[Table]) -> dict[str, int]:
+    """Rows of all levels of each table and flavour, as the manifest lists them."""
+    return table_rows(
+        work.target, [(table.name, flavour) for table in tables for flavour in work.flavours], work.levels
+    )
+
+
+def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels: Sequence[str]) -> dict[str, int]:
+    """Count what files hold.
+
+    Args:
+        layout: Where the tables are.
+        written: Name and flavour of each table.
+        levels: Geolevels of the run.
+
+    Returns:
+        Rows of all levels by `tables/<table>.<flavour>`.
+    """
+    return {
+        f"{PLACE}/{name}.{flavour}": sum(rows_of(layout.level(name, flavour, level), flavour) for level in levels)
+        for name, flavour in written
+    }
+
+
+def _write_all(work: _Work, tables: Sequence[Table]) -> None:
+    with disk_errors(work.target.path):
+        work.target.path.mkdir(parents=True, exist_ok=True)
+        discard(work.target.staging)  # what an earlier driver left
+        for table in tables:
+            _write(work, table)
+            discard(work.target.staging)
+
+
+def _write(work: _Work, table: Table) -> None:
+    """Write one table: all levels by one Spark job into staged Parquet, CSV from that; then promote level by level."""
+    staging = work.target.staging
+    frame = _ordered(work, table)
+    frame.write.partitionBy("level").parquet(str(staging / PARQUET))
+    for flavour in work.flavours:
+        write_about(work.target.table(table.name, flavour), table, work.facts)
+    for level in work.levels:
+        parts = part_files(staging / PARQUET / f"level={level}")
+        if CSV in work.flavours:
+            write_csv(parts, staging / CSV / f"level={level}", (GEOCODE, *table.names))
+    for flavour in work.flavours:
+        for level in work.levels:
+            target = work.target.level(table.name, flavour, level)
+            discard(target)
+            promote(staging / flavour / f"level={level}", target)
+
+
+def _ordered(work: _Work, table: Table) -> DataFrame:
+    """The rows of a table at all levels, in the order of levels and geocodes over all partitions."""
+    estimates = read_levels(work.spark, work.source, "estimates", work.levels)
+    folders = [work.source.level("estimates", level) for level in work.levels]
+    geounits = sum(parquet.read_metadata(path).num_rows for folder in folders for path in part_files(folder))
+    partitions = -(-geounits // _ROWS_A_FILE)
+    order = ("level", GEOCODE)
+    spread = estimates.repartitionByRange(partitions, *order) if partitions > 1 else estimates.coalesce(1)
+    return tabulated(spread, [table], "level").sortWithinPartitions(*order)
+
+
+def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:
+    """All levels of a public table by one scan, with a column level.
+
+    Args:
+        spark: The session.
+        layout: The public root.
+        table: Name in `das_spark.spark.tables.LEVEL_TABLES`.
+        levels: Geolevels of the run.
+    """
+    schema, _ = LEVEL_TABLES[table]
+    whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
+    folders = [str(layout.level(table, level)) for level in levels]
+    return spark.read.schema(whole).option("basePath", str(layout.table(table))).parquet(*folders)
+
+
+def read_published(
+    spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], flavours: Sequence[str], levels: Sequence[str]
+) -> tuple[PublishedTable, ...]:
+    """The tables of a run as their files hold them, for verification.
+
+    Args:
+        spark: The session.
+        layout: Where they are.
+        tables: Tables of the product.
+        flavours: Flavours that were written.
+        levels: Geolevels of the run.
+    """
+    return tuple(
+        PublishedTable(
+            table,
+            flavour,
+            _read(spark, layout, table, flavour, levels),
+            tuple(level for level in levels if _misnamed(layout, table, level)) if flavour == CSV else None,
+        )
+        for table in tables
+        for flavour in flavours
+    )
+
+
+def _read(spark: SparkSession, layout: TablesLayout, table: Table, flavour: str, levels: Sequence[str]) -> DataFrame:
+    whole = StructType([*table_schema([table]).fields, StructField("level", StringType(), nullable=False)])
+    folders = [str(layout.level(table.name, flavour, level)) for level in levels]
+    reader = spark.read.schema(whole).option("basePath", str(layout.table(table.name, flavour)))
+    frame = reader.parquet(*folders) if flavour == PARQUET else reader.option("header", "true").csv(folders)
+    return frame.select(F.col("level"), GEOCODE, *table.names)
+
+
+def _misnamed(layout: TablesLayout, table: Table, level: str) -> bool:
+    return csv_header(layout.level(table.name, CSV, level)) != (GEOCODE, *table.names)

@@ -1,0 +1,91 @@
+"""What the persons and the housing units of the redistricting production of 2020 share: levels, units, strategies.
+
+Facts from the public release of the production code of June 2021 and its certificates. The production ran on spines
+that follow tribal areas and off-spine entities; the levels here are those of the plain census spine, with the same
+shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from das_spark.estimation import OuterPass
+from das_spark.geography import Geolevel
+from das_spark.products._redistricting import BLOCK_COLUMNS, FACILITIES, STATE_TO_BLOCK
+from das_spark.products.base import MicrodataColumn, Strategy, concentrated_strategy, parts
+
+GEOLEVELS: Final = (Geolevel("US", 0), *STATE_TO_BLOCK)
+LEVELS: Final = tuple(level.name for level in GEOLEVELS)
+#: Vacant housing units are counted in the first class: how many there are is what the product of units protects.
+UNIT_CLASSES: Final = ("Housing unit (occupied or vacant)", *FACILITIES)
+MDF: Final = "mdf_2020_pl94"
+COMMENT: Final = "# In the layout of the microdata detail files of the 2020 redistricting data, version 3.0"
+
+#: Geolevel -> query -> share of the level.
+QueryShares = Mapping[str, Mapping[str, Fraction]]
+#: Geolevels of a run, root first -> the outer passes of each.
+Passes = Callable[[Sequence[str]], Mapping[str, tuple[OuterPass, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """How one production run spent its budget.
+
+    Attributes:
+        levels: Geolevel -> share of the total, root first.
+        queries: Geolevel -> query -> share of the level.
+    """
+
+    levels: Mapping[str, Fraction]
+    queries: QueryShares
+
+
+def first_columns(type_code: str) -> tuple[MicrodataColumn, ...]:
+    """The columns with which both files begin.
+
+    Args:
+        type_code: MPD for persons, MUD for units.
+    """
+    return (
+        MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR3"),
+        MicrodataColumn("SCHEMA_BUILD_ID", "constant:1.1.0", "CHAR5"),
+        *BLOCK_COLUMNS,
+    )
+
+
+def strategies(rho: str, united_states: Spending, puerto_rico: Spending, passes: Passes) -> tuple[Strategy, ...]:
+    """The published strategies, and what follows from them for runs on less than the nation.
+
+    Args:
+        rho: Total of every strategy, as an exact number.
+        united_states: The run on the 50 states and the District of Columbia.
+        puerto_rico: The run on Puerto Rico.
+        passes: The passes of each level of a run.
+    """
+    nation, island = united_states, puerto_rico
+    whole = (
+        ("us", "Production of 2020, the 50 states and the District of Columbia", nation),
+        ("pr", "Production of 2020, Puerto Rico", island),
+        ("state", "One state to the block, with the shares of the production for Puerto Rico", island),
+        ("to_tract", "States to the tract: equal levels, each with the queries of the nation's", _cut(nation, 1, 4)),
+        (
+            "to_county",
+            "The nation to the county: equal levels, each with the queries of the nation's",
+            _cut(nation, 0, 3),
+        ),
+    )
+    return tuple(
+        concentrated_strategy(
+            name, title, rho=rho, geolevels=each.levels, queries=each.queries, passes=passes(tuple(each.levels))
+        )
+        for name, title, each in whole
+    )
+
+
+def _cut(nation: Spending, first: int, end: int) -> Spending:
+    """Some levels of the nation's run, with equal shares."""
+    names = LEVELS[first:end]
+    return Spending(parts(names, [1] * len(names), len(names)), {name: nation.queries[name] for name in names})

@@ -1,0 +1,81 @@
+"""What redistricting data count: attributes of persons, geolevels down to the block, codes and a structural zero.
+
+Shared by the 2018 End-to-End test and the redistricting production of 2020; facts from their public releases.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from das_spark.constraints import StructuralZero
+from das_spark.geography import Geolevel
+from das_spark.histogram import Attribute, Recode
+from das_spark.products._cenrace import CENRACE
+from das_spark.products.base import MicrodataColumn
+
+#: The types of group quarters: classes 1 to 7 of persons and of units.
+FACILITIES: Final = (
+    "Correctional facilities for adults",
+    "Juvenile facilities",
+    "Nursing facilities/Skilled-nursing facilities",
+    "Other institutional facilities",
+    "College/University student housing",
+    "Military quarters",
+    "Other noninstitutional facilities",
+)
+_INSTITUTIONS: Final = ("Institutional Facility", (1, 2, 3, 4))
+_NO_INSTITUTIONS: Final = ("Non-Institutional Facility", (5, 6, 7))
+_HOUSEHOLD: Final = ("Household", (0,))
+
+HHGQ: Final = Attribute(
+    "hhgq",
+    ("Household", *FACILITIES),
+    (
+        Recode("hhgq_2level", (_HOUSEHOLD, ("Group Quarters", tuple(range(1, 8))))),
+        Recode("hhinstlevels", (_HOUSEHOLD, _INSTITUTIONS, _NO_INSTITUTIONS)),
+        Recode("instlevels", (_INSTITUTIONS, _NO_INSTITUTIONS)),
+        Recode("gqlevels", tuple((label, (level,)) for level, label in enumerate(FACILITIES, start=1))),
+        Recode("householdTotal", (_HOUSEHOLD,)),
+        Recode("gqTotal", (("Total Population in Group Quarters", tuple(range(1, 8))),)),
+        Recode("instTotal", (("Institutional Population Total", (1, 2, 3, 4)),)),
+        Recode("noninstTotal", (("Noninstitutionalized Population Total", (5, 6, 7)),)),
+    ),
+)
+VOTINGAGE: Final = Attribute(
+    "votingage",
+    ("17 and under", "18 and over"),
+    (Recode("voting", (("18 and over", (1,)),)), Recode("nonvoting", (("17 and under", (0,)),))),
+)
+HISPANIC: Final = Attribute(
+    "hispanic",
+    ("Not Hispanic or Latino", "Hispanic or Latino"),
+    (
+        Recode("hispTotal", (("Hispanic or Latino", (1,)),)),
+        Recode("notHispTotal", (("Not Hispanic or Latino", (0,)),)),
+    ),
+)
+#: The axes of the histogram of persons, in order: 8 x 2 x 2 x 63 cells.
+PERSON_ATTRIBUTES: Final = (HHGQ, VOTINGAGE, HISPANIC, CENRACE)
+STRATA: Final = "votingage * hispanic * cenrace"
+
+NO_MINORS_IN_NURSING: Final = StructuralZero(
+    "nurse_nva_0", (("hhgq", (3,)), ("votingage", (0,))), "nobody under 18 in nursing facilities"
+)
+
+#: A state and what lies in it. A block's geocode has 16 digits: its own 15, and the block group again before the block.
+STATE_TO_BLOCK: Final = (
+    Geolevel("State", 2),
+    Geolevel("County", 5),
+    Geolevel("Tract", 11),
+    Geolevel("Block_Group", 12),
+    Geolevel("Block", 16),
+)
+BLOCK_COLUMNS: Final = (
+    MicrodataColumn("TABBLKST", "geocode[0:2]", "CHAR2"),
+    MicrodataColumn("TABBLKCOU", "geocode[2:5]", "CHAR3"),
+    MicrodataColumn("TABTRACTCE", "geocode[5:11]", "CHAR6"),
+    MicrodataColumn("TABBLKGRPCE", "geocode[11:12]", "CHAR1"),
+    MicrodataColumn("TABBLK", "geocode[12:16]", "CHAR4"),
+)
+#: Codes of the 63 race groups in microdata: 01 to 63.
+RACE_CODES: Final = ",".join(f"{number:02d}" for number in range(1, CENRACE.size + 1))

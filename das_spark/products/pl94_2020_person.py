@@ -1,0 +1,123 @@
+"""The persons of the 2020 redistricting data (P.L. 94-171), with the settings of the production of June 2021.
+
+Facts from the public release of the production code and its certificates: constraints, budgets, the order in which
+queries enter the estimation, and the record layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from das_spark.constraints import UnitBounds
+from das_spark.estimation import OuterPass
+from das_spark.histogram import Schema
+from das_spark.products._pl94_2020 import (
+    COMMENT,
+    GEOLEVELS,
+    LEVELS,
+    MDF,
+    UNIT_CLASSES,
+    Spending,
+    first_columns,
+    strategies,
+)
+from das_spark.products._redistricting import NO_MINORS_IN_NURSING, PERSON_ATTRIBUTES, RACE_CODES, STRATA
+from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, parts
+from das_spark.tabulation import redistricting_tables
+
+SCHEMA: Final = Schema("pl94_2020_person", PERSON_ATTRIBUTES)
+
+_ALL_BUT_TOTAL: Final = (
+    "cenrace",
+    "hispanic",
+    "votingage",
+    "hhinstlevels",
+    "hhgq",
+    "hispanic * cenrace",
+    "votingage * cenrace",
+    "votingage * hispanic",
+    STRATA,
+    "detailed",
+)
+_QUERIES: Final = ("total", *_ALL_BUT_TOTAL)
+
+#: Level -> denominator, and the numerator of each of the queries; 0: not measured.
+_UNITED_STATES: Final = {
+    "US": (4097, (0, 52, 26, 26, 26, 26, 130, 130, 26, 442, 3213)),
+    "State": (4097, (3773, 6, 6, 6, 6, 6, 12, 12, 6, 34, 230)),
+    "County": (4097, (3126, 10, 10, 10, 10, 10, 28, 28, 10, 101, 754)),
+    "Tract": (4102, (1567, 8, 5, 5, 5, 5, 1933, 20, 5, 67, 482)),
+    "Block_Group": (4099, (1705, 3, 3, 3, 3, 3, 1055, 9, 3, 24, 1288)),
+    "Block": (4097, (5, 9, 5, 5, 5, 5, 21, 21, 5, 71, 3945)),
+}
+_PUERTO_RICO: Final = {
+    "State": (2052, (0, 209, 209, 209, 209, 209, 212, 212, 209, 224, 150)),
+    "County": _UNITED_STATES["County"],
+    "Tract": (4102, (1467, 13, 7, 7, 7, 7, 1732, 30, 7, 100, 725)),
+    "Block_Group": (4103, (1876, 4, 4, 4, 4, 4, 749, 10, 4, 27, 1417)),
+    "Block": _UNITED_STATES["Block"],
+}
+
+#: Nested margins: an answer of one is a sum of answers of the next.
+_NESTED: Final = (
+    "hhgq",
+    "hhgq * hispanic",
+    "hhgq * hispanic * cenrace",
+    "hhgq * votingage * hispanic * cenrace",
+    "detailed",
+)
+_ROOT: Final = OuterPass(least_squares=(_ALL_BUT_TOTAL,), rounding=(("total", *_NESTED),))
+_BETWEEN: Final = OuterPass(least_squares=(("total",), _ALL_BUT_TOTAL), rounding=(("total",), _NESTED))
+_BLOCK: Final = OuterPass(least_squares=(_QUERIES,), rounding=(("total", *_NESTED),))
+
+
+def _passes(levels: Sequence[str]) -> Mapping[str, tuple[OuterPass, ...]]:
+    """Totals come first between the root, whose total is known, and the blocks, where they are hardly measured."""
+    first, *others = levels
+    return {first: (_ROOT,)} | {level: (_BLOCK if level == LEVELS[-1] else _BETWEEN,) for level in others}
+
+
+def _spending(numerators: Sequence[int], tables: Mapping[str, tuple[int, tuple[int, ...]]]) -> Spending:
+    queries = {level: parts(_QUERIES, row, denominator) for level, (denominator, row) in tables.items()}
+    return Spending(parts(tuple(tables), numerators, 4099), queries)
+
+
+PL94_2020_PERSON: Final = Product(
+    name="pl94_2020_person",
+    title="Persons of the 2020 redistricting data (P.L. 94-171)",
+    schema=SCHEMA,
+    geolevels=GEOLEVELS,
+    default_levels=LEVELS,
+    unit_classes=UNIT_CLASSES,
+    class_query="hhgq",
+    strata=STRATA,
+    unit_bounds=UnitBounds(least=(0, *(1,) * 7), most=(99_999,) * 8, cap_when_total_known=True),
+    structural_zeros=(NO_MINORS_IN_NURSING,),
+    strategies=by_name(
+        strategies(
+            "293764/114921",
+            _spending((104, 1440, 447, 687, 1256, 165), _UNITED_STATES),
+            _spending((689, 695, 772, 1778, 165), _PUERTO_RICO),
+            _passes,
+        )
+    ),
+    microdata=MicrodataLayout(
+        name=MDF,
+        person=(
+            *first_columns("MPD"),
+            MicrodataColumn("EPNUM", "record_number", "INT9"),
+            MicrodataColumn("RTYPE", "record_type", "CHAR1"),
+            MicrodataColumn("GQTYPE_PL", "recode:hhgq:0,1,2,3,4,5,6,7", "CHAR1"),
+            MicrodataColumn("VOTING_AGE", "recode:votingage:1,2", "CHAR1"),
+            MicrodataColumn("CENHISP", "recode:hispanic:1,2", "CHAR1"),
+            MicrodataColumn("CENRACE", f"recode:cenrace:{RACE_CODES}", "CHAR2"),
+        ),
+        unit=(),
+        comment=COMMENT,
+        header=True,
+    ),
+    total_at="State",
+    vacant_counted=True,
+    tables=redistricting_tables(SCHEMA),
+)

@@ -1,0 +1,17 @@
+"""The tabulation room: published tables, as sums over the cells of histograms."""
+
+from das_spark.tabulation.redistricting import housing_tables, redistricting_tables
+from das_spark.tabulation.sums import Incidence, incidence, tabulate
+from das_spark.tabulation.table import Line, Selection, Table, TableColumn
+
+__all__ = [
+    "Incidence",
+    "Line",
+    "Selection",
+    "Table",
+    "TableColumn",
+    "housing_tables",
+    "incidence",
+    "redistricting_tables",
+    "tabulate",
+]

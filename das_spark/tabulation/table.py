@@ -1,0 +1,203 @@
+"""What a published table is: columns under published names, each a sum over cells of a histogram.
+
+A column counts the cells that have certain levels of some attributes,
+
+    { cell : level of a in L(a) for every attribute a that the selection names },
+
+or the union of several such sets. No column is a formula beyond that, so a table of an estimate is one product with a
+0/1 matrix (`das_spark.tabulation.sums`), and tables of children sum to the table of their parent as histograms do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import QueryError
+from das_spark.histogram import Schema
+
+#: For some attributes the levels that count; attributes left out count with all their levels.
+Selection = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """One published column.
+
+    Attributes:
+        name: Its published name, such as P0010003.
+        label: What it counts, in the words of the publication, as one line under its heading.
+        depth: How far the line is indented: 0 for the total, one more than its heading for every other.
+        where: Selections of cells; a cell that several of them select counts once.
+    """
+
+    name: str
+    label: str
+    depth: int
+    where: tuple[Selection, ...]
+
+    def mask(self, schema: Schema) -> NDArray[np.bool_]:
+        """Mark the cells that the column counts.
+
+        Args:
+            schema: The attributes and their order.
+
+        Returns:
+            (schema.size,), True where a cell counts.
+
+        Raises:
+            QueryError: A selection names an attribute or a level that the schema does not have.
+        """
+        counted = np.zeros(schema.size, dtype=np.bool_)
+        for selection in self.where:
+            counted |= schema.select(**dict(selection))
+        return counted
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A column before it has a name: what a declaration writes down.
+
+    Attributes:
+        depth: Indentation, 0 for the total.
+        label: What it counts.
+        levels: Attribute -> levels that count.
+    """
+
+    depth: int
+    label: str
+    levels: Mapping[str, tuple[int, ...]]
+
+    def within(self, *, indent: int = 0, **levels: tuple[int, ...]) -> Line:
+        """The same line among fewer people.
+
+        Args:
+            indent: How much further it stands to the right.
+            **levels: Levels that count, of attributes that the line does not select by yet.
+
+        Raises:
+            QueryError: The line selects by one of the attributes already.
+        """
+        if both := self.levels.keys() & levels.keys():
+            raise QueryError(f"line {self.label!r} selects by {sorted(both)[0]!r} twice")
+        return Line(self.depth + indent, self.label, {**self.levels, **levels})
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A published table.
+
+    Attributes:
+        name: Such as P1; names folders.
+        title: What the table shows.
+        universe: Who or what is counted in its total.
+        schema: Whose cells are summed.
+        columns: In published order; headings stand before the lines under them, the total first.
+
+    Raises:
+        QueryError: A name is used twice, a line stands deeper than its heading allows, or a column counts no cell or
+            cells that its heading does not count.
+    """
+
+    name: str
+    title: str
+    universe: str
+    schema: Schema
+    columns: tuple[TableColumn, ...]
+
+    def __post_init__(self) -> None:
+        """Check names, indentation and nesting."""
+        if len(set(self.names)) != len(self.names) or not self.names:
+            raise QueryError(f"table {self.name}: column names must be there, each once")
+        masks = [column.mask(self.schema) for column in self.columns]
+        for place, (column, mask) in enumerate(zip(self.columns, masks, strict=True)):
+            if column.depth != 0 and not 0 < column.depth <= self.columns[max(place - 1, 0)].depth + 1:
+                raise QueryError(f"table {self.name}: {column.name} has no heading one line to the left of it")
+            if (column.depth == 0) != (place == 0):
+                raise QueryError(f"table {self.name}: exactly the first column is the total, not {column.name}")
+            heading = masks[self.heading(place)] if place else np.ones(self.schema.size, dtype=np.bool_)
+            if not mask.any() or (mask & ~heading).any():
+                raise QueryError(f"table {self.name}: {column.name} counts no cell, or more than its heading")
+
+    @classmethod
+    def of(cls, *, name: str, title: str, universe: str, schema: Schema, prefix: str, lines: Iterable[Line]) -> Table:
+        """A table whose columns are numbered from 1 in four digits, as in the redistricting data.
+
+        Args:
+            name: Such as P1.
+            title: What it shows.
+            universe: Who is counted.
+            schema: Whose cells are summed.
+            prefix: What stands before the number in a column's name, such as P001.
+            lines: The columns, in order.
+
+        Raises:
+            QueryError: As for the table; or a line selects by what the schema does not have.
+        """
+        columns = tuple(
+            TableColumn(f"{prefix}{number:04d}", line.label, line.depth, (tuple(line.levels.items()),))
+            for number, line in enumerate(lines, start=1)
+        )
+        return cls(name, title, universe, schema, columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def total(self) -> TableColumn:
+        """The column that counts the whole universe."""
+        return self.columns[0]
+
+    def heading(self, place: int) -> int:
+        """The column under which another one stands.
+
+        Args:
+            place: Of a column other than the total, from 0.
+
+        Returns:
+            The place of its heading.
+        """
+        depth = self.columns[place].depth
+        return next(above for above in range(place - 1, -1, -1) if self.columns[above].depth < depth)
+
+    def parts(self, place: int) -> tuple[int, ...]:
+        """The columns directly under a heading; what it counts falls into these.
+
+        Args:
+            place: Of the heading, from 0.
+
+        Returns:
+            Their places; none for a column that is no heading.
+        """
+        return tuple(below for below in range(place + 1, len(self.columns)) if self.heading(below) == place)
+
+    def path(self, place: int) -> str:
+        """What a column counts, with the headings above it.
+
+        Args:
+            place: Of the column, from 0.
+
+        Returns:
+            Such as "Total: Population of one race: White alone".
+        """
+        label = self.columns[place].label
+        return label if place == 0 else f"{self.path(self.heading(place))}: {label}"
+
+
+def every_column(tables: Sequence[Table]) -> tuple[TableColumn, ...]:
+    """The columns of several tables of one schema, one behind the other.
+
+    Raises:
+        QueryError: There is no table, schemas differ, or a name is used twice.
+    """
+    columns = tuple(column for table in tables for column in table.columns)
+    if not tables or any(table.schema != tables[0].schema for table in tables):
+        raise QueryError("tables that are made together count cells of one schema")
+    if len({column.name for column in columns}) != len(columns):
+        raise QueryError("tables that are made together have different column names")
+    return columns

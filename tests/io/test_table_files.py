@@ -1,0 +1,107 @@
+"""Files of published tables: one CSV of many Parquet parts, row counts without reading values, and what a table is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.io import table_files
+from das_spark.io.dictionary import data_dictionary, tables_dictionary
+from das_spark.io.layout import PublicLayout, TablesLayout
+from das_spark.io.table_files import ABOUT, csv_header, rows_of, write_about, write_csv
+from das_spark.products import PRODUCTS
+
+COLUMNS = ("geocode", "P0010001", "P0010002")
+TABLE = PRODUCTS["e2e_2018"].tables[4]
+
+
+def parts(folder, *tables):
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    for number, rows in enumerate(tables):
+        path = folder / f"part-{number:05d}.parquet"
+        columns = {name: pa.array([row[place] for row in rows], kind) for place, (name, kind) in enumerate(KINDS)}
+        pq.write_table(pa.table(columns), path)
+        found.append(path)
+    return found
+
+
+# Files may hold their columns in another order, and more of them.
+KINDS = (("P0010002", pa.int64()), ("geocode", pa.string()), ("P0010001", pa.int64()), ("other", pa.int64()))
+
+
+def test_parts_follow_each_other_in_one_file_under_one_header(tmp_path):
+    files = parts(tmp_path / "in", [(1, "01", 2, 9), (0, "02", 2**62 + 1, 9)], [], [(3, "10", 4, 9)])
+    write_csv(files, tmp_path / "out" / "level=County", COLUMNS)
+    text = (tmp_path / "out" / "level=County" / "part-00000.csv").read_text()
+    assert text == f"geocode,P0010001,P0010002\n01,2,1\n02,{2**62 + 1},0\n10,4,3\n"
+
+
+def test_rows_are_written_in_batches_that_fit_the_memory(tmp_path, monkeypatch):
+    rows = [(number, f"{number:03d}", number, 0) for number in range(50)]
+    write_csv(parts(tmp_path / "in", rows), tmp_path / "whole", COLUMNS)
+    monkeypatch.setattr(table_files, "_ROWS", 7)
+    write_csv(parts(tmp_path / "in", rows), tmp_path / "parts", COLUMNS)
+    assert (tmp_path / "whole" / "part-00000.csv").read_bytes() == (tmp_path / "parts" / "part-00000.csv").read_bytes()
+
+
+def test_rows_are_counted_by_footers_and_lines(tmp_path, monkeypatch):
+    files = parts(tmp_path / "in", [(1, "01", 2, 9)] * 3, [(1, "02", 2, 9)] * 2)
+    assert rows_of(tmp_path / "in", "parquet") == 5
+    write_csv(files, tmp_path / "out", COLUMNS)
+    monkeypatch.setattr(table_files, "_BYTES", 5)
+    assert rows_of(tmp_path / "out", "csv") == 5
+    path = tmp_path / "out" / "part-00000.csv"
+    path.write_text(path.read_text().rstrip("\n"))
+    assert rows_of(tmp_path / "out", "csv") == 5
+    path.write_text("")
+    assert rows_of(tmp_path / "out", "csv") == 0
+
+
+@pytest.mark.parametrize("flavour", ["parquet", "csv"])
+def test_a_folder_that_is_not_there_has_no_rows_and_no_header(tmp_path, flavour):
+    assert rows_of(tmp_path / "nowhere", flavour) == 0
+    assert csv_header(tmp_path / "nowhere") == ()
+
+
+def test_a_header_is_read_from_the_first_line_alone(tmp_path):
+    write_csv(parts(tmp_path / "in", [(1, "01", 2, 9)]), tmp_path, COLUMNS)
+    assert csv_header(tmp_path) == COLUMNS
+
+
+def test_what_a_table_is_stands_in_its_folder_with_its_lines_indented(tmp_path):
+    write_about(tmp_path / "P5.csv", TABLE, ["INSECURE: made under a test key", "Run: first"])
+    lines = (tmp_path / "P5.csv" / ABOUT).read_text().splitlines()
+    assert lines[:4] == [
+        "P5. Group quarters population by major group quarters type",
+        "Universe: Population in group quarters",
+        "INSECURE: made under a test key",
+        "Run: first",
+    ]
+    assert lines[6:9] == [
+        "P0050001  Total",
+        "P0050002    Institutionalized population",
+        "P0050003      Correctional facilities for adults",
+    ]
+    assert len(lines) == 6 + len(TABLE.columns)
+
+
+def test_tables_of_a_run_lie_below_its_public_root_one_folder_a_flavour(tmp_path):
+    tables = PublicLayout(tmp_path).tables
+    assert tables == TablesLayout(tmp_path / "tables")
+    assert tables.level("P1", "csv", "County") == tmp_path / "tables" / "P1.csv" / "level=County"
+
+
+def test_the_dictionary_tells_of_tables_only_where_they_are_written():
+    product = PRODUCTS["e2e_2018"]
+    without = data_dictionary(product, ["parquet"], units=True)
+    entries = data_dictionary(product, ["parquet"], units=True, tabulated=True)
+    assert entries == (*without, *tables_dictionary(product.tables))
+    last = entries[-1]
+    assert last["path"] == "tables/P5.<format>/level=<geolevel>"
+    assert last["row"] == "a geounit; universe: Population in group quarters"
+    assert [column["name"] for column in last["columns"]] == ["geocode", *TABLE.names]
+    assert last["columns"][-1]["meaning"] == (
+        "Total: Noninstitutionalized population: Other noninstitutional facilities"
+    )

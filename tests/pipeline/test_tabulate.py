@@ -1,0 +1,309 @@
+"""Tables of whole runs: made of public files alone, finished or not there, listed, verified, and made anew."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import das_spark
+from das_spark.cli.main import main
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.io.files import finished, part_files
+from das_spark.io.layout import PublicLayout, RunLayout
+from das_spark.io.manifest import PublicManifest
+from das_spark.pipeline import tabulate as stage
+from das_spark.pipeline import tabulate_run, verify_run
+from das_spark.pipeline.publish import INSECURE
+from das_spark.products import PRODUCTS
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+
+PRODUCT = PRODUCTS["e2e_2018"]
+TABLES = PRODUCT.tables
+NAMES = ("P1", "P2", "P3", "P4", "P5")
+LEVELS = ("County", "Tract", "Block")
+GEOUNITS = {"County": 1, "Tract": 2, "Block": 8}
+ROWS = sum(GEOUNITS.values())
+FLAVOURS = ("parquet", "csv")
+BLOCKS = [f"01001{tract:06d}{group}{group}{block:03d}" for tract in (100, 200) for group in (1, 2) for block in (0, 1)]
+
+RUN_FILE = """
+config_version = 1
+[run]
+name = "tables"
+product = "e2e_2018"
+[input]
+reader = "tidy_counts"
+path = "{census}"
+[output]
+root = "{root}"
+[geography]
+levels = ["County", "Tract", "Block"]
+[budget]
+strategy = "e2e_2018"
+epsilon = "40"
+[budget.geolevels]
+County = "1/4"
+Tract = "1/4"
+Block = "1/2"
+[evaluation]
+enabled = false
+"""
+
+
+def write_census(folder: Path) -> None:
+    """Eight blocks with leading zeros in their codes; one has nobody in it."""
+    numbers = np.random.default_rng(171)
+    persons: dict[str, list[Any]] = {name: [] for name in ("geocode", *(a.name for a in PRODUCT.schema.attributes))}
+    persons["count"] = []
+    units: dict[str, list[Any]] = {name: [] for name in ("geocode", "hhgq", "units", "vacant")}
+    for place, geocode in enumerate(BLOCKS):
+        kinds = [] if place == 3 else [0, 1 + place % 7]
+        for kind in range(8):
+            for name, value in zip(units, (geocode, kind, int(kind in kinds), int(kind == 0)), strict=True):
+                units[name].append(value)
+        for kind in kinds:
+            for race in numbers.choice(63, 4, replace=False):
+                row = (geocode, kind, 1, int(numbers.integers(2)), int(race), int(numbers.integers(1, 5)))
+                for name, value in zip(persons, row, strict=True):
+                    persons[name].append(value)
+    folder.mkdir()
+    pq.write_table(pa.table(persons), folder / "persons.parquet")
+    pq.write_table(pa.table(units), folder / "units.parquet")
+
+
+@pytest.fixture(scope="module")
+def conf(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    write_census(folder / "census")
+    path = folder / "run.toml"
+    path.write_text(RUN_FILE.format(census=folder / "census", root=folder / "runs"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(conf, spark) -> RunLayout:
+    """A whole run with tables, which nobody may change."""
+    assert main(["run", str(conf), "--run-id", "whole", "--test-key", "open"]) == 0
+    return RunLayout.at(conf.parent / "runs", "whole")
+
+
+@pytest.fixture
+def copied(whole, tmp_path) -> PublicLayout:
+    """The public root of the run alone, in another place."""
+    shutil.copytree(whole.public.path, tmp_path / "public")
+    return PublicLayout(tmp_path / "public")
+
+
+def level_files(layout: PublicLayout, table: str, flavour: str, level: str) -> tuple[Path, ...]:
+    folder = layout.tables.level(table, flavour, level)
+    assert finished(folder)
+    return part_files(folder)
+
+
+def parquet_rows(layout: PublicLayout, table: str, level: str) -> list[dict[str, Any]]:
+    return [
+        row for part in level_files(layout, table, "parquet", level) for row in pq.ParquetFile(part).read().to_pylist()
+    ]
+
+
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
+
+
+def csv_bytes(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.csv") if path.is_file()}
+
+
+def test_every_table_of_every_level_is_the_sum_of_the_estimates(whole):
+    for level in LEVELS:
+        estimates = {}
+        for part in part_files(whole.public.level("estimates", level)):
+            for row in pq.ParquetFile(part).read().to_pylist():
+                estimates[row["geocode"]] = dict(zip(row["cells"], row["counts"], strict=True))
+        assert len(estimates) == GEOUNITS[level]
+        for table in TABLES:
+            rows = parquet_rows(whole.public, table.name, level)
+            assert [row["geocode"] for row in rows] == sorted(estimates)
+            for column in table.columns:
+                counted = set(np.flatnonzero(column.mask(PRODUCT.schema)))
+                wanted = [sum(n for c, n in estimates[g].items() if c in counted) for g in sorted(estimates)]
+                assert [row[column.name] for row in rows] == wanted
+
+
+def test_a_csv_has_a_header_the_geocode_first_as_text_and_the_same_rows(whole):
+    for table in TABLES:
+        for level in LEVELS:
+            (path,) = level_files(whole.public, table.name, "csv", level)
+            content = path.read_text()
+            assert '"' not in content
+            header, *rows = csv.reader(content.splitlines())
+            assert header == ["geocode", *table.names]
+            assert all(row[0].startswith("01001") for row in rows)
+            wanted = parquet_rows(whole.public, table.name, level)
+            assert rows == [[str(row[name]) for name in header] for row in wanted]
+
+
+def test_every_folder_says_what_its_table_is_and_that_the_run_is_insecure(whole):
+    for table in TABLES:
+        for flavour in FLAVOURS:
+            text = (whole.public.tables.table(table.name, flavour) / "_about.txt").read_text()
+            assert text.startswith(f"{table.name}. {table.title}\nUniverse: {table.universe}\n{INSECURE}\n")
+            assert all(f"{column.name}  {'  ' * column.depth}{column.label}\n" in text for column in table.columns)
+            assert str(whole.folder.parent) not in text
+
+
+def test_a_table_of_all_levels_is_read_as_one_partitioned_folder(spark, whole):
+    frame = spark.read.parquet(str(whole.public.tables.table("P1", "parquet")))
+    assert {row["level"]: row["count"] for row in frame.groupBy("level").count().collect()} == GEOUNITS
+
+
+def test_the_manifest_lists_tables_rows_and_columns(whole):
+    manifest = PublicManifest.load(whole.public.manifest)
+    names = [f"tables/{name}.{flavour}" for name in NAMES for flavour in FLAVOURS]
+    assert {name: rows for name, rows in manifest.rows.items() if name in names} == dict.fromkeys(names, ROWS)
+    assert [record.outputs for record in manifest.stages if record.name == "tabulate"] == [tuple(names)]
+    assert manifest.config["output"]["tables"] == list(FLAVOURS)
+    (told,) = [each for each in manifest.data_dictionary if each["path"].startswith("tables/P5")]
+    assert told["title"] == TABLES[4].title
+    assert told["columns"][3]["meaning"] == ("Total: Institutionalized population: Correctional facilities for adults")
+
+
+def test_the_tables_are_verified(whole):
+    report = json.loads(whole.public.verification.read_text())
+    names = {check["name"] for check in report["checks"]}
+    assert report["passed"]
+    assert {"tables equal estimates", "table totals equal estimates", "headers of tables"} <= names
+    assert {f"rows of tables/{name}.csv" for name in NAMES} <= names
+
+
+def test_a_run_that_resumes_leaves_finished_tables_and_makes_the_others(whole, conf, tmp_path, monkeypatch):
+    folder = whole.public.tables
+    before, content = stamps(folder.path), csv_bytes(folder.path)
+    monkeypatch.setattr("das_spark.pipeline.runner.verify_public", lambda *_: pytest.fail("not reached"))
+    monkeypatch.setattr("das_spark.pipeline.runner.publish_statement", lambda *_: (_ for _ in ()).throw(Stop))
+    again = ["run", str(conf), "--run-id", "whole", "--test-key", "open"]
+    with pytest.raises(Stop):
+        main(again)
+    assert stamps(folder.path) == before
+    (folder.level("P3", "csv", "Tract") / "_SUCCESS").unlink()
+    with pytest.raises(Stop):
+        main(again)
+    changed = {name for name, stamp in stamps(folder.path).items() if before.get(name) != stamp}
+    assert {name.split(".")[0] for name in changed} == {"P3"}
+    assert csv_bytes(folder.path) == content
+    assert not folder.staging.exists()
+
+
+class Stop(BaseException):
+    """Ends a run where a test has seen enough."""
+
+
+def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(copied, spark, monkeypatch):
+    content = csv_bytes(copied.tables.path)
+    promoted: list[Path] = []
+    real = stage.promote
+
+    def dying(staging: Path, target: Path) -> None:
+        if len(promoted) == 6:
+            raise Stop
+        promoted.append(target)
+        real(staging, target)
+
+    monkeypatch.setattr(stage, "promote", dying)
+    shutil.rmtree(copied.tables.path)
+    with pytest.raises(Stop):
+        tabulate_run(copied.path, spark=spark)
+    assert sorted(path.parent for path in copied.tables.path.glob("P*/*/_SUCCESS")) == sorted(promoted)
+    monkeypatch.setattr(stage, "promote", real)
+    tabulate_run(copied.path, spark=spark)
+    assert csv_bytes(copied.tables.path) == content
+    assert not copied.tables.staging.exists()
+
+
+def test_tabulate_writes_into_another_folder_and_leaves_the_run_as_it_is(whole, tmp_path, capsys):
+    before = stamps(whole.public.path)
+    assert main(["tabulate", str(whole.folder), "--out", str(tmp_path / "out")]) == 0
+    assert stamps(whole.public.path) == before
+    assert csv_bytes(tmp_path / "out") == csv_bytes(whole.public.tables.path)
+    assert "P5.csv" in capsys.readouterr().out
+
+
+def test_tables_that_a_run_did_not_want_are_made_listed_and_verified_later(copied, spark):
+    manifest = json.loads(copied.manifest.read_text())
+    manifest["config"]["output"]["tables"] = []
+    manifest["rows"] = {name: rows for name, rows in manifest["rows"].items() if not name.startswith("tables/")}
+    manifest["stages"] = [record for record in manifest["stages"] if record["name"] != "tabulate"]
+    manifest["data_dictionary"] = [e for e in manifest["data_dictionary"] if not e["path"].startswith("tables/")]
+    copied.manifest.write_text(json.dumps(manifest))
+    content = csv_bytes(copied.tables.path)
+    shutil.rmtree(copied.tables.path)
+    summary = das_spark.tabulate(copied.path, spark=spark)
+    assert summary.folder == copied.tables.path
+    assert summary.rows == {f"{name}.{flavour}": ROWS for name in NAMES for flavour in FLAVOURS}
+    assert csv_bytes(copied.tables.path) == content
+    listed = PublicManifest.load(copied.manifest)
+    assert listed.rows["tables/P4.parquet"] == ROWS
+    assert len([each for each in listed.data_dictionary if each["path"].startswith("tables/")]) == len(NAMES)
+    report = verify_run(copied.path, spark)
+    assert report.passed
+    assert any(check.name == "tables equal estimates" for check in report.checks)
+
+
+def test_changed_values_headers_and_rows_of_csv_files_fail_the_verification(copied, spark):
+    value = copied.tables.level("P2", "csv", "County") / "part-00000.csv"
+    lines = value.read_text().splitlines()
+    fields = lines[1].split(",")
+    fields[4] = str(int(fields[4]) + 1)
+    value.write_text("\n".join([lines[0], ",".join(fields)]) + "\n")
+    header = copied.tables.level("P4", "csv", "Tract") / "part-00000.csv"
+    header.write_text(header.read_text().replace("P0040003,P0040004", "P0040004,P0040003", 1))
+    rows = copied.tables.level("P5", "csv", "Block") / "part-00000.csv"
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:-1]))
+    report = verify_run(copied.path, spark)
+    failing = {(check.name, check.geolevel): check.failing for check in report.failures}
+    assert failing == {
+        ("tables equal estimates", "County"): ("01001 P0020004",),
+        ("tables equal estimates", "Block"): failing["tables equal estimates", "Block"],
+        ("headers of tables", "Tract"): ("P4",),
+        ("rows of tables/P5.csv", ""): ("tables/P5.csv",),
+    } | {key: found for key, found in failing.items() if key == ("table totals equal estimates", "Block")}
+    assert f"{BLOCKS[-1]} P5 (row)" in failing["tables equal estimates", "Block"]
+
+
+def test_a_table_that_is_not_whole_is_not_read(copied):
+    (copied.tables.level("P1", "parquet", "Tract") / "_SUCCESS").unlink()
+    report = verify_run(copied.path, spark=_no_session())
+    assert report.checks[0].failing == ("tables/P1.parquet/Tract",)
+
+
+def _no_session() -> Any:
+    return object()  # nothing may be asked of it
+
+
+def test_a_run_without_estimates_or_without_tables_is_refused(copied, capsys):
+    (copied.level("estimates", "Block") / "_SUCCESS").unlink()
+    with pytest.raises(OutputError, match="no estimates of Block"):
+        tabulate_run(copied.path)
+    manifest = json.loads(copied.manifest.read_text())
+    copied.manifest.write_text(json.dumps({**manifest, "product": "e2e_1940"}))
+    with pytest.raises(ConfigurationError, match="no tables"):
+        tabulate_run(copied.path)
+    assert main(["tabulate", str(copied.path)]) == 2
+    assert main(["tabulate", str(copied.path / "nowhere")]) == 1
+    assert "not a run folder" in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_is_a_clear_error(copied, spark, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        tabulate_run(copied.path, tmp_path / "file", spark)

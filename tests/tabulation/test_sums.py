@@ -1,0 +1,98 @@
+"""The product with the sparse matrix, against sums written as loops; laws of sums; refusal of what cannot be summed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from das_spark.errors import InputError, QueryError
+from das_spark.products import PRODUCTS
+from das_spark.tabulation import housing_tables, incidence, redistricting_tables, tabulate
+
+SCHEMA = PRODUCTS["e2e_2018"].schema
+TABLES = redistricting_tables(SCHEMA)
+MATRIX = incidence(TABLES)
+CELLS = {column.name: set(np.flatnonzero(column.mask(SCHEMA))) for table in TABLES for column in table.columns}
+
+COUNTS = st.integers(min_value=0, max_value=2**40)
+HISTOGRAM = st.lists(st.tuples(st.integers(0, SCHEMA.size - 1), COUNTS), max_size=12)
+
+
+def arrays(histograms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    flat = [pair for histogram in histograms for pair in histogram]
+    offsets = np.cumsum([0, *map(len, histograms)])
+    cells = np.array([cell for cell, _ in flat], dtype=np.int32)
+    return cells, offsets, np.array([count for _, count in flat], dtype=np.int64)
+
+
+@given(st.lists(HISTOGRAM, max_size=4))
+def test_every_value_is_the_sum_of_the_cells_of_its_column(histograms):
+    found = tabulate(MATRIX, *arrays(histograms))
+    assert found.shape == (len(histograms), len(MATRIX.names))
+    assert found.dtype == np.int64
+    for row, histogram in zip(found, histograms, strict=True):
+        wanted = [sum(count for cell, count in histogram if cell in CELLS[name]) for name in MATRIX.names]
+        assert row.tolist() == wanted
+
+
+@given(HISTOGRAM, HISTOGRAM)
+def test_the_table_of_a_sum_is_the_sum_of_the_tables(one, other):
+    apart = tabulate(MATRIX, *arrays([one, other]))
+    together = tabulate(MATRIX, *arrays([one + other]))
+    assert (apart.sum(axis=0) == together[0]).all()
+
+
+@given(st.lists(HISTOGRAM, min_size=1, max_size=3))
+def test_headings_are_the_sums_of_their_lines(histograms):
+    for table in TABLES:
+        found = tabulate(incidence([table]), *arrays(histograms))
+        for place in range(len(table.columns)):
+            if parts := table.parts(place):
+                assert (found[:, list(parts)].sum(axis=1) == found[:, place]).all()
+
+
+def test_sums_beyond_what_floats_hold_are_exact():
+    large = 2**62 + 1
+    found = tabulate(MATRIX, np.array([0, 1]), np.array([0, 2]), np.array([large, 2]))
+    assert found[0, MATRIX.names.index("P0010001")] == large + 2
+    assert found[0, MATRIX.names.index("P0010003")] == large
+
+
+def test_geounits_without_people_have_rows_of_zeros():
+    none = np.zeros(0, dtype=np.int64)
+    assert tabulate(MATRIX, none, np.zeros(4, dtype=np.int64), none).tolist() == [[0] * len(MATRIX.names)] * 3
+    assert tabulate(MATRIX, none, np.zeros(1, dtype=np.int64), none).shape == (0, len(MATRIX.names))
+
+
+@pytest.mark.parametrize(
+    ("cells", "offsets", "counts"),
+    [
+        ([SCHEMA.size], [0, 1], [1]),
+        ([-1], [0, 1], [1]),
+        ([0, 1], [0, 1], [1, 1]),
+        ([0], [0, 1], [1, 2]),
+        ([0, 1], [1, 2], [1, 2]),
+        ([0, 1], [0, 2, 1, 2], [1, 2]),
+        ([], [], []),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused_without_a_count(cells, offsets, counts):
+    with pytest.raises(InputError):
+        tabulate(MATRIX, np.array(cells, dtype=int), np.array(offsets, dtype=int), np.array(counts, dtype=int))
+
+
+def test_the_matrix_of_several_tables_has_their_columns_one_behind_the_other():
+    assert MATRIX.names == tuple(name for table in TABLES for name in table.names)
+    ones = incidence([TABLES[4]])
+    assert ones.starts[63 * 4] == 0  # nobody in a household is counted in P5
+
+
+def test_tables_of_two_schemas_or_one_table_twice_are_refused(housing):
+    with pytest.raises(QueryError, match="one schema"):
+        incidence([TABLES[0], *housing_tables(housing)])
+    with pytest.raises(QueryError, match="different column names"):
+        incidence([TABLES[0], TABLES[0]])
+    with pytest.raises(QueryError):
+        incidence([])

@@ -1,0 +1,76 @@
+"""Tables that contradict themselves are refused where they are declared; unions count a cell once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from das_spark.errors import QueryError
+from das_spark.histogram import Attribute, Schema
+from das_spark.tabulation import Line, Table, TableColumn
+
+SCHEMA = Schema("pets", (Attribute("kind", ("cat", "dog", "bird")), Attribute("age", ("young", "old"))))
+LINES = (
+    Line(0, "Total", {}),
+    Line(1, "Furry", {"kind": (0, 1)}),
+    Line(2, "Cats", {"kind": (0,)}),
+    Line(2, "Dogs", {"kind": (1,)}),
+    Line(1, "Birds", {"kind": (2,)}),
+)
+
+
+def table(*lines: Line) -> Table:
+    return Table.of(name="T1", title="Pets", universe="All pets", schema=SCHEMA, prefix="T001", lines=lines)
+
+
+def test_columns_are_numbered_and_know_their_headings():
+    pets = table(*LINES)
+    assert pets.names == ("T0010001", "T0010002", "T0010003", "T0010004", "T0010005")
+    assert [pets.heading(place) for place in range(1, 5)] == [0, 1, 1, 0]
+    assert pets.parts(0) == (1, 4)
+    assert pets.parts(2) == ()
+    assert pets.path(3) == "Total: Furry: Dogs"
+    assert pets.total.name == "T0010001"
+
+
+def test_a_union_counts_a_cell_once():
+    column = TableColumn("T0010009", "Cats, or young ones", 1, ((("kind", (0,)),), (("age", (0,)),)))
+    assert column.mask(SCHEMA).tolist() == [True, True, True, False, True, False]
+
+
+def test_a_line_among_fewer_keeps_its_label_and_moves_to_the_right():
+    line = LINES[2].within(indent=1, age=(1,))
+    assert (line.depth, line.label, line.levels) == (3, "Cats", {"kind": (0,), "age": (1,)})
+    with pytest.raises(QueryError, match="kind"):
+        line.within(kind=(1,))
+
+
+WRONG = {
+    "no column": (),
+    "no total": (Line(1, "Furry", {"kind": (0, 1)}),),
+    "two totals": (*LINES, Line(0, "Total again", {})),
+    "a step too far to the right": (LINES[0], LINES[2]),
+    "more than the heading": (*LINES[:2], Line(2, "Birds", {"kind": (2,)})),
+    "no cell": (LINES[0], Line(1, "Nothing", {"kind": ()})),
+    "an unknown level": (LINES[0], Line(1, "Fish", {"kind": (3,)})),
+    "an unknown attribute": (LINES[0], Line(1, "Blue", {"colour": (0,)})),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_table_that_cannot_be_is_refused(case):
+    with pytest.raises(QueryError):
+        table(*WRONG[case])
+
+
+def test_a_name_is_used_once():
+    pets = table(*LINES)
+    with pytest.raises(QueryError, match="once"):
+        replace(pets, columns=(*pets.columns, pets.columns[-1]))
+
+
+def test_a_selection_may_name_levels_in_any_order():
+    one = TableColumn("X", "x", 0, ((("kind", (1, 0)), ("age", (1,))),))
+    assert np.flatnonzero(one.mask(SCHEMA)).tolist() == [1, 3]
