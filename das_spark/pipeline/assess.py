@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,8 @@ def _judged(
         totals=declared.total_levels(spine.names),
     )
     codes = microdata_codes(product)
-    staging = layout.path / ".staging" / "verification"
+    # Of this process alone: a run may be verified twice at once.
+    staging = layout.path / ".staging" / f"verification-{os.getpid()}"
     with adaptive(spark):
         digest = write_digest(spark, microdata_parts(layout, flavours, units=units), codes, staging)
         of_units = digest.units if units else None
