@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+ROOT = Path(__file__).parents[1]
 DATA_VARIABLE = "DAS_SPARK_DATA"
 
 # Workers run the interpreter of the tests, whatever `python3` is on the PATH.
@@ -29,22 +30,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests; starting a JVM for each would take minutes."""
     from pyspark.sql import SparkSession
 
+    from das_spark.spark.session import properties
+
     scratch = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("das_spark tests")
-        .config("spark.sql.shuffle.partitions", "2")  # tables of a few rows: more partitions are only overhead
-        .config("spark.sql.adaptive.enabled", "false")  # plans do not depend on sizes, so results are comparable
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.local.dir", str(scratch / "local"))
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")  # no network in CI
-        .getOrCreate()
-    )
+    settings = properties(ROOT / "conf" / "spark" / "test.conf") | {
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+    }
+    builder = SparkSession.builder.appName("das_spark tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -109,7 +109,15 @@ def _print_passes(record: dict[str, Any], out: Console) -> None:
 
 
 def _print_sizes(record: dict[str, Any], out: Console) -> None:
-    columns = ("geolevel", "geounits", "largest family", "answers a geounit", "measurements", "largest problem")
+    columns = (
+        "geolevel",
+        "geounits",
+        "largest family",
+        "answers a geounit",
+        "measurements",
+        "largest problem",
+        "CPU s",
+    )
     rows = [
         (
             each["geolevel"],
@@ -118,10 +126,15 @@ def _print_sizes(record: dict[str, Any], out: Console) -> None:
             f"{each['answers_per_geounit']:,}",
             _known_size(each["measurement_bytes_at_most"]),
             _known_size(each["family_bytes_at_most"]),
+            "-" if each["cpu_seconds_at_most"] is None else f"{each['cpu_seconds_at_most']:,.0f}",
         )
         for each in record["geolevels"]
     ]
-    out.print(table("\nSizes, at most (- where no public table says how many geounits there are)", columns, rows))
+    out.print(
+        table(
+            "\nSizes and estimation, at most (- where no public table says how many geounits there are)", columns, rows
+        )
+    )
 
 
 def _known(count: int | None) -> str:

@@ -69,7 +69,7 @@ class Run(Section):
 class Simulate(Section):
     """`[input.simulate]`: which population the simulator invents."""
 
-    like: Literal["quickstart", "1940"] = "quickstart"
+    like: Literal["quickstart", "1940", "2020", "2020-state"] = "quickstart"
     seed: Annotated[int, Field(ge=0)] = 0
     share: Annotated[Exact, Field(gt=0, le=1)] = Fraction(1)
 
@@ -85,6 +85,7 @@ class Input(Section):
     columns: dict[str, str] = {}
     code_base: dict[str, int] = {}
     unit_conflicts: UnitConflicts = "fail"
+    units_from_people: bool = False
     simulate: Simulate | None = None
 
 

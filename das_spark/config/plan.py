@@ -38,6 +38,7 @@ class InputSettings:
         columns: Field of the system -> column of the file; a field without a row here is named alike in the file.
         code_base: Field -> first code in the file (1 where the file counts from one); 0 where missing.
         unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
+        units_from_people: Whether the units of each class are made from the people, where no counts are published.
         simulate: Arguments of the simulator, for the reader "simulated".
     """
 
@@ -49,6 +50,7 @@ class InputSettings:
     columns: Mapping[str, str] = field(default_factory=dict)
     code_base: Mapping[str, int] = field(default_factory=dict)
     unit_conflicts: UnitConflicts = "fail"
+    units_from_people: bool = False
     simulate: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -137,6 +137,11 @@ class RestrictedLayout:
         return self.path / "journal"
 
     @property
+    def input_record(self) -> Path:
+        """What ingestion read and found wrong, and the identity of the input."""
+        return self.path / "input.json"
+
+    @property
     def lock(self) -> Path:
         """The file that the live driver holds locked."""
         return self.path / "run.lock"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,8 @@ def _judged(
         totals=declared.total_levels(spine.names),
     )
     codes = microdata_codes(product)
-    staging = layout.path / ".staging" / "verification"
+    # Of this process alone: a run may be verified twice at once.
+    staging = layout.path / ".staging" / f"verification-{os.getpid()}"
     with adaptive(spark):
         dealt = len(product.files(units=units)) > 1
         parts = microdata_parts(layout, flavours, units=dealt, record=product.record)

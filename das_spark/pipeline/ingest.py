@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,34 +10,37 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, promote
-from das_spark.io.readers import READERS
+from das_spark.io.readers import READERS, Problem
+from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import DataFrame
 
     from das_spark.constraints import UnitBounds
-    from das_spark.io.readers import Problem
     from das_spark.pipeline.context import RunContext
 
 #: How many geounits an error names.
 NAMED = 5
 
 
-def ingest(context: RunContext) -> None:
+def ingest(context: RunContext, identity: str) -> None:
     """Read the input and write every table that is made before noise: leaves, histograms, invariants, bounds.
 
+    Args:
+        context: The run.
+        identity: Of the input, as `ledgers.fingerprint` gives it: a resumed run goes on with what it began with.
+
     Raises:
-        InputError: If the input cannot be read or contradicts itself.
+        InputError: If the input cannot be read, contradicts itself, or has changed since the run read it.
         InfeasibleError: If invariants and bounds leave no possible estimate.
     """
     plan = context.plan
     folder = context.layout.restricted.table("leaves")
     if not finished(folder):
-        _write_leaves(context, folder)
+        _write_leaves(context, folder, identity)
+    load_input_record(context, identity)
     leaves = _leaves(context, folder)
     if not context.is_finished("geounits"):
         context.write_all("geounits", histograms.all_geounits(leaves, plan.spine))
@@ -55,26 +57,29 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
     return context.spark.read.schema(tables.LEAVES).parquet(str(folder))
 
 
-def _write_leaves(context: RunContext, folder: Path) -> None:
+def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
     try:
         ingested = READERS[plan.input.reader].read(context.spark, plan.input, plan.product, plan.spine)
     except InputError as error:
-        _log_problems(context, getattr(error, "problems", ()))
+        log_problems(context, getattr(error, "problems", ()))
         raise
-    _log_problems(context, ingested.problems)
+    problems = ingested.problems
     staging = context.layout.restricted.path / ".staging" / "leaves"
     discard(staging)
     with disk_errors(staging):
         leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=plan.product.vacant_counted)
         leaves.write.parquet(str(staging))
         if plan.invariants.units:
-            staging = _settle_conflicts(context, staging)
+            staging, settled = _settle_conflicts(context, staging)
+            problems += settled
+        log_problems(context, problems)
+        save_input_record(context, identity, _leaves(context, staging), problems)
         discard(folder)  # what a driver promoted that died before all was there
         promote(staging, folder)
 
 
-def _settle_conflicts(context: RunContext, staging: Path) -> Path:
+def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[Problem, ...]]:
     """Name the geounits where units and people contradict each other, and do what the run file says of them."""
     plan = context.plan
     leaves = _leaves(context, staging)
@@ -89,9 +94,8 @@ def _settle_conflicts(context: RunContext, staging: Path) -> Path:
     rule = UnitRule(plan.product.schema.query(plan.product.class_query), plan.product.unit_bounds)
     found = conflicts(leaves, rule)
     number = found.count()
-    context.restricted_facts["unit_conflicts"] = number
     if not number:
-        return staging
+        return staging, ()
     if plan.input.unit_conflicts == "fail":
         named = [f"{row['geocode']} (class {row['unit_class']})" for row in found.limit(NAMED).collect()]
         raise InputError(
@@ -106,7 +110,8 @@ def _settle_conflicts(context: RunContext, staging: Path) -> Path:
     context.progress.say(
         f"ingest: units changed to what the people allow where they contradicted them ({number:,} places)"
     )
-    return settled
+    expected = "units that the people of the geounit can live in"
+    return settled, (Problem(plan.input.units or plan.input.path or plan.input.reader, "units", expected, number),)
 
 
 def _write_bounds(context: RunContext) -> None:
@@ -177,20 +182,3 @@ def _infeasible(context: RunContext, message: str, hint: str) -> InfeasibleError
     for table in ("geounits", "invariants"):
         discard(context.layout.public.table(table))
     return InfeasibleError(message, hint=hint)
-
-
-def _log_problems(context: RunContext, problems: Sequence[Problem]) -> None:
-    """Row numbers go to the restricted log and nowhere else."""
-    if not problems:
-        return
-    log = context.layout.restricted.log
-    with disk_errors(log), log.open("a", encoding="utf-8") as file:
-        for problem in problems:
-            entry = {
-                "file": problem.file,
-                "field": problem.field,
-                "expected": problem.expected,
-                "rows": problem.rows,
-                "examples": list(problem.examples),
-            }
-            file.write(json.dumps(entry) + "\n")

@@ -1,4 +1,8 @@
-"""The cumulative ledger of an input: a file beside the restricted input, one entry a run, made before any draw."""
+"""The cumulative ledger of an input: one entry a run, made before any draw.
+
+It is kept twice: beside the input, and with the runs by what the input holds. So runs that reach the same files by
+another path, by another key of [input] or as a copy are still counted together, as long as either is shared.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,21 +53,35 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
     return whole.hexdigest(), files
 
 
-def ledger_file(plan: RunPlan, layout: RunLayout, identity: str) -> Path:
-    """Where the ledger of an input lies: beside it, or below the root of the runs where that folder is read-only."""
+def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path, ...]:
+    """Where the ledger of an input lies: with the runs, and beside the input where that folder can be written."""
+    with_the_runs = layout.root / "ledgers" / f"{identity[:32]}{_SUFFIX}"
     source = plan.input.path or plan.input.persons
     if source is not None and plan.input.reader != "simulated":
         path = Path(source).resolve()
         if path.parent.stat().st_mode & stat.S_IWUSR and os.access(path.parent, os.W_OK):
-            return path.with_name(path.name + _SUFFIX)
-    return layout.root / "ledgers" / f"{identity[:32]}{_SUFFIX}"
+            return with_the_runs, path.with_name(path.name + _SUFFIX)
+    return (with_the_runs,)
+
+
+def enter(files: Sequence[Path], entry: LedgerEntry) -> Ledger:
+    """Enter a run in every copy of the ledger of its input: see `commit`.
+
+    Args:
+        files: Result of `ledger_files`.
+        entry: The run.
+
+    Returns:
+        All runs that stand in any copy.
+    """
+    return reduce(Ledger.union, [commit(file, entry) for file in files])
 
 
 def commit(file: Path, entry: LedgerEntry) -> Ledger:
     """Enter a run in the ledger of its input, durably, before it draws, or its new state; it is charged once.
 
     Args:
-        file: Result of `ledger_file`.
+        file: One copy of the ledger.
         entry: The run.
 
     Returns:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import PrivacyGuardError, VerificationError
-from das_spark.io.files import require_space, write_durably
+from das_spark.io.files import discard, require_space, write_durably
 from das_spark.io.layout import RunLayout, hold_run, open_run, point_latest
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.assess import evaluate_run, verify_public
@@ -93,7 +93,7 @@ def _carry_out(context: RunContext) -> RunSummary:
     identity, files = ledgers.fingerprint(plan.input)
     context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
     with progress.stage(context.spark, "ingest"):
-        ingest(context)
+        ingest(context, identity)
     entry, ledger = _enter_ledger(context, identity)
     for name in plan.spine.names:
         with progress.stage(context.spark, f"measure {name}", _families(context, name)):
@@ -117,6 +117,8 @@ def _carry_out(context: RunContext) -> RunSummary:
     restricted_manifest(context, entry.created).save(context.layout.restricted.manifest)
     if not report.passed:
         raise VerificationError(report.summary(), hint=f"see {context.layout.public.verification}")
+    for side in (context.layout.public, context.layout.restricted):
+        discard(side.path / ".staging")  # empty by now
     return _summary(context, manifest, report.summary())
 
 
@@ -147,7 +149,7 @@ def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledg
             insecure=context.key.is_insecure,
         )
         write_durably(own, entry.to_json())
-    return entry, ledgers.commit(ledgers.ledger_file(plan, context.layout, identity), entry)
+    return entry, ledgers.enter(ledgers.ledger_files(plan, context.layout, identity), entry)
 
 
 def _complete(context: RunContext, entry: LedgerEntry, identity: str, geolevel: str) -> tuple[LedgerEntry, Ledger]:
@@ -155,7 +157,7 @@ def _complete(context: RunContext, entry: LedgerEntry, identity: str, geolevel: 
     entry = entry.with_completed(geolevel)
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
     write_durably(_own_entry(context), entry.to_json())
-    return entry, ledgers.commit(ledgers.ledger_file(context.plan, context.layout, identity), entry)
+    return entry, ledgers.enter(ledgers.ledger_files(context.plan, context.layout, identity), entry)
 
 
 def _own_entry(context: RunContext) -> Path:

@@ -138,6 +138,20 @@ class Ledger:
                 return Ledger((*self.entries[:place], entry, *self.entries[place + 1 :]))
         return Ledger((*self.entries, entry))
 
+    def union(self, other: Ledger) -> Ledger:
+        """The runs of two copies of a ledger; of a run in both, the state that is further on.
+
+        Raises:
+            PrivacyGuardError: If a run stands in both with different budgets or keys.
+        """
+        whole = self
+        for entry in other.entries:
+            own = next((each for each in self.entries if each.run_id == entry.run_id), entry)
+            behind, ahead = sorted((own, entry), key=lambda each: len(each.completed_levels))
+            _check_successor(behind, ahead)
+            whole = whole.with_entry(ahead)
+        return whole
+
     def composition(self) -> Composition:
         """What all runs with a real key cost together, each charged with its whole total."""
         return compose(entry for entry in self.entries if not entry.insecure)

@@ -16,7 +16,9 @@ from das_spark.simulation.quickstart import QUICKSTART
 
 __all__ = ["LIKES", "Kind", "Population", "parts_of", "share_of"]
 
-LIKES: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in (QUICKSTART, CENSUS_1940, CENSUS_2020, STATE_2020)})
+LIKES: Mapping[str, Kind] = MappingProxyType(
+    {kind.name: kind for kind in (QUICKSTART, CENSUS_1940, CENSUS_2020, STATE_2020)}
+)
 """Every kind of population by its name."""
 
 

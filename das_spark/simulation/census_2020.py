@@ -73,5 +73,3 @@ CENSUS_2020 = Kind("2020", _ATTRIBUTES, _GEOCODE_LENGTH, _nation, _make_nation)
 
 STATE_2020 = Kind("2020-state", _ATTRIBUTES, _GEOCODE_LENGTH, _one, _make_one)
 """One invented state of up to ten million people."""
-
-

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.evaluation.metrics import Frequencies, frequencies_of, union_residuals
 from das_spark.evaluation.report import TOTAL, AccuracyReport, Entry
+from das_spark.spark.families import flat_lists
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,20 +145,14 @@ def _both(batch: pa.RecordBatch, strata: Query) -> tuple[NDArray[np.int64], NDAr
     totals = np.zeros((2, rows), dtype=np.int64)
     answers = np.zeros((2, rows * strata.rows), dtype=np.int64)
     for side, prefix in enumerate(("true_", "")):
-        cells, owner = _flat(batch.column(f"{prefix}cells"))
-        counts, _ = _flat(batch.column(f"{prefix}counts"))
+        cells, offsets = flat_lists(batch.column(f"{prefix}cells"), np.int64)
+        counts, _ = flat_lists(batch.column(f"{prefix}counts"), np.int64)
+        owner = np.repeat(np.arange(rows), np.diff(offsets))
         np.add.at(totals[side], owner, counts)
         stratum = strata.row_of(cells)
         counted = stratum >= 0
         np.add.at(answers[side], owner[counted] * strata.rows + stratum[counted], counts[counted])
     return totals, answers.reshape(2, rows, strata.rows)
-
-
-def _flat(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers in a list column, and to which row each belongs; a null list is empty."""
-    values = column.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return values, np.repeat(np.arange(len(column), dtype=np.int64), lengths)
 
 
 def _found(measure: str, frequencies: Frequencies) -> pa.RecordBatch:

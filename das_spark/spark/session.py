@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,7 +103,8 @@ def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
         return
     conf = spark.sparkContext.getConf()
     needed = ["spark.io.encryption.enabled"]
-    if not str(spark.sparkContext.master).startswith("local"):
+    # "local-cluster[...]" has processes of its own that speak over sockets.
+    if re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is None:
         needed += ["spark.authenticate", "spark.network.crypto.enabled"]
     missing = [key for key in needed if conf.get(key, "false") != "true"]
     if missing:

@@ -159,21 +159,22 @@ def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
 
 
 def bounds_kept(tables: RunTables, queries: Mapping[str, Query]) -> Rule:
-    """Every bound row holds, answer by answer; one check a kind of bound that a level has."""
+    """Every bound row holds, answer by answer; one check a kind of bound that a level has.
+
+    Families that the failsafe relaxed are no exception: what it gives up is the sum to the parent (E-30 to E-34).
+    """
     rows = present(tables.bounds, "bounds").where(F.col("name") != _FLOW)
     rule, known = F.concat(F.lit("bounds "), F.col("name")), F.col("name").isin(*queries)
     answers = F.lit(0)
     for name, query in queries.items():
         answers = F.when(F.col("name") == name, query.rows).otherwise(answers)
-    note = _noted(tables)
     wrong_size = (F.size("lower") != answers) | (F.size("upper") != answers)
     sizes = findings(
-        rows, Finding(rule, ~known | wrong_size, answers, F.when(known, note).otherwise(UNKNOWN).alias("note"))
+        rows, Finding(rule, ~known | wrong_size, answers, F.when(known, "").otherwise(UNKNOWN).alias("note"))
     )
     outside = (F.col("found") < F.col("lower")) | (F.col("found") > F.col("upper"))
     compared = _limited_answers(tables.estimates, rows.where(known), queries)
-    frame = sizes.unionAll(findings(compared, Finding(rule, outside, 0, note)))
-    return Rule(_without_exempt(frame, tables) if tables.notes else frame)
+    return Rule(sizes.unionAll(findings(compared, Finding(rule, outside, 0))))
 
 
 def _limited_answers(estimates: DataFrame, bounds: DataFrame, queries: Mapping[str, Query]) -> DataFrame:
@@ -209,19 +210,6 @@ def _rows_of(spark: SparkSession, queries: Mapping[str, Query]) -> DataFrame:
         cells.append(np.flatnonzero(row >= 0))
         rows.append(row[row >= 0])
     return small_frame(spark, {"name": names, "cell": np.concatenate(cells), "row": np.concatenate(rows)})
-
-
-def _without_exempt(found: DataFrame, tables: RunTables) -> DataFrame:
-    """Findings of which geounits of relaxed families are never bad."""
-    pairs = [(level, parent) for level, parents in tables.relaxed.items() for parent in parents]
-    table = {"level": [level for level, _ in pairs], "parent": [parent for _, parent in pairs]}
-    relaxed = small_frame(found.sparkSession, table)
-    exempt = tables.geounits.join(F.broadcast(relaxed), ["level", "parent"]).select(
-        F.col("level").alias("geolevel"), "geocode", F.lit(True).alias("exempt")
-    )
-    joined = found.join(F.broadcast(exempt.distinct()), ["geolevel", "geocode"], "left")
-    bad = F.col("bad") & F.col("exempt").isNull()
-    return joined.select("rule", "geolevel", "note", "geocode", bad.alias("bad"), "checked")
 
 
 def children_sum_to_parents(tables: RunTables) -> Rule:

@@ -31,11 +31,17 @@ def resident(pid):
 
 
 def descendants(pid):
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [int(child) for child in children] + [deep for child in children for deep in descendants(int(child))]
+    """Processes below one, whichever of its threads began them: a JVM forks from many."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
 
 
 def name_of(pid):
@@ -48,7 +54,7 @@ def name_of(pid):
 
 def watch(process, peaks, ended):
     while not ended.wait(0.5):
-        for pid in [process.pid, *descendants(process.pid)]:
+        for pid in {process.pid} | descendants(process.pid):
             kind = name_of(pid)
             peaks[kind] = max(peaks.get(kind, 0.0), resident(pid))
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from das_spark.estimation import solvers
 from das_spark.estimation.solvers import SOLVERS, Capability, Inequalities, Program, SolverOptions, Status
-from das_spark.estimation.solvers.base import Solution, audited, dual_residual, primal_residual
+from das_spark.estimation.solvers.base import Solution, audited, dual_residual, primal_residual, proves_infeasible
 
 OPTIONS = SolverOptions()
 QUADRATIC = [name for name, each in SOLVERS.items() if Capability.QUADRATIC in each.capabilities]
@@ -186,3 +186,30 @@ def test_an_optimal_status_with_a_large_residual_is_taken_back():
     false = Solution(Status.OPTIMAL, x=np.array([0.5, 0.6]))
     assert audited(posed, false, OPTIONS).status is Status.INACCURATE
     assert audited(posed, Solution(Status.OPTIMAL, x=np.array([0.5, np.nan])), OPTIONS).status is Status.FAILED
+
+
+def two_rows(lower, upper):
+    """x + y = 4 in the box [0, 3] x [0, 3], and a row x - y between limits."""
+    rows = Inequalities(sp.csc_matrix([[1.0, -1.0]]), np.array([float(lower)]), np.array([float(upper)]))
+    return program(np.ones(2), np.zeros(2), [[1, 1]], [4], lower=[0, 0], upper=[3, 3], inequalities=rows)
+
+
+def test_two_sided_rows_take_part_in_a_proof_of_infeasibility():
+    # x - y >= 5 contradicts the box alone: the row's multiplier is -1, the least of -(x - y) is -3, and -5 its most.
+    above, below = two_rows(5, np.inf), two_rows(-np.inf, -5)
+    nothing = np.zeros(1)
+    assert proves_infeasible(above, nothing, np.array([-1.0]))
+    assert proves_infeasible(below, nothing, np.array([7.0]))
+    assert not proves_infeasible(above, nothing, np.array([1.0]))  # an endless limit proves nothing
+    assert not proves_infeasible(above, None, None)
+    # x - y >= 2.5 with x + y = 4 needs x >= 3.25: only both together prove it.
+    both = two_rows(2.5, np.inf)
+    assert not proves_infeasible(both, nothing, np.array([-1.0]))
+    assert proves_infeasible(both, np.array([-1.0]), np.array([-1.0]))
+    assert not proves_infeasible(two_rows(1.5, np.inf), np.array([-1.0]), np.array([-1.0]))
+
+
+def test_an_unfinished_solver_is_believed_when_its_rows_prove_that_there_is_no_point():
+    unfinished = Solution(Status.LIMIT, None, np.array([1.0]), None, rows=np.array([1.0]))
+    assert audited(two_rows(2.5, np.inf), unfinished, OPTIONS).status is Status.INFEASIBLE
+    assert audited(two_rows(1.5, np.inf), unfinished, OPTIONS).status is Status.LIMIT

@@ -20,6 +20,7 @@ from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest
+from das_spark.pipeline.ledgers import fingerprint
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
@@ -141,6 +142,7 @@ class Workshop:
             for table in ("leaves", "histograms", "geounits", "invariants", "bounds"):
                 if other.table(table).exists():
                     shutil.copytree(other.table(table), mine.table(table))
+        shutil.copy(calm.restricted.input_record, context.layout.restricted.input_record)
         return context
 
     def ledger(self) -> list[str]:
@@ -150,7 +152,7 @@ class Workshop:
 
 def all_levels(context: RunContext) -> None:
     """Ingest, then measure and estimate every level; no ledger, no microdata, no verification."""
-    ingest(context)
+    ingest(context, fingerprint(context.plan.input)[0])
     for name in context.plan.spine.names:
         measure(context, name)
         estimate(context, name)

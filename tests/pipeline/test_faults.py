@@ -268,7 +268,8 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
     for scene in scenes.values():
         kill_when(driver(workshop, "killed", "--test-key", tools.TEST_KEY), scene)
         assert not public.verification.exists()
-        ingest(workshop.context("killed"))  # resumed here, where no JVM has to be started for it
+        identity, _ = ledgers.fingerprint(workshop.plan().input)
+        ingest(workshop.context("killed"), identity)  # resumed here, where no JVM has to be started for it
     assert main(["run", str(workshop.run_file()), "--run-id", "killed", "--test-key", tools.TEST_KEY]) == 0
     assert tools.level_rows(public.path) == reference
     report = json.loads(public.verification.read_text())

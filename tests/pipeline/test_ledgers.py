@@ -73,22 +73,48 @@ def test_a_missing_input_is_named(tmp_path):
         ledgers.fingerprint(settings(path=str(tmp_path / "nowhere")))
 
 
-def test_the_ledger_lies_beside_the_input(tables, tmp_path):
+def test_the_ledger_lies_with_the_runs_and_beside_the_input(tables, tmp_path):
     layout = RunLayout.at(tmp_path / "runs", "r")
     plan = SimpleNamespace(input=settings(path=str(tables)))
-    assert ledgers.ledger_file(plan, layout, "f" * 64) == tables.parent / f"census{ledgers._SUFFIX}"
+    with_the_runs = tmp_path / "runs" / "ledgers" / f"{'f' * 32}{ledgers._SUFFIX}"
+    beside = tables.parent / f"census{ledgers._SUFFIX}"
+    assert ledgers.ledger_files(plan, layout, "f" * 64) == (with_the_runs, beside)
     by_file = SimpleNamespace(input=settings(persons=str(tables / "persons.csv")))
-    assert ledgers.ledger_file(by_file, layout, "f" * 64) == tables / f"persons.csv{ledgers._SUFFIX}"
+    assert ledgers.ledger_files(by_file, layout, "f" * 64)[1] == tables / f"persons.csv{ledgers._SUFFIX}"
+
+
+def test_runs_that_reach_one_input_by_two_paths_are_counted_together(tables, tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "r")
+    whole = settings(path=str(tables))
+    by_file = settings(persons=f"{tables}/persons.csv", units=f"{tables}/units.csv")
+    totals = []
+    for number, given in enumerate((whole, by_file)):
+        files = ledgers.ledger_files(SimpleNamespace(input=given), layout, ledgers.fingerprint(given)[0])
+        totals.append(ledgers.enter(files, entry(f"run {number}")).composition().epsilon)
+    assert totals == [Fraction(1, 4), Fraction(1, 2)]
+
+
+def test_a_copy_that_is_behind_catches_up(tmp_path):
+    ahead, behind = tmp_path / "ahead", tmp_path / "behind"
+    for file in (ahead, behind):
+        ledgers.commit(file, entry("a"))
+    ledgers.commit(ahead, entry("a", "State"))  # and here the driver died
+    assert ledgers.enter((behind, ahead), entry("b")).entries == (entry("a", "State"), entry("b"))
+    assert ledgers.enter((ahead, behind), entry("b")).entries == (entry("a", "State"), entry("b"))
+    contradicting = Ledger((replace(entry("a"), insecure=True),))
+    with pytest.raises(PrivacyGuardError):
+        Ledger((entry("a"),)).union(contradicting)
 
 
 def test_beside_a_simulated_or_read_only_input_it_lies_with_the_runs(tables, tmp_path):
     layout = RunLayout.at(tmp_path / "runs", "r")
     expected = tmp_path / "runs" / "ledgers" / f"{'f' * 32}{ledgers._SUFFIX}"
     simulated = SimpleNamespace(input=settings(reader="simulated"))
-    assert ledgers.ledger_file(simulated, layout, "f" * 64) == expected
+    assert ledgers.ledger_files(simulated, layout, "f" * 64) == (expected,)
     tables.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
-        assert ledgers.ledger_file(SimpleNamespace(input=settings(path=str(tables))), layout, "f" * 64) == expected
+        read_only = SimpleNamespace(input=settings(path=str(tables)))
+        assert ledgers.ledger_files(read_only, layout, "f" * 64) == (expected,)
     finally:
         tables.parent.chmod(0o700)
 

@@ -7,16 +7,18 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.errors import PrivacyGuardError
+from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.io.files import finished
 from das_spark.io.journal import Journal
 from das_spark.io.layout import RunLayout
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline import run_stages, runner
+from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.publish import INSECURE
 from das_spark.privacy import Ledger, RunKey, StreamDomain
@@ -88,6 +90,29 @@ def test_public_files_tell_nothing_of_the_input_files(whole):
         if path.is_file():
             content = path.read_bytes()
             assert not any(sha.encode() in content for sha in shas), path
+
+
+def test_the_restricted_manifest_says_what_was_read(whole):
+    persons = pq.read_table(whole.census / "persons.parquet")
+    units = pq.read_table(whole.census / "units.parquet")
+    manifest = json.loads(whole.layout("whole").restricted.manifest.read_text())
+    assert manifest["input_rows"] == {
+        "geounits": len(set(units["geocode"].to_pylist())),
+        "occupied cells": len(persons),
+        "people": sum(persons["count"].to_pylist()),
+    }
+    assert manifest["problems"] == []
+
+
+def test_a_run_does_not_go_on_with_another_input(workshop):
+    begun = workshop.context("begun")
+    ingest(begun, "the input of yesterday")
+    with pytest.raises(InputError, match="has changed since run begun"):
+        ingest(workshop.context("begun"), "the input of today")
+
+
+def test_no_staging_folder_is_left(whole):
+    assert list(whole.folder.rglob(".staging")) == []
 
 
 def test_no_file_of_a_run_holds_a_key_of_its_noise(whole, tools):

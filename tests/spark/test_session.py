@@ -32,7 +32,7 @@ def test_a_real_key_needs_encrypted_local_files(value):
     require_safe_session(fake(spark_io_encryption_enabled="true"), insecure=False)
 
 
-@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host", "local-cluster[2,1,1024]"])
 @pytest.mark.parametrize("missing", ["spark_authenticate", "spark_network_crypto_enabled"])
 def test_beyond_one_machine_the_network_is_encrypted_too(master, missing):
     require_safe_session(fake(master, **ALL), insecure=False)
@@ -45,7 +45,7 @@ def test_beyond_one_machine_the_network_is_encrypted_too(master, missing):
 def test_every_shipped_configuration_is_safe_under_a_real_key(file):
     pairs = properties(file)
     settings = {name.replace(".", "_"): value for name, value in pairs.items()}
-    for master in ("local[2]", "spark://host:7077"):
+    for master in ("local", "local[2]", "local[*,2]", "spark://host:7077"):
         require_safe_session(fake(master, **settings), insecure=False)
     assert pairs["spark.sql.adaptive.enabled"] == "false"
     assert pairs["spark.eventLog.enabled"] == "false"

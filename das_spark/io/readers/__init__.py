@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.readers.base import BadInputError, IngestedTables, Problem, Reader
+from das_spark.io.readers.cef_2020 import Cef2020
 from das_spark.io.readers.ipums_1940 import Ipums1940
 from das_spark.io.readers.pl94_summary import Pl94Summary
 from das_spark.io.readers.simulated import Simulated
@@ -16,7 +17,14 @@ from das_spark.io.readers.tidy_records import TidyRecords
 
 __all__ = ["READERS", "BadInputError", "IngestedTables", "Problem", "Reader", "reader"]
 
-_ALL: tuple[Reader, ...] = (Ipums1940(), Pl94Summary(), TidyCounts(), TidyRecords(), Simulated())
+_ALL: tuple[Reader, ...] = (
+    Ipums1940(),
+    Cef2020(),
+    Pl94Summary(),
+    TidyCounts(),
+    TidyRecords(),
+    Simulated(),
+)
 
 READERS: Mapping[str, Reader] = MappingProxyType({each.name: each for each in _ALL})
 """Every reader by its name in ``input.reader``."""

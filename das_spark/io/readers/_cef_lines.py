@@ -121,7 +121,9 @@ def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[
     checks = [*_field_checks(file, record), *across]
     with reading(file):
         lines = with_place(spark.read.text(file, pathGlobFilter=_PARTS if is_folder(file) else None))
-        fixed = lines.withColumn(LINE, F.when(F.contains("value", F.lit(DELIMITER)), _fixed(record)).otherwise(F.col("value")))
+        fixed = lines.withColumn(
+            LINE, F.when(F.contains("value", F.lit(DELIMITER)), _fixed(record)).otherwise(F.col("value"))
+        )
         good = F.col(LINE).rlike(record.pattern)
         # Rules across fields have the highest bits, also where the fields themselves are in order.
         crossed = faults(across) * F.lit(1 << (len(checks) - len(across)))

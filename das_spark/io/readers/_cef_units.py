@@ -72,9 +72,7 @@ def count_lines(units: Lines, persons: Lines | None) -> DataFrame:
     code = F.when(F.col("unit_faults") + F.col("person_faults") == 0, F.when(is_unit, unit).otherwise(person))
     alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
     odd = F.when(alone, NOBODY).when(F.col("home_of_unit") != F.col("level"), OTHER_CLASS).otherwise(0)
-    grouped = joined.groupBy(
-        KEY, code.cast("int").alias("code"), odd.alias("odd"), "unit_faults", "person_faults"
-    )
+    grouped = joined.groupBy(KEY, code.cast("int").alias("code"), odd.alias("odd"), "unit_faults", "person_faults")
     return grouped.agg(F.count(F.lit(1)).alias("count"), F.sum("population").alias("population"))
 
 

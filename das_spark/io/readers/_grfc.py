@@ -90,7 +90,9 @@ def open_geography(spark: SparkSession, file: str) -> GeographicReference:
     wanted = [name for name, _ in GEOCODE_PARTS]
     missing = [name for name in (*wanted, BLOCK_KEY) if name not in names]
     if missing:
-        hint = f"its first line names the columns, delimited by {DELIMITER}, as in the geographic reference file (GRF-C)"
+        hint = (
+            f"its first line names the columns, delimited by {DELIMITER}, as in the geographic reference file (GRF-C)"
+        )
         raise InputError(f"{file}: no column {', '.join(missing)}", hint=hint)
     # A row with an empty faults column and no geocode stands for the names.
     parts = F.split("value", rf"\{DELIMITER}", -1)
@@ -104,8 +106,15 @@ def open_geography(spark: SparkSession, file: str) -> GeographicReference:
             Check(file, name, f"{digits} digits", whole & ~column[name].rlike(f"^[0-9]{{{digits}}}$"))
             for name, digits in GEOCODE_PARTS
         ],
-        Check(file, wanted[_GROUP], f"the first digit of {wanted[_BLOCK]}", whole & (group != F.substring(block, 1, 1))),
-        Check(file, BLOCK_KEY, f"a number of up to {width} digits", whole & ~column[BLOCK_KEY].rlike(f"^[0-9]{{1,{width}}}$")),
+        Check(
+            file, wanted[_GROUP], f"the first digit of {wanted[_BLOCK]}", whole & (group != F.substring(block, 1, 1))
+        ),
+        Check(
+            file,
+            BLOCK_KEY,
+            f"a number of up to {width} digits",
+            whole & ~column[BLOCK_KEY].rlike(f"^[0-9]{{1,{width}}}$"),
+        ),
     ]
     is_header = F.col("value") == header
     frame = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError
+from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.readers._tidy import LARGEST, Table, check_rows
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading
 
@@ -154,7 +154,14 @@ def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) 
 
     Returns:
         Columns geocode, units, vacant, one row a geounit.
+
+    Raises:
+        ConfigurationError: The product does not count people.
     """
+    if not product.class_query:
+        raise ConfigurationError(
+            f"input.units_from_people: product {product.name!r} counts the units themselves", hint="leave it out"
+        )
     sizes = {attribute.name: attribute.size for attribute in product.schema.attributes}
     names = list(sizes)
     below = prod(sizes[name] for name in names[names.index(product.class_query) + 1 :])

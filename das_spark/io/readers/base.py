@@ -79,7 +79,7 @@ class IngestedTables:
         counts: Columns geocode (string, leaf), cell (int), count (long, people); occupied cells, which may repeat.
         geounits: Columns geocode (string, leaf, unique), units (array of long by class, or null), vacant (long or
             null): every leaf geounit that exists.
-        problems: What was put right while reading, because the settings asked for it.
+        problems: What was put right, or let pass, while reading, because the settings asked for it.
     """
 
     counts: DataFrame

@@ -6,7 +6,7 @@ the occupied units of H1 are class 0, one facility of a type stands where P5 has
 of H1. A product of housing units is given the same units, and counts them as H1 does: vacant and occupied.
 
 Published units and people may contradict each other, because both are protected: ingestion finds such blocks and does
-what `input.unit_conflicts` says.
+what `input.unit_conflicts` says. With `input.units_from_people` the units are made from the people, not from H1.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from das_spark.io.readers._redistricting_tables import (
 )
 from das_spark.io.readers._sources import required
 from das_spark.io.readers._target import leaf_geocode, require_attributes
+from das_spark.io.readers._units import housing_counts, units_from_people
 from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
 
 if TYPE_CHECKING:
@@ -75,8 +76,12 @@ class Pl94Summary:
         with reading(folder):
             blocks = joined_blocks(frames).mapInArrow(_tabulate, _BLOCKS).persist()
             refuse(_block_problems(blocks, folder))
-        counts = _housing_counts(blocks, spine) if of_units else _counts(blocks, spine)
-        return IngestedTables(counts, _geounits(blocks, spine))
+        counts, geounits = _counts(blocks, spine), _geounits(blocks, spine)
+        if of_units:
+            return IngestedTables(housing_counts(geounits), geounits)
+        return IngestedTables(
+            counts, units_from_people(counts, geounits, product) if settings.units_from_people else geounits
+        )
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
@@ -164,16 +169,6 @@ def _counts(blocks: DataFrame, spine: Spine) -> DataFrame:
         F.col("pair.cells").alias("cell"),
         F.col("pair.counts").alias("count"),
     )
-
-
-def _housing_counts(blocks: DataFrame, spine: Spine) -> DataFrame:
-    """Vacant (0) and occupied (1) housing units, as H1 has them."""
-    cells = [
-        F.struct(F.lit(cell).alias("cell"), number.alias("count"))
-        for cell, number in enumerate((F.col("vacant"), F.get("units", F.lit(0))))
-    ]
-    pairs = blocks.select(leaf_geocode("geocode", spine).alias("geocode"), F.explode(F.array(*cells)).alias("pair"))
-    return pairs.select("geocode", "pair.cell", "pair.count").where("count > 0")
 
 
 def _geounits(blocks: DataFrame, spine: Spine) -> DataFrame:

@@ -2,7 +2,8 @@
 
 Column names and code bases come from the settings. Fields of the table of people: ``geocode``, one for every
 attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.io.readers._units`. A table
-without ``geocode`` may have ``block``, the 15 digits of a census block, where the lowest level is the block.
+without ``geocode`` may have ``block``, the 15 digits of a census block, where the lowest level is the block. With
+``input.units_from_people`` a table of geounits takes the place of the units.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from das_spark.io.readers._units import (
     read_units,
     require_some,
     total_problem,
+    units_from_people,
     with_empty_geounits,
 )
 from das_spark.io.readers.base import IngestedTables, Problem, refuse
@@ -52,6 +54,8 @@ class TidyCounts:
             where = places.geography or places.units
             problems += outside(people.file, people.name("geocode"), counts, geounits, where)
         refuse(problems)
+        if settings.units_from_people:
+            geounits = units_from_people(counts, geounits, product)
         return IngestedTables(counts, geounits)
 
 
@@ -61,7 +65,7 @@ class Places:
 
     Args:
         persons: People.
-        units: Units by class, or empty.
+        units: Units by class, or empty, as where they are made from people.
         geography: Geounits that exist, or empty.
     """
 
@@ -87,6 +91,8 @@ def locate(settings: InputSettings, reader: str) -> Places:
         if not is_remote(settings.path):
             geography = geography or companion(settings.path, "geography")
     persons = required(persons, "input.persons", reader)
+    if settings.units_from_people:
+        units, geography = None, geography or units  # a table of units says which geounits exist, and no more
     if not units and not geography:
         raise PrivacyGuardError(
             f"{persons}: occupied cells without a geography; where nobody lives would be published by omission",

@@ -3,7 +3,7 @@
 Fields of units: ``unit`` (its identity), ``geocode``, the class attribute (such as ``hhgq``), and perhaps ``vacant``
 (0 or 1). Fields of persons: the attributes of the product's schema, and ``unit`` or ``geocode``. With ``unit``, the
 person's geocode and class are those of the unit, and a column of either in the table of persons is not read; without
-it, both must be there.
+it, or with ``input.units_from_people``, both must be there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from das_spark.io.readers._units import (
     outside,
     read_geography,
     require_some,
+    units_from_people,
     with_empty_geounits,
 )
 from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
-from das_spark.io.readers.tidy_counts import Places, locate
+from das_spark.io.readers.tidy_counts import Places, geounits_of, locate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -54,6 +55,8 @@ class TidyRecords:
                 hint="use tidy_counts",
             )
         places = locate(settings, self.name)
+        if settings.units_from_people:
+            return _without_units(spark, places, settings, product, spine)
         if not places.units:
             raise PrivacyGuardError(
                 f"{places.persons}: person records without unit records; empty places would be published by omission",
@@ -71,6 +74,21 @@ class TidyRecords:
             problems += outside(people.file, people.name(GEOCODE), records, geounits, places.geography or places.units)
         refuse(problems)
         return IngestedTables(records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count")), geounits)
+
+
+def _without_units(
+    spark: SparkSession, places: Places, settings: InputSettings, product: Product, spine: Spine
+) -> IngestedTables:
+    """Persons by geocode and class, in units that are made from them."""
+    people = Table.open(spark, places.persons, settings)
+    records, problems = _people(people, None, product, spine)
+    geounits, more = geounits_of(spark, places, settings, product, spine)
+    problems += more
+    if not problems:
+        problems = outside(people.file, people.name(GEOCODE), records, geounits, places.geography)
+    refuse(problems)
+    counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
+    return IngestedTables(counts, units_from_people(counts, geounits, product))
 
 
 def _units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
@@ -111,9 +129,9 @@ def _repeated(table: Table) -> list[Problem]:
         return [Problem(table.file, table.name(UNIT), "each household once", number, row_numbers(table.frame, rows))]
 
 
-def _people(table: Table, homes: DataFrame, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
-    """Person records: geocode, cell."""
-    housed = table.has(UNIT)
+def _people(table: Table, homes: DataFrame | None, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+    """Person records: geocode, cell; `homes` are the unit records, if there are any."""
+    housed = homes is not None and table.has(UNIT)
     checks: list[Check] = [_identity(table)] if housed else []
     codes: dict[str, Column] = {}
     for attribute in product.schema.attributes:
@@ -122,7 +140,7 @@ def _people(table: Table, homes: DataFrame, product: Product, spine: Spine) -> t
             continue
         codes[attribute.name], more = table.code_checks(attribute.name, attribute.size)
         checks += more
-    if not housed:
+    if homes is None or not housed:
         geocode, more = table.geocode_checks(GEOCODE, spine.leaf.length)
         problems, _ = check_rows(table, [*checks, *more])
         return table.frame.select(geocode.alias(GEOCODE), cell_of(product.schema, codes).alias("cell")), problems

@@ -1,0 +1,67 @@
+"""What was read, and what was wrong with it: restricted, kept beside the leaves, and found again by a resumed run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.errors import InputError
+from das_spark.io.files import disk_errors, write_durably
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from das_spark.io.readers import Problem
+    from das_spark.pipeline.context import RunContext
+
+
+def save_input_record(context: RunContext, identity: str, leaves: DataFrame, problems: Sequence[Problem]) -> None:
+    """Keep what ingestion found, before its leaves appear.
+
+    Args:
+        context: The run.
+        identity: Result of `ledgers.fingerprint`.
+        leaves: The table of leaves, as written.
+        problems: What was put right.
+    """
+    people = F.aggregate("counts", F.lit(0).cast("bigint"), lambda total, count: total + count)
+    (found,) = leaves.agg(
+        F.count(F.lit(1)).alias("geounits"),
+        F.coalesce(F.sum(F.size("cells")), F.lit(0)).alias("occupied cells"),
+        F.coalesce(F.sum(people), F.lit(0)).alias("people"),
+    ).collect()
+    record = {"identity": identity, "rows": found.asDict(), "problems": [asdict(each) for each in problems]}
+    write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))
+
+
+def load_input_record(context: RunContext, identity: str) -> None:
+    """Give a run what its ingestion found, for the restricted manifest.
+
+    Args:
+        context: The run, whose leaves are written.
+        identity: Of the input as it is now.
+
+    Raises:
+        InputError: The input is another one than the run has read.
+    """
+    record = json.loads(context.layout.restricted.input_record.read_text(encoding="utf-8"))
+    if record["identity"] != identity:
+        raise InputError(
+            f"the input has changed since run {context.layout.run_id} read it",
+            hint="put back the files that the run began with, or start a new run on the new ones",
+        )
+    context.restricted_facts |= {"input_rows": record["rows"], "problems": record["problems"]}
+
+
+def log_problems(context: RunContext, problems: Sequence[Problem]) -> None:
+    """Row numbers go to the restricted log and nowhere else."""
+    if not problems:
+        return
+    log = context.layout.restricted.log
+    with disk_errors(log), log.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(asdict(problem)) + "\n" for problem in problems)

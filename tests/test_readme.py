@@ -1,0 +1,101 @@
+"""The README as a stranger uses it: every command of it is run, block by block, in a fresh copy of the checkout."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from das_spark.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+CLONE = "git clone <this repository> das_spark && cd das_spark\n"
+#: What is running this test: not run once more.
+THIS = "tests/run\n"
+VARIABLE = "DAS_SPARK_DATA"
+#: Files that the reader is told to download: made here, in the layout of the published ones.
+EXTRACT = "EXT1940USCB.dat.gz"
+
+
+def name_of(block: tuple[str, str]) -> str:
+    words = re.findall(r"das-spark \w+|[\w-]+\.(?:sh|toml)|das_spark\.\w+", block[1])
+    return "+".join(dict.fromkeys(words))
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the checkout that git would clone, with the environment of these tests."""
+    folder = tmp_path_factory.mktemp("readme") / "das_spark"
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in filter(lambda each: (ROOT / each).is_file(), listed.stdout.splitlines()):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(Path(sys.prefix))
+    return folder
+
+
+def execute(clone: Path, command: list[str], script: str = "") -> str:
+    """Run a command in the clone, and give back what it prints."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    done = subprocess.run(
+        command,
+        input=script,
+        cwd=clone,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
+
+
+def test_the_readme_shows_the_test_command():
+    assert ("bash", THIS) in BLOCKS
+    assert sum(text.startswith(CLONE) for _, text in BLOCKS) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.whole_run
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each[1] != THIS], ids=name_of)
+def test_every_command_of_the_readme_works(clone: Path, block: tuple[str, str]):
+    kind, text = block
+    if VARIABLE in text and VARIABLE not in os.environ:
+        pytest.skip(f"{VARIABLE} is not set: it names the folder of public census data")
+    if EXTRACT in text:
+        share = [".venv/bin/das-spark", "simulate", "--like", "1940", "--share", "1/1000"]
+        execute(clone, [*share, "--layout", "ipums", "--gzip", "--out", "extract"])
+        (clone / "extract" / EXTRACT).rename(clone / EXTRACT)
+    if kind == "python":
+        printed = execute(clone, [".venv/bin/python", "-c", text + "\nprint(report.summary())"])
+    else:
+        printed = execute(clone, ["bash", "-euo", "pipefail"], text.removeprefix(CLONE))
+    runs = len(re.findall(r"spark-submit\.sh|das_spark\.run\(", text))
+    assert len(re.findall(r"\d+ checks passed", printed)) >= runs
+    assert "failed" not in printed
+
+
+def test_the_table_of_commands_is_whole():
+    listed = set(re.findall(r"^\| `das-spark (\w+)", README, flags=re.MULTILINE))
+    assert listed == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_links_of_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
