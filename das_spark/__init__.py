@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from das_spark.config.plan import RunPlan
     from das_spark.evaluation import AccuracyReport
-    from das_spark.pipeline import RunSummary, TabulationSummary, VerificationReport
+    from das_spark.pipeline import MeasurementsSummary, RunSummary, TabulationSummary, VerificationReport
 
 __version__ = "0.1.0"
-__all__ = ["DasError", "evaluate", "load_plan", "run", "tabulate", "verify"]
+__all__ = ["DasError", "estimate", "evaluate", "load_plan", "publish_measurements", "run", "tabulate", "verify"]
 
 
 def load_plan(
@@ -93,6 +93,56 @@ def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> Veri
     from das_spark.pipeline import verify_run  # noqa: PLC0415
 
     return verify_run(Path(run_folder), spark)
+
+
+def publish_measurements(
+    run_folder: str | Path, out: str | Path, *, spark: SparkSession | None = None
+) -> MeasurementsSummary:
+    """Write the noisy measurements of a finished run into a folder that others can estimate from without anything else.
+
+    Args:
+        run_folder: The folder of the run, or `runs/latest`.
+        out: The folder to make; it must not exist, or be empty.
+        spark: The session; found or started where None.
+
+    Raises:
+        ConfigurationError: The run has not kept every noisy answer (`measurement.rows`).
+        OutputError: It is not the folder of a finished run, or the folder cannot be written.
+    """
+    from das_spark.pipeline import publish_measurements as publish  # noqa: PLC0415
+
+    return publish(Path(run_folder), Path(out), spark)
+
+
+def estimate(
+    run_folder: str | Path | None = None,
+    *,
+    from_measurements: str | Path | None = None,
+    plan: RunPlan | None = None,
+    settings: Sequence[str] = (),
+    run_id: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> RunSummary:
+    """Estimate from measurements that exist, into a new run: no confidential input, no key, no budget.
+
+    Args:
+        run_folder: A finished run to estimate again.
+        from_measurements: A folder of measurements instead.
+        plan: What measurements of others are (`load_plan` with `files=False`).
+        settings: Texts `key.path=value`, of estimation and output.
+        run_id: Name of the run folder; an unfinished run of that name is resumed.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+
+    Raises:
+        DasError: See `das_spark.errors`.
+    """
+    from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415
+
+    run, measurements = (None if each is None else Path(each) for each in (run_folder, from_measurements))
+    source = open_source(run, measurements, settings, plan)
+    return estimate_from(source, run_id=run_id, spark=spark, progress=progress)
 
 
 def tabulate(

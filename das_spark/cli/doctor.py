@@ -17,7 +17,19 @@ import typer
 from das_spark.cli.render import console, table
 from das_spark.errors import DasError
 
-PACKAGES = ("pyspark", "pandas", "pyarrow", "numpy", "scipy", "osqp", "piqp", "clarabel", "cryptography", "pydantic")
+PACKAGES = (
+    "pyspark",
+    "pandas",
+    "pyarrow",
+    "numpy",
+    "scipy",
+    "osqp",
+    "piqp",
+    "clarabel",
+    "numba",
+    "cryptography",
+    "pydantic",
+)
 OLDEST_JAVA = 17
 _TOY_ROWS = 1000
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from das_spark import __version__
-from das_spark.cli import catalogue, doctor, plans, results, runs, simulate, tables
+from das_spark.cli import catalogue, doctor, measurements, plans, results, runs, simulate, tables
 from das_spark.errors import DasError
 
 INTERRUPTED = 130
@@ -34,8 +34,10 @@ app = typer.Typer(
 app.command("check")(plans.check)
 app.command("plan")(plans.plan)
 app.command("run")(runs.run)
+app.command("estimate")(measurements.estimate)
 app.command("verify")(results.verify)
 app.command("tabulate")(tables.tabulate)
+app.command("measurements")(measurements.measurements)
 app.command("show")(results.show)
 app.command("evaluate")(results.evaluate)
 app.command("list")(catalogue.list_registry)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from das_spark.cli.unread import unread_shares
+from das_spark.config.inputs import input_sentences
 from das_spark.privacy import (
     PUBLISHED_DELTA,
     DiscreteLaplace,
@@ -52,7 +53,10 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         "conversions": _conversions(plan),
         "losses": _losses(plan),
         "passes": plan.resolved["estimation"]["passes"],
-        "invariants": list(plan.invariants.describe(leaf=plan.spine.leaf.name, counted=plan.product.counted)),
+        "invariants": [
+            *plan.invariants.describe(leaf=plan.spine.leaf.name, counted=plan.product.counted),
+            *input_sentences(plan.input, units_invariant=plan.invariants.units),
+        ],
         "warnings": [each.sentence(total_name(plan)) for each in unread_shares(plan, geounits.counts)],
     }
 

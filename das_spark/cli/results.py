@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from das_spark.cli.accuracy import print_accuracy, print_spread
 from das_spark.cli.options import Run
-from das_spark.cli.render import console, number, size, table
+from das_spark.cli.render import console, size, table
 from das_spark.errors import OutputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from das_spark.evaluation import AccuracyReport
     from das_spark.io.layout import RunLayout
     from das_spark.io.manifest import PublicManifest
     from das_spark.pipeline import Check
@@ -137,39 +137,24 @@ def evaluate(
     areas: Annotated[
         Path | None, typer.Option("--areas", metavar="FILE", help="CSV of leaf geocode and area, such as a precinct.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write accuracy.json and accuracy.html there: every figure."),
+    ] = None,
 ) -> None:
     """Compare estimates with the confidential histograms. RESTRICTED: the figures are not protected by noise.
 
-    Example: das-spark evaluate runs/a runs/b --areas block_to_precinct.csv
+    Example: das-spark evaluate runs/a runs/b --areas block_to_precinct.csv --out accuracy
     """
     from das_spark.evaluation import pool, spread  # noqa: PLC0415
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
+    from das_spark.pipeline.assess import write_accuracy  # noqa: PLC0415
 
     reports = evaluate_runs(runs, areas)
-    out = console()
-    print_accuracy(pool(reports), out)
+    terminal = console()
+    print_accuracy(pool(reports), terminal)
     if len(reports) > 1:
-        rows = [
-            (each.place, each.measure, each.figure, number(each.mean), number(each.standard_deviation))
-            for each in spread(reports)
-        ]
-        title = f"\nSpread over {len(reports)} runs"
-        out.print(table(title, ("place", "measure", "figure", "mean", "standard deviation"), rows, left=3))
-
-
-def print_accuracy(report: AccuracyReport, out: Console) -> None:
-    """The table of an accuracy report.
-
-    Args:
-        report: Of one run, or of several pooled.
-        out: Where to print.
-    """
-    rows = []
-    for entry in report.entries:
-        shown = entry.figures
-        errors = (shown.median_absolute, shown.mean_absolute, shown.p95_absolute, shown.bias)
-        rows.append((entry.place, entry.measure, f"{shown.n:,}", *map(number, errors)))
-    columns = ("place", "measure", "counts", "median |error|", "mean |error|", "95th percentile", "bias")
-    out.print(table("Error in people (restricted: not protected by noise)", columns, rows, left=2))
-    for note in report.notes:
-        out.print(note)
+        print_spread(reports[0], spread(reports), len(reports), terminal)
+    if out is not None:
+        write_accuracy(reports, out)
+        terminal.print(f"\nwritten to {out} (restricted): accuracy.json, accuracy.html")

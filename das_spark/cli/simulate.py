@@ -16,22 +16,29 @@ class FileLayout(StrEnum):
 
     TIDY = "tidy"
     IPUMS = "ipums"
+    CEF = "cef"
 
 
 def simulate(
-    like: Annotated[str, typer.Option("--like", metavar="NAME", help="1940 or quickstart.")],
+    like: Annotated[
+        str, typer.Option("--like", metavar="NAME", help="quickstart, 1940, 2020, or 2020-state: one invented state.")
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write; must not exist, or be empty.")],
     share: Annotated[str, typer.Option("--share", metavar="SHARE", help="Share of the whole, such as 1/100.")] = "1",
     layout: Annotated[
         FileLayout,
-        typer.Option("--layout", help="tidy: Parquet tables. ipums: the file EXT1940USCB.dat, like 1940 alone."),
+        typer.Option(
+            "--layout",
+            help="tidy: Parquet tables. ipums: the file EXT1940USCB.dat, like 1940 alone. cef: person and unit records "
+            "and their geography, like 2020 alone.",
+        ),
     ] = FileLayout.TIDY,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed gives another population.")] = 0,
-    compress: Annotated[bool, typer.Option("--gzip", help="Compress the ipums file (.dat.gz).")] = False,
+    compress: Annotated[bool, typer.Option("--gzip", help="Compress the files of ipums and cef.")] = False,
 ) -> None:
     """Write an invented population.
 
-    Example: das-spark simulate --like 1940 --share 1/100 --out population
+    Example: das-spark simulate --like 2020 --share 1/1000 --layout cef --out population
     """
     from das_spark import simulation  # noqa: PLC0415 - `das-spark --help` needs neither Arrow nor the census figures
     from das_spark.io import population_files  # noqa: PLC0415

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: geocode of 16 in tables that have none.
 FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
 SIMULATED = "simulated"
+UNITS_FROM_PEOPLE = "units_from_people"
 FILE_KEYS = ("path", "persons", "units", "geography")
 
 
@@ -33,6 +34,8 @@ class ReaderNeeds:
     Attributes:
         what: One sentence for `das-spark list readers`.
         person_keys: Keys of which one must say where the people are; none needed where empty.
+        housing_keys: The same where housing units are counted and people are not read; empty where one table holds
+            whatever is counted.
         optional: Keys that may be there besides.
         unit_keys: Keys of which one must be there where units are invariant; none needed where empty.
         geounit_keys: Keys of which one must say which geounits exist; none needed where empty.
@@ -43,18 +46,29 @@ class ReaderNeeds:
     optional: tuple[str, ...] = ()
     unit_keys: tuple[str, ...] = ()
     geounit_keys: tuple[str, ...] = ()
+    housing_keys: tuple[str, ...] = ()
 
 
 def _tidy(what: str, geounit_keys: tuple[str, ...]) -> ReaderNeeds:
     """A folder of tables of known names, or the tables one by one."""
-    others = ("units", "geography", "columns", "code_base")
+    others = ("units", "geography", "columns", "code_base", UNITS_FROM_PEOPLE)
     return ReaderNeeds(what, ("path", "persons"), others, ("units", "path"), geounit_keys)
 
 
 READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
     {
         "ipums_1940": ReaderNeeds("IPUMS extract EXT1940USCB.dat, fixed width (.dat or .dat.gz)", ("path",)),
-        "pl94_summary": ReaderNeeds("official P.L. 94-171 redistricting summary files of 2020, a folder", ("path",)),
+        "cef_2020": ReaderNeeds(
+            "census edited file of 2020: person and unit records and the geographic reference file (GRF-C)",
+            ("path", "persons"),
+            ("units", "geography"),
+            unit_keys=("units", "path"),
+            geounit_keys=("geography", "path"),
+            housing_keys=("units", "path"),
+        ),
+        "pl94_summary": ReaderNeeds(
+            "official P.L. 94-171 redistricting summary files of 2020, a folder", ("path",), (UNITS_FROM_PEOPLE,)
+        ),
         "tidy_counts": _tidy(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
@@ -84,8 +98,10 @@ def resolve_input(
         problems.add("input.reader", f"unknown reader '{section.reader}'; {nearest(section.reader, READER_NEEDS)}")
     else:
         _check_keys(section, needs, problems)
+        _check_units_from_people(section, product, problems)
         if files:
-            _check_files(section, needs, units_invariant, problems)
+            counts_people = product is None or product.record == "person"
+            _check_files(section, needs, problems, units_invariant=units_invariant, counts_people=counts_people)
     values = section.model_dump(exclude={"simulate"})
     if section.reader == SIMULATED:
         values["simulate"] = (section.simulate or Simulate()).model_dump(mode="json")
@@ -96,6 +112,30 @@ def resolve_input(
         _check_fields("code_base", section.code_base, attributes, problems)
         values["code_base"] = {**product.code_base, **section.code_base}
     return InputSettings(**values)
+
+
+def input_sentences(settings: InputSettings, *, units_invariant: bool) -> tuple[str, ...]:
+    """What `plan` and the privacy statement say of units that follow from the people.
+
+    Args:
+        settings: How the run reads its input.
+        units_invariant: Whether the run declares the units, so that anybody sees them.
+    """
+    if not units_invariant:
+        return ()
+    if settings.units_from_people:
+        return (
+            "The input has no counts of units: one housing unit is declared for each 2.5 people in households, rounded "
+            "up, and one facility of a type of group quarters where it has people (input.units_from_people). The "
+            "declared units of every geounit tell of its people, and this is outside the guarantee.",
+        )
+    if settings.unit_conflicts == "from_people":
+        return (
+            "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number "
+            "of units was declared instead (input.unit_conflicts = from_people): there the declared units tell of the "
+            "people.",
+        )
+    return ()
 
 
 def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problems: Problems) -> None:
@@ -113,10 +153,26 @@ def _check_keys(section: Input, needs: ReaderNeeds, problems: Problems) -> None:
         problems.add("input", "path (a folder of tables) and persons are both given; a run has one of them")
 
 
-def _check_files(section: Input, needs: ReaderNeeds, units_invariant: bool, problems: Problems) -> None:
+def _check_units_from_people(section: Input, product: Product | None, problems: Problems) -> None:
+    if not section.units_from_people:
+        return
+    key = f"input.{UNITS_FROM_PEOPLE}"
+    if product is not None and not product.class_query:
+        problems.add(key, f"product '{product.name}' counts the units themselves; leave it out")
+    if section.units is not None:
+        sentence = "input.units is given, and would not be read; set this to false, or name the table as"
+        problems.add(key, f"{sentence} input.geography, where it is to say which geounits exist")
+
+
+def _check_files(
+    section: Input, needs: ReaderNeeds, problems: Problems, *, units_invariant: bool, counts_people: bool
+) -> None:
+    given = units_invariant and not section.units_from_people
+    people = (needs.person_keys, "nothing says where the people are")
+    housing = (needs.housing_keys, "nothing says where the housing units are")
     wanted = [
-        (needs.person_keys, "nothing says where the people are"),
-        (needs.unit_keys if units_invariant else (), "the units are declared invariant, and nothing gives them"),
+        people if counts_people or not needs.housing_keys else housing,
+        (needs.unit_keys if given else (), "the units are declared invariant, and nothing gives them"),
         (needs.geounit_keys, "nothing says which geounits exist (that a cell is occupied does not say it)"),
     ]
     for keys, sentence in wanted:

@@ -19,7 +19,7 @@ from das_spark.config.problems import Problems, nearest
 from das_spark.config.shares import resolve_budget
 from das_spark.constraints import AddedConstraint, Invariants, Sense
 from das_spark.errors import ConfigurationError
-from das_spark.estimation.solvers import SOLVERS, Capability
+from das_spark.estimation import FAMILY_SOLVERS
 from das_spark.geography import Spine
 from das_spark.privacy.budget import Budget
 from das_spark.products import PRODUCTS, Product
@@ -28,7 +28,7 @@ from das_spark.products import PRODUCTS, Product
 NO_TOTAL = "none"
 #: Formats of the tables of a product that has some, where the run file names none.
 TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
-DEFAULT_SOLVERS = ("piqp", "clarabel", "osqp")
+DEFAULT_SOLVERS = ("batched", "piqp", "clarabel", "osqp")
 
 
 def load_plan(
@@ -113,7 +113,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         microdata_formats=run_file.output.microdata,
         table_formats=tuple(resolved["output"]["tables"]),
         evaluation=EvaluationSettings(run_file.evaluation.enabled, run_file.evaluation.areas),
-        config_hash=_hash(resolved),
+        config_hash=config_hash(resolved),
         resolved=resolved,
     )
 
@@ -195,10 +195,9 @@ def _added(
 def _estimation(run_file: RunFile, problems: Problems) -> EstimationSettings:
     section = run_file.estimation
     solvers = section.solvers or DEFAULT_SOLVERS
-    quadratic = [name for name, solver in SOLVERS.items() if Capability.QUADRATIC in solver.capabilities]
     for name in solvers:
-        if name not in quadratic:
-            sentence = f"'{name}' is no solver of quadratic programs; {nearest(name, quadratic)}"
+        if name not in FAMILY_SOLVERS:
+            sentence = f"'{name}' is no solver of least squares; {nearest(name, FAMILY_SOLVERS)}"
             problems.add("estimation.solvers", sentence)
     if len(set(solvers)) != len(solvers):
         problems.add("estimation.solvers", "a solver stands twice in the chain")
@@ -246,6 +245,11 @@ def _resolved(
     return resolved
 
 
-def _hash(resolved: Mapping[str, Any]) -> str:
+def config_hash(resolved: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a resolved configuration.
+
+    Args:
+        resolved: The configuration as JSON values.
+    """
     canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()

@@ -3,6 +3,7 @@
 `estimate_family` is all that other rooms call. The equations stand in README.md.
 """
 
+from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.family import estimate_family
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
@@ -20,6 +21,7 @@ from das_spark.estimation.problem import (
 from das_spark.estimation.solvers import SOLVERS
 
 __all__ = [
+    "FAMILY_SOLVERS",
     "LEAST_VARIANCE",
     "SOLVERS",
     "Attempt",

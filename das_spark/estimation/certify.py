@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import lsmr
 
 from das_spark.estimation.candidate import Candidate
 from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
@@ -90,10 +92,42 @@ def _hints(candidate: Candidate) -> _Hints:
     return candidate.bound_multipliers, candidate.flow_multipliers
 
 
-_LEVELLINGS = 30
+_LEVELNESS = 1e3
+"""How much more a difference between children counts than a change of a multiplier; people multiply the former."""
 
-_TIGHT = 1e-6
+_TIGHT = 1e-4
 """Distance from a bound, in people relative to max(1, bound), beyond which it has no multiplier."""
+
+
+def _changes(
+    measurements: tuple[FamilyMeasurement, ...], x: Floats, reduced: Floats, places: list[Integers]
+) -> list[Floats]:
+    """Changes of the multipliers of answers that bring occupied cells of all children nearest to one price a cell.
+
+    Least squares over the people, and over what the changes cost: shapes ``(K, answers)``, one for each measurement.
+    """
+    child, cell = np.nonzero(x > 0)
+    weight, entry = _LEVELNESS * np.sqrt(x[child, cell]), np.arange(len(child))
+    widths = [int(place.max(initial=-1)) + 1 for place in places]
+    starts = np.cumsum([x.shape[1], *(len(x) * width for width in widths)])
+    rows, columns = [entry], [cell]
+    for place, width, start in zip(places, widths, starts, strict=False):
+        counted = place[cell] >= 0
+        rows.append(entry[counted])
+        columns.append(start + child[counted] * width + place[cell[counted]])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    people = sp.csr_matrix((weight[row], (row, column)), shape=(len(entry), int(starts[-1])))
+    price = [np.repeat(np.sqrt(each.variance) / 2.0, width) for each, width in zip(measurements, widths, strict=True)]
+    cost = sp.diags_array(np.concatenate([np.zeros(x.shape[1]), *price]))
+    matrix = sp.vstack([people, cost], format="csr")
+    norm = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel())
+    norm[norm == 0] = 1.0
+    right = np.concatenate([weight * reduced[child, cell], np.zeros(cost.shape[0])])
+    found = lsmr(matrix @ sp.diags_array(1.0 / norm), right, atol=1e-15, btol=1e-15, maxiter=4000)[0] / norm
+    return [
+        found[start : start + len(x) * width].reshape(len(x), width)
+        for width, start in zip(widths, starts, strict=False)
+    ]
 
 
 def _separates(places: list[Integers], cells: int) -> bool:
@@ -115,23 +149,14 @@ def _levelled_gap(
     solver's last digits, which millions of people magnify; levelled ones cost only the square of the difference.
     """
     x, hints = candidate.x, (_tight(problem, cells, candidate), candidate.flow_multipliers)
-    level, changes = gradient, [np.zeros((len(x), len(each.rows))) for each in problem.measurements]
-    total = x.sum(axis=0)
-    for _ in range(_LEVELLINGS):
-        reduced, _ = _after_bounds(problem, cells, x, level, hints)
-        mean = np.divide((x * reduced).sum(axis=0), total, out=np.zeros(len(total)), where=total > 0)
-        rest = np.where(x > 0, reduced - mean, 0.0)
-        for change, place in zip(changes, places, strict=True):
-            weight = _sums(x, place, change.shape[1])
-            uneven = _sums(x * rest, place, change.shape[1])
-            step = np.divide(uneven, weight, out=np.zeros(weight.shape), where=weight > 0) / len(changes)
-            np.subtract(change, step, out=change)
-            level = level - _spread(step, place)
+    reduced, _ = _after_bounds(problem, cells, x, gradient, hints)
+    level, cost = gradient, 0.0
+    for each, place, change in zip(
+        problem.measurements, places, _changes(problem.measurements, x, reduced, places), strict=True
+    ):
+        level = level - _spread(change, place)
+        cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
     reduced, slack = _after_bounds(problem, cells, x, level, hints)
-    cost = sum(
-        float((change**2 * each.variance[:, None]).sum()) / 4.0
-        for change, each in zip(changes, problem.measurements, strict=True)
-    )
     return slack + cost - _cells_bound(candidate, _parent(problem, cells), None, reduced, 0.0 * x, box)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -38,6 +39,7 @@ class Solved:
         name: Its solver.
         iterations: Its solver's iterations.
         tried: All attempts, in order.
+        contradiction: Why the family is infeasible, where it was found to be.
     """
 
     candidate: Candidate
@@ -45,10 +47,13 @@ class Solved:
     name: str
     iterations: int
     tried: tuple[Attempt, ...]
+    contradiction: str = ""
 
 
 def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
-    """Try the plan's solvers in order until a solution is certified.
+    """Try the plan's solvers in order until a solution is certified, or the family is found to be infeasible.
+
+    Whether it can be met at all is asked once, after the first solver that proves nothing.
 
     Args:
         presolved: The family.
@@ -62,16 +67,17 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
     """
     support = presolved.support
 
+    @lru_cache(maxsize=1)
     def proof(candidate: Candidate) -> Certificate:
         return certify(support.problem, plan, support.cells, candidate, support.relaxation)
 
     posed = PosedFamily(presolved)
+    solvers = _ordered(plan.solvers, presolved.variables)
     if not presolved.variables and not posed.assembly.program.size:  # flows may be open where no cell is
-        candidate = read_back(posed.assembly, Solution(Status.OPTIMAL, x=posed.assembly.centre))
-        return Solved(candidate, proof(candidate), "presolve", 0, ())
+        solvers = []
     best: Solved | None = None
     tried: tuple[Attempt, ...] = ()
-    for each in _ordered(plan.solvers, presolved.variables):
+    for each in solvers:
         proposal = each.propose(posed, proof)
         if proposal is None:
             continue
@@ -79,11 +85,15 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
         tried = (*tried, _attempt(each.name, str(proposal.status), proved, proposal.iterations))
         if best is None or _rank(proved, plan) < _rank(best.certificate, plan):
             best = Solved(proposal.candidate, proved, each.name, proposal.iterations, tried)
-        if proved.certified or (proposal.status is Status.INFEASIBLE and not feasibility(presolved).feasible):
+        if proved.certified:
             break
+        if len(tried) == 1 and support.relaxation is None:
+            found = feasibility(presolved)
+            if not found.feasible:
+                return replace(best, contradiction=found.message)
     if best is None:
         candidate = read_back(posed.assembly, Solution(Status.FAILED))
-        return Solved(candidate, proof(candidate), "presolve", 0, ())
+        best = Solved(candidate, proof(candidate), "presolve", 0, ())
     return replace(best, tried=tried)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import Failsafe, relaxed_family, round_relaxed
-from das_spark.estimation.feasibility import feasibility
 from das_spark.estimation.passes import estimate_in_passes
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
@@ -25,7 +24,7 @@ from das_spark.estimation.support import Integers, Support, restrict
 
 
 def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
-    """Estimate the children of one parent from their noisy answers (README, sections 1 to 7).
+    """Estimate the children of one parent from their noisy answers (README).
 
     The same arguments give the same result, bit for bit, on one kind of processor and one set of library versions.
 
@@ -38,33 +37,32 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
 
     Raises:
         EstimationError: When a measurement lacks rows that the parent's occupied cells touch.
-        ConfigurationError: When the plan names a solver that does not exist.
+        ConfigurationError: When the plan names a solver that does not exist, or its passes do not fit the problem.
     """
     support = restrict(problem, plan)
     if support.parent is not None and not len(support.cells) and not support.contradiction:
         return _shortcut(support, plan, FamilyStatus.EMPTY_PARENT)
     if support.parent is not None and support.children == 1 and not support.contradiction:
         return _shortcut(support, plan, FamilyStatus.ONLY_CHILD)
-    if plan.passes and not support.contradiction:
-        return _in_passes(problem, plan)
+    if plan.passes:
+        return _in_passes(support, plan)
     presolved = presolve(support)
     if presolved.contradiction:
-        return _infeasible(presolved, plan, presolved.contradiction, ())
+        return _infeasible(support, plan, presolved.contradiction)
     solved = solve_chain(presolved, plan)
-    if not solved.certificate.certified:
-        found = feasibility(presolved)
-        if not found.feasible:
-            return _infeasible(presolved, plan, found.message, solved.tried)
+    if solved.contradiction:
+        return _infeasible(support, plan, solved.contradiction, solved.tried)
     return _finish(presolved, plan, solved, round_family(presolved, solved.candidate.x))
 
 
-def _in_passes(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
+def _in_passes(support: Support, plan: FamilyPlan) -> FamilyResult:
     """Estimate by the passes of the plan (E-48 to E-54)."""
-    passed = estimate_in_passes(problem, plan)
+    passed = estimate_in_passes(support, plan)
     if passed.contradiction or passed.solved is None:
         tried = () if passed.solved is None else passed.solved.tried
-        return _infeasible(passed.presolved, plan, passed.contradiction, tried)
-    result = _finish(passed.presolved, plan, passed.solved, passed.rounded)
+        return _infeasible(support, plan, passed.contradiction, tried)
+    whole = replace(passed.presolved, support=replace(passed.presolved.support, problem=support.problem))
+    result = _finish(whole, plan, passed.solved, passed.rounded)
     return replace(result, diagnostics=replace(result.diagnostics, passes=passed.count))
 
 
@@ -106,14 +104,13 @@ def _shortcut(support: Support, plan: FamilyPlan, status: FamilyStatus) -> Famil
         counts[0] = support.parent
     broken = broken_rules(support.problem, plan, support.cells, counts)
     if broken:
-        return _infeasible(presolve(support), plan, "; ".join(broken), ())
+        return _infeasible(support, plan, "; ".join(broken))
     diagnostics = FamilyDiagnostics(support.problem.parent_geocode, support.children, 0, status)
     return FamilyResult(support.cells, counts, relaxed=False, diagnostics=diagnostics)
 
 
-def _infeasible(presolved: Presolved, plan: FamilyPlan, message: str, tried: tuple[Attempt, ...]) -> FamilyResult:
-    """Report an infeasible family, or relax it where the plan says so."""
-    support = presolved.support
+def _infeasible(support: Support, plan: FamilyPlan, message: str, tried: tuple[Attempt, ...] = ()) -> FamilyResult:
+    """Report an infeasible family, or relax it where the plan says so; a relaxed family is estimated in one pass."""
     if plan.failsafe and support.parent is not None:
         relaxed = relaxed_family(support.problem, plan)
         if isinstance(relaxed, Failsafe):
@@ -128,7 +125,7 @@ def _infeasible(presolved: Presolved, plan: FamilyPlan, message: str, tried: tup
     diagnostics = FamilyDiagnostics(
         parent=support.problem.parent_geocode,
         children=support.children,
-        variables=presolved.variables,
+        variables=presolve(support).variables,
         status=FamilyStatus.INFEASIBLE,
         attempts=len(tried),
         message=message,

@@ -1,4 +1,4 @@
-"""Estimation in several passes: sizes first, details after, each held while the next is sought (E-48, E-49).
+"""Estimation in several passes: sizes first, details after, each held while the next is sought (E-48 to E-50).
 
 An inner pass of least squares sees only its own queries, so it is posed on the coarsest cells that tell their answers,
 and the bounds, apart; one cell stands for all that none of them distinguishes.
@@ -13,12 +13,11 @@ import numpy as np
 
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.chain import Solved, solve_chain
-from das_spark.estimation.feasibility import feasibility
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import Attempt, FamilyBounds, FamilyPlan, FamilyProblem, OuterPass
 from das_spark.estimation.rounding import Rounded
 from das_spark.estimation.rounding_passes import round_in_passes
-from das_spark.estimation.support import Floats, restrict
+from das_spark.estimation.support import Floats, Support, restrict
 from das_spark.histogram import Histogram, Query
 
 SLACK = 0.01
@@ -44,45 +43,68 @@ class Passed:
     contradiction: str = ""
 
 
-def estimate_in_passes(problem: FamilyProblem, plan: FamilyPlan) -> Passed:
+def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
     """Carry out the plan's outer passes.
 
     Args:
-        problem: The family.
+        support: The family on its support.
         plan: Its `passes` and `queries`.
 
     Returns:
         Whole numbers that keep every constraint of the problem, with what was proved on the way.
 
     Raises:
-        ConfigurationError: A pass names a query that the plan does not hold, or whose answers were not measured.
+        ConfigurationError: A pass names a query that the plan does not hold, or whose answers were not measured; a pass
+            lacks least squares or a rounding; the last rounding leaves open in which cell people are.
     """
+    if not all(each.least_squares and each.rounding and all(each.rounding) for each in plan.passes):
+        raise ConfigurationError("every pass needs a fit by least squares and a rounding, both of some query")
+    if not plan.passes or not all(each.rounding and all(each.rounding) for each in plan.passes):
+        raise ConfigurationError("a plan with passes needs one at least, and queries to round in each")
     settled: tuple[FamilyBounds, ...] = ()
-    worst: Solved | None = None
-    passed = 0
+    passed: Passed | None = None
     for number, outer in enumerate(plan.passes):
-        held: tuple[FamilyBounds, ...] = ()
-        for inner in range(len(outer.least_squares)):
-            posed = _posed(problem, plan, outer, inner, (*settled, *held))
-            presolved = presolve(restrict(posed, plan))
-            if presolved.contradiction:
-                return Passed(presolved, worst, None, passed, presolved.contradiction)
-            solved = solve_chain(presolved, plan)
-            passed += 1
-            worst = _worst(worst, solved)
-            if not solved.certificate.certified:
-                found = feasibility(presolved)
-                if not found.feasible:
-                    return Passed(presolved, worst, None, passed, found.message)
-            held += _held(presolved, plan, outer.least_squares[inner], solved)
-        last = replace(presolved.support.problem, measurements=(), bounds=(*problem.bounds, *settled))
-        exact = presolve(restrict(last, plan))
-        passes = [[_query(plan, name) for name in names] for names in outer.rounding]
-        rounded = round_in_passes(exact, solved.candidate.x, passes, plan.rounding)
-        if rounded is None or number == len(plan.passes) - 1:
-            return Passed(exact, worst, rounded, passed)
+        fitted = _fitted(support, plan, outer, settled, passed)
+        if fitted.contradiction or fitted.solved is None:
+            return fitted
+        exact, last = fitted.presolved, number == len(plan.passes) - 1
+        if last and len(exact.support.cells) != len(support.cells):
+            raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
+        if len(outer.least_squares) > 1:  # the bands of the inner passes are not for the rounding
+            bounds = (*support.problem.bounds, *settled)
+            exact = presolve(restrict(replace(exact.support.problem, measurements=(), bounds=bounds), plan))
+        queries = [[_query(plan, name) for name in names] for names in outer.rounding]
+        rounded = round_in_passes(exact, fitted.solved.candidate.x, queries, plan.rounding)
+        if rounded is not None and passed is not None and passed.rounded is not None:
+            rounded = replace(rounded, gap=max(rounded.gap, passed.rounded.gap))
+        passed = replace(fitted, presolved=exact, rounded=rounded)
+        if rounded is None or last:
+            return passed
         settled += _settled(exact, plan, outer.rounding[-1], rounded, f"pass {number}")
-    raise ConfigurationError("a plan with passes needs one outer pass at least")
+    raise ConfigurationError("unreachable")
+
+
+def _fitted(
+    support: Support, plan: FamilyPlan, outer: OuterPass, settled: Sequence[FamilyBounds], before: Passed | None
+) -> Passed:
+    """The inner passes of least squares of one outer pass; not rounded yet."""
+    held: tuple[FamilyBounds, ...] = ()
+    solved, count = (None, 0) if before is None else (before.solved, before.count)
+    fitted: Passed | None = None
+    for inner, names in enumerate(outer.least_squares):
+        posed = _posed(support.problem, plan, outer, inner, (*settled, *held))
+        presolved = presolve(support if posed is support.problem else restrict(posed, plan))
+        if presolved.contradiction:
+            return Passed(presolved, solved, None, count, presolved.contradiction)
+        found = solve_chain(presolved, plan)
+        solved, count = _worst(solved, found), count + 1
+        fitted = Passed(presolved, solved, None, count, found.contradiction)
+        if found.contradiction:
+            return fitted
+        held += _held(presolved, plan, names, found)
+    if fitted is None:
+        raise ConfigurationError("every pass needs something to fit by least squares")
+    return fitted
 
 
 def _query(plan: FamilyPlan, name: str) -> Query:
@@ -95,19 +117,22 @@ def _query(plan: FamilyPlan, name: str) -> Query:
 def _posed(
     problem: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int, further: Sequence[FamilyBounds]
 ) -> FamilyProblem:
-    """The problem of one inner pass, on the coarsest cells that serve it (E-48)."""
+    """The problem of one inner pass, on the coarsest cells that serve it (E-48); the problem itself if it is that."""
     names = {_query(plan, name).name for name in outer.least_squares[inner]}
     measured = tuple(each for each in problem.measurements if each.query.name in names)
     missing = names - {each.query.name for each in measured}
     if missing and problem.measurements:
         raise ConfigurationError(f"a pass asks for {sorted(missing)[0]!r}, which is not measured")
-    needed = [each.query for each in measured] + [each.query for each in (*problem.bounds, *further)]
+    bounds = (*problem.bounds, *further)
+    needed = [*(each.query for each in measured), *(each.query for each in bounds)]
     if problem.flows is not None:
         needed.append(problem.flows.query)
     if inner == len(outer.least_squares) - 1:
         needed += [_query(plan, name) for names in outer.rounding for name in names]
-    bounds = (*problem.bounds, *further)
-    return replace(problem, parent=_coarsened(problem, needed), measurements=measured, bounds=bounds)
+    parent = _coarsened(problem, needed)
+    if parent is problem.parent and not further and len(measured) == len(problem.measurements):
+        return problem
+    return replace(problem, parent=parent, measurements=measured, bounds=bounds)
 
 
 def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | None:
@@ -115,12 +140,15 @@ def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | 
     parent = problem.parent
     if parent is None or not len(parent.cells):
         return parent
-    rows = np.array([query.row_of(parent.cells) for query in queries])
-    _, first, place = np.unique(rows, axis=1, return_index=True, return_inverse=True)
-    if len(first) == len(parent.cells):
-        return parent
+    place, count = np.zeros(len(parent.cells), dtype=np.int64), 1
+    for query in dict.fromkeys(queries):
+        _, place = np.unique(place * (query.rows + 1) + query.row_of(parent.cells) + 1, return_inverse=True)
+        count = int(place.max()) + 1
+        if count == len(parent.cells):
+            return parent
+    _, first = np.unique(place, return_index=True)
     order = np.argsort(first)
-    counts = np.bincount(place.ravel(), parent.counts, minlength=len(first)).astype(np.int64)
+    counts = np.bincount(place, parent.counts, minlength=count).astype(np.int64)
     return Histogram(problem.size, parent.cells[first[order]], counts[order])
 
 
@@ -138,7 +166,7 @@ def _held(presolved: Presolved, plan: FamilyPlan, names: Sequence[str], solved: 
 def _settled(
     presolved: Presolved, plan: FamilyPlan, names: Sequence[str], rounded: Rounded, label: str
 ) -> tuple[FamilyBounds, ...]:
-    """Equalities with the whole answers of an outer pass."""
+    """Equalities with the whole answers of an outer pass (E-50)."""
     found = []
     for name in names:
         query = _query(plan, name)

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from math import nan
+from typing import TYPE_CHECKING, TypeVar
 
-from das_spark.evaluation.report import TOTAL, Entry, Spread
+from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.lines import Criterion, QueryErrors
+from das_spark.evaluation.report import Entry
+from das_spark.evaluation.spreads import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Blue, vermilion, bluish green, orange.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00")
-_MARKERS = ("o", "s", "^")
+#: Blue, vermilion, bluish green, orange, sky blue, reddish purple.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: The share of geounits of 500 people or more that the redistricting production of 2020 was tuned to reach.
+AIM = Fraction(95, 100)
+#: Fewer geounits than these make no point of a curve.
+_FEWEST = 5
+_HEIGHT = 7
+
+_Line = TypeVar("_Line", QueryErrors, Criterion)
 
 
-def error_sizes(entries: Sequence[Entry]) -> str:
+def error_sizes(entries: Sequence[Entry], counted: str = "people") -> str:
     """Median, mean and 95th percentile of absolute residuals, one row a place and measure.
 
     Args:
         entries: Lines of a report.
+        counted: What is counted, in the plural.
 
     Returns:
         An SVG element.
@@ -34,16 +47,17 @@ def error_sizes(entries: Sequence[Entry]) -> str:
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(left=-0.2)
     _label(axes, entries)
-    axes.set_xlabel("people (absolute residual; the scale is linear up to 1)")
+    axes.set_xlabel(f"{counted} (absolute residual; the scale is linear up to 1)")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.18 if len(entries) > 4 else 1.3), ncols=3, frameon=False)  # noqa: PLR2004
     return _svg(figure)
 
 
-def signed_errors(entries: Sequence[Entry]) -> str:
+def signed_errors(entries: Sequence[Entry], counted: str = "people") -> str:
     """Signed residuals: middle half as a bar, 5th to 95th percentile as a line, median as a tick, mean as a dot.
 
     Args:
         entries: Lines of a report.
+        counted: What is counted, in the plural.
 
     Returns:
         An SVG element.
@@ -60,15 +74,16 @@ def signed_errors(entries: Sequence[Entry]) -> str:
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.set_xscale("symlog", linthresh=1)
     _label(axes, entries)
-    axes.set_xlabel("people (protected minus confidential; the scale is linear from -1 to 1)")
+    axes.set_xlabel(f"{counted} (protected minus confidential; the scale is linear from -1 to 1)")
     return _svg(figure)
 
 
-def spread_over_runs(spreads: Sequence[Spread]) -> str:
+def spread_over_runs(spreads: Sequence[Spread], counted: str = "people") -> str:
     """One figure of several runs: a dot a run, a bar at the mean.
 
     Args:
         spreads: All of one figure, such as `mean_absolute`.
+        counted: What is counted, in the plural.
 
     Returns:
         An SVG element.
@@ -79,8 +94,66 @@ def spread_over_runs(spreads: Sequence[Spread]) -> str:
         axes.vlines(one.mean, row - 0.3, row + 0.3, color=PALETTE[1], linewidth=2)
     axes.set_xscale("symlog", linthresh=1)
     _label(axes, spreads)
-    axes.set_xlabel("people")
+    axes.set_xlabel(counted)
     return _svg(figure)
+
+
+def agreement(errors: Sequence[QueryErrors]) -> str:
+    """One minus the total variation distance of every query, a row a query and a mark a geolevel.
+
+    Args:
+        errors: Lines of a report, one a geolevel and query.
+
+    Returns:
+        An SVG element.
+    """
+    queries = list(dict.fromkeys(line.query for line in errors))
+    figure, axes = _axes(len(queries))
+    for place, (style, lines) in _by_place(errors).items():
+        shown = [(line.whole.one_minus_tvd, queries.index(line.query)) for line in lines]
+        axes.plot(*zip(*shown, strict=True), style[1], color=style[0], label=place, markersize=7, alpha=0.8)
+    axes.set_yticks(range(len(queries)), queries)
+    axes.set_ylim(len(queries) - 0.4, -0.6)
+    axes.set_xlabel("1 - L1 / (2 counted)")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    return _svg(figure)
+
+
+def within_by_population(criteria: Sequence[Criterion], counted: str = "people") -> str:
+    """Share of geounits that meet a criterion against their population, a line a geolevel; classes of 5 or more.
+
+    Args:
+        criteria: One a geolevel, by steps of population.
+        counted: What is counted, in the plural.
+
+    Returns:
+        An SVG element.
+    """
+    figure, axes = _axes(_HEIGHT)
+    for place, (style, lines) in _by_place(criteria).items():
+        bins = lines[0].bins
+        met = {part.bin: part for part in lines[0].parts if part.geounits >= _FEWEST}
+        # Classes without a point break the line.
+        shares = [met[at].within / met[at].geounits if at in met else nan for at in range(bins.number)]
+        if met:
+            least = [bins.least(at) for at in range(bins.number)]
+            axes.plot(least, shares, f"-{style[1]}", color=style[0], label=place, markersize=4)
+    axes.axhline(float(AIM), color="grey", linewidth=0.8, linestyle="--")
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_ylabel("share of geounits")
+    axes.set_xlabel(f"{counted} in the geounit, from (the last class is open)")
+    if axes.lines[:-1]:
+        axes.legend(loc="lower right", frameon=False)
+    return _svg(figure)
+
+
+def _by_place(lines: Sequence[_Line]) -> dict[str, tuple[tuple[str, str], list[_Line]]]:
+    """Geolevel -> colour and marker, and its lines."""
+    found: dict[str, tuple[tuple[str, str], list[_Line]]] = {}
+    for line in lines:
+        style = (PALETTE[len(found) % len(PALETTE)], _MARKERS[len(found) % len(_MARKERS)])
+        found.setdefault(line.place, (style, []))[1].append(line)
+    return found
 
 
 def _axes(rows: int) -> tuple[Figure, Axes]:

@@ -16,6 +16,8 @@ from das_spark.errors import InputError
 
 #: Probabilities of the quantiles of signed residuals that a report keeps.
 PROBABILITIES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+#: Probabilities of the quantiles of absolute residuals by query.
+ABSOLUTE_PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.999, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +46,16 @@ class Frequencies:
     def total(self) -> int:
         """Number of residuals."""
         return int(self.counts.sum())
+
+    @property
+    def exact(self) -> int:
+        """How many residuals are zero."""
+        return int(self.counts[self.values == 0].sum())
+
+    @property
+    def absolute_sum(self) -> int:
+        """Sum of the absolute residuals: the L1 error."""
+        return sum(abs(value) * count for value, count in zip(self.values.tolist(), self.counts.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +127,7 @@ def figures(frequencies: Frequencies) -> ErrorFigures:
     if n == 0:
         nan = float("nan")
         return ErrorFigures(0, frequencies.double_zero, nan, nan, nan, nan, nan, nan, (nan,) * len(PROBABILITIES))
-    absolute = Frequencies(*_sorted_absolute(values, counts))
+    absolute = _absolute(frequencies)
     median, p95 = quantiles(absolute, (0.5, 0.95))
     # Exact integer sums: squares of large residuals would lose digits in floating point.
     pairs = list(zip(values.tolist(), counts.tolist(), strict=True))
@@ -123,7 +135,7 @@ def figures(frequencies: Frequencies) -> ErrorFigures:
         n=n,
         double_zero=frequencies.double_zero,
         median_absolute=median,
-        mean_absolute=sum(abs(value) * count for value, count in pairs) / n,
+        mean_absolute=frequencies.absolute_sum / n,
         p95_absolute=p95,
         bias=sum(value * count for value, count in pairs) / n,
         rmse=(sum(value * value * count for value, count in pairs) / n) ** 0.5,
@@ -148,10 +160,25 @@ def quantiles(frequencies: Frequencies, probabilities: Sequence[float]) -> tuple
     return tuple((low + (high - low) * (positions - below)).tolist())
 
 
-def _sorted_absolute(
-    values: NDArray[np.int64], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    absolute, inverse = np.unique(np.abs(values), return_inverse=True)
+def absolute_quantiles(frequencies: Frequencies, *, wrong_only: bool = False) -> tuple[float, ...]:
+    """Quantiles of absolute residuals at `ABSOLUTE_PROBABILITIES`.
+
+    Args:
+        frequencies: Residuals, or none.
+        wrong_only: Leave out residuals that are zero, as the reports released with the data of 2020 do.
+
+    Returns:
+        The quantiles; none where no residual is left.
+    """
+    absolute = _absolute(frequencies)
+    if wrong_only:
+        wrong = absolute.values > 0
+        absolute = Frequencies(absolute.values[wrong], absolute.counts[wrong])
+    return quantiles(absolute, ABSOLUTE_PROBABILITIES) if absolute.total else ()
+
+
+def _absolute(frequencies: Frequencies) -> Frequencies:
+    absolute, inverse = np.unique(np.abs(frequencies.values), return_inverse=True)
     sums = np.zeros(len(absolute), dtype=np.int64)
-    np.add.at(sums, inverse, counts)
-    return absolute, sums
+    np.add.at(sums, inverse, frequencies.counts)
+    return Frequencies(absolute, sums)

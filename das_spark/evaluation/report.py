@@ -1,4 +1,6 @@
-"""The accuracy report as data: one entry a level (or kind of area) and measure, kept with its residual frequencies.
+"""The accuracy report as data: errors of totals and strata, of every query by population, and two criteria.
+
+All lines are kept with the integers that their figures are computed from, so that runs can be pooled at any time.
 
 RESTRICTED: residuals tell the confidential counts. A report is written under the restricted root only and spends no
 budget, since it is not published.
@@ -7,38 +9,34 @@ budget, since it is not published.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from das_spark.errors import InputError
-from das_spark.evaluation.metrics import FIGURES, PROBABILITIES, ErrorFigures, Frequencies, figures, pooled
+from das_spark.evaluation.bins import FIFTIES
+from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
+from das_spark.evaluation.lines import Criterion, CriterionName, QueryErrors
+from das_spark.evaluation.lines_json import (
+    criterion_json,
+    criterion_of_json,
+    errors_json,
+    errors_of_json,
+    frequencies_of_json,
+    numbers_json,
+    residuals_json,
+)
+from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, figures
+from das_spark.evaluation.spreads import Spread, spread_json
 
-SCHEMA_VERSION = 1
-RESTRICTED = "RESTRICTED: compares with confidential counts; not part of the protected release"
-TOTAL = "total"
-
-DEFINITIONS: Mapping[str, str] = {
-    "residual": "protected minus confidential count, in people",
-    TOTAL: "people of each geounit (or area); all of them, empty ones too",
-    "stratified": "people of each geounit (or area) in each stratum; strata that are zero in both histograms are "
-    "left out of the figures and counted as double_zero",
-    "median_absolute": "median of absolute residuals",
-    "mean_absolute": "mean of absolute residuals",
-    "p95_absolute": "95th percentile of absolute residuals (linear interpolation)",
-    "bias": "mean of signed residuals",
-    "rmse": "root of the mean squared residual",
-    "largest": "largest absolute residual",
-    "quantiles": "of signed residuals, at probabilities " + ", ".join(map(str, PROBABILITIES)),
-    "spread": "over runs: the value of each, their mean, and their standard deviation with divisor runs - 1",
-}
+#: Version 2 added queries and criteria; version 1 is still read.
+SCHEMA_VERSION = 2
+_READ = (1, SCHEMA_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the report.
+    """One line on a whole geolevel or kind of area.
 
     Attributes:
         place: A geolevel, or the name of a kind of area such as `precinct`.
@@ -63,14 +61,22 @@ class AccuracyReport:
     Attributes:
         product: Name of the product.
         runs: Names of the runs.
-        entries: Lines in the order of the spine, then areas.
+        entries: Totals and strata in the order of the spine, then of areas.
         notes: Sentences that a reader must know, such as how many leaf geounits lie in no area.
+        errors: Errors by query and population, in the order of the spine.
+        criteria: Shares of the largest group and relative errors of totals, by population.
+        groups: Name of the query whose largest group is shown first; empty where there is none.
+        counted: What is counted, in the plural.
     """
 
     product: str
     runs: tuple[str, ...]
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
+    errors: tuple[QueryErrors, ...] = ()
+    criteria: tuple[Criterion, ...] = ()
+    groups: str = ""
+    counted: str = "people"
 
     def entry(self, place: str, measure: str) -> Entry:
         """The line of a place and measure.
@@ -83,119 +89,100 @@ class AccuracyReport:
                 return entry
         raise InputError(f"the accuracy report has no line {place}, {measure}")
 
-    def to_json(self) -> str:
-        """The report as text, frequencies included, so that runs can be pooled later."""
-        content = {
+    def errors_of(self, place: str, query: str, bins: str | None = None) -> QueryErrors:
+        """The errors of a query in a geolevel, by its own classes of population unless others are named.
+
+        Raises:
+            InputError: There are none.
+        """
+        for line in self.errors:
+            if (line.place, line.query) == (place, query) and bins in (None, line.bins.name):
+                return line
+        raise InputError(f"the accuracy report has no errors of {query} in {place}")
+
+    def criterion(self, place: str, name: CriterionName, query: str, bins: str) -> Criterion:
+        """A criterion in a geolevel by some classes of population.
+
+        Raises:
+            InputError: There is none.
+        """
+        for line in self.criteria:
+            if line.key == (place, name, query, bins):
+                return line
+        raise InputError(f"the accuracy report has no line {place}, {name}, {query} by {bins}")
+
+    def headlines(self, name: CriterionName) -> tuple[Criterion, ...]:
+        """One line a geolevel, by steps of 50: of the groups that are shown first, or of the total."""
+        query = self.groups if name == "largest group" else TOTAL
+        chosen = [line for line in self.criteria if (line.name, line.query) == (name, query)]
+        return tuple(line for line in chosen if line.bins == FIFTIES)
+
+    def to_json(self, spreads: Iterable[Spread] = ()) -> str:
+        """The report as text, frequencies included, so that runs can be pooled later; one line a line of the report.
+
+        Args:
+            spreads: Spread over the runs, where there are several.
+        """
+        head = {
             "schema_version": SCHEMA_VERSION,
             "classification": RESTRICTED,
             "product": self.product,
+            "counted": self.counted,
+            "groups": self.groups,
             "runs": list(self.runs),
-            "definitions": dict(DEFINITIONS),
+            "definitions": dict(definitions(self.counted)),
             "notes": list(self.notes),
-            "entries": [_entry_json(entry) for entry in self.entries],
         }
-        return json.dumps(content, indent=1, allow_nan=False) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """One figure over several runs.
-
-    Attributes:
-        place: As in `Entry`.
-        measure: As in `Entry`.
-        figure: Name of the figure.
-        values: Its value in each run.
-        mean: Their mean.
-        standard_deviation: Their standard deviation, divisor runs - 1; 0 for one run.
-    """
-
-    place: str
-    measure: str
-    figure: str
-    values: tuple[float, ...]
-    mean: float
-    standard_deviation: float
+        lines = {
+            "entries": map(_entry_json, self.entries),
+            "queries": map(errors_json, self.errors),
+            "criteria": map(criterion_json, self.criteria),
+            "spread": iter(spread_json(spreads)),
+        }
+        parts = [f'"{name}": {json.dumps(value, indent=1, allow_nan=False)}' for name, value in head.items()]
+        parts += [f'"{name}": {_one_a_line(values)}' for name, values in lines.items()]
+        return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def report_from_json(text: str) -> AccuracyReport:
     """Read a report.
 
     Raises:
-        InputError: It is no report of this version.
+        InputError: It is no report of a known version.
     """
     try:
         content = json.loads(text)
-        if content["schema_version"] != SCHEMA_VERSION:
+        if content["schema_version"] not in _READ:
             raise InputError(f"accuracy report of version {content['schema_version']}, expected {SCHEMA_VERSION}")
-        entries = tuple(_entry_of(entry) for entry in content["entries"])
-        return AccuracyReport(content["product"], tuple(content["runs"]), entries, tuple(content["notes"]))
+        return AccuracyReport(
+            content["product"],
+            tuple(content["runs"]),
+            tuple(map(_entry_of, content["entries"])),
+            tuple(content["notes"]),
+            tuple(map(errors_of_json, content.get("queries", ()))),
+            tuple(map(criterion_of_json, content.get("criteria", ()))),
+            content.get("groups", ""),
+            content.get("counted", "people"),
+        )
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("not readable as an accuracy report") from error
 
 
-def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
-    """Several runs as one: the residuals of all of them together.
-
-    Raises:
-        InputError: There is no report, or they are not about the same places and measures.
-    """
-    _check_alike(reports)
-    entries = tuple(
-        Entry(entry.place, entry.measure, pooled([report.entries[row].frequencies for report in reports]))
-        for row, entry in enumerate(reports[0].entries)
-    )
-    runs = tuple(run for report in reports for run in report.runs)
-    return AccuracyReport(reports[0].product, runs, entries, _union(report.notes for report in reports))
-
-
-def spread(reports: Sequence[AccuracyReport]) -> tuple[Spread, ...]:
-    """Every figure with its spread over the runs.
-
-    Raises:
-        InputError: There is no report, or they are not about the same places and measures.
-    """
-    _check_alike(reports)
-    result = []
-    for row, entry in enumerate(reports[0].entries):
-        each = [report.entries[row].figures for report in reports]
-        for name in FIGURES:
-            values = tuple(float(getattr(run, name)) for run in each)
-            deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-            result.append(Spread(entry.place, entry.measure, name, values, float(np.mean(values)), deviation))
-    return tuple(result)
-
-
-def spread_json(spreads: Iterable[Spread]) -> list[dict[str, Any]]:
-    """Spreads as JSON values."""
-    return [asdict(one) for one in spreads]
-
-
-def _check_alike(reports: Sequence[AccuracyReport]) -> None:
-    if not reports:
-        raise InputError("no accuracy report to pool")
-    keys = [[(entry.place, entry.measure) for entry in report.entries] for report in reports]
-    if any(key != keys[0] for key in keys) or len({report.product for report in reports}) > 1:
-        raise InputError("accuracy reports of different products or levels cannot be pooled")
-
-
-def _union(notes: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(note for some in notes for note in some))
+def _one_a_line(values: Iterable[Mapping[str, Any]]) -> str:
+    lines = [json.dumps(value, allow_nan=False) for value in values]
+    return "[\n " + ",\n ".join(lines) + "\n]" if lines else "[]"
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
-    shown = {name: None if value != value else value for name, value in _flat(entry.figures).items()}  # noqa: PLR0124 - NaN
+    numbers = {name: getattr(entry.figures, name) for name in ("n", "double_zero", *FIGURES)}
+    shown: dict[str, Any] = dict(numbers_json(numbers))
     shown["quantiles"] = [] if entry.frequencies.total == 0 else list(entry.figures.quantiles)
-    kept = {"values": entry.frequencies.values.tolist(), "counts": entry.frequencies.counts.tolist()}
+    kept = residuals_json(entry.frequencies)
     return {"place": entry.place, "measure": entry.measure, "figures": shown, "residuals": kept}
 
 
-def _flat(shown: ErrorFigures) -> dict[str, Any]:
-    return {name: getattr(shown, name) for name in ("n", "double_zero", *FIGURES)}
-
-
 def _entry_of(content: Mapping[str, Any]) -> Entry:
-    values, counts = (np.array(content["residuals"][name], dtype=np.int64) for name in ("values", "counts"))
-    return Entry(content["place"], content["measure"], Frequencies(values, counts, content["figures"]["double_zero"]))
+    frequencies = frequencies_of_json(content["residuals"], content["figures"]["double_zero"])
+    return Entry(content["place"], content["measure"], frequencies)

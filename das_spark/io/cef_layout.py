@@ -1,4 +1,4 @@
-"""Lines of the census edited file (CEF) of 2020: fields of unit and person records, where they stand, what they may hold.
+"""Lines of the census edited file (CEF) of 2020: the fields of unit and person records, and what they may hold.
 
 Facts from the public release of the production code of 2020. A record is a line of fixed width, or the same fields
 delimited by ``|``. What a field may hold is written as in the release: values and ranges separated by commas. A code

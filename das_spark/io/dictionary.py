@@ -160,6 +160,52 @@ def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
     )
 
 
+def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
+    """Describe a folder of noisy measurements.
+
+    Args:
+        product: Whose schema.
+
+    Returns:
+        One entry a kind of rows, as `data_dictionary` has them.
+    """
+    bins = "what the answers tell apart: * nothing, detailed every level, otherwise the groups of the recode named"
+    meanings = {
+        "query_name": ("string", "the query, with _dpq behind it where it was measured, _con where it is exact"),
+        **{attribute.name: ("string", bins) for attribute in product.schema.attributes},
+        "query_shape": ("array<int>", "answers along each attribute, 1 where it is summed over"),
+        "value": (
+            "array<long>",
+            f"answers ({product.counted}), row-major over query_shape; measured ones may be negative",
+        ),
+        "variance": ("double", "variance of the noise of each value; 0 in constraints"),
+        "plb": ("string", "epsilon or rho spent on the query, an exact fraction; null in constraints"),
+        "sign": ("string", "constraints: whether the answers are =, <= or >= the value; null where it was measured"),
+    }
+    columns = [_entry(*_GEOCODE), *(_entry(name, *meaning) for name, meaning in meanings.items())]
+    rows = {
+        "DPQuery": "a geounit and a measured query, with all its answers",
+        "Constraint": "a geounit and an exact total, or a bound that follows from what is exact; structural zeros and"
+        " what follows from the totals of other geounits are not repeated",
+    }
+    files = [
+        {"path": f"{product.name}/<geolevel>.parquet/{kind}", "root": "public", "row": row, "columns": columns}
+        for kind, row in rows.items()
+    ]
+    extra = [
+        {"path": f"{name}/level=<geolevel>", "root": "public", "row": row, "columns": [_entry(*each) for each in told]}
+        for name, (_, row, told) in _TABLES.items()
+        if name in ("geounits", "invariants")
+    ]
+    record = {
+        "path": "measurements.json",
+        "root": "public",
+        "row": "product, schema, configuration, ledger entry, and the size and SHA-256 of every file",
+        "columns": [],
+    }
+    return (*files, *extra, record)
+
+
 def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], flavour: str) -> dict[str, Any]:
     types = {column.name: column.type for column in layout}
     sources = {column.name: column.source for column in layout}

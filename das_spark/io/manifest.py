@@ -1,5 +1,7 @@
 """The two records of a run: `public/manifest.json`, and `restricted/manifest.json` for what tells of the input.
 
+A third kind stands in a folder of measurements that was published for others to estimate from.
+
 A manifest is a frozen value; each stage makes the next one (`dataclasses.replace`) and saves it in one step. The public
 one holds no time of a task, no size of the input, no accuracy; the restricted one holds just these.
 """
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from das_spark.errors import OutputError
-from das_spark.io.files import write_durably
+from das_spark.io.files import FileRecord, write_durably
 
 SCHEMA_VERSION = 1
 
@@ -91,6 +93,8 @@ class _Manifest:
         if "stages" in content:
             stages = ({**stage, "outputs": tuple(stage["outputs"])} for stage in content["stages"])
             content["stages"] = tuple(StageRecord(**stage) for stage in stages)
+        if "files" in content:
+            content["files"] = tuple(FileRecord(**each) for each in content["files"])
         for name in ("invariants", "overridden_guards", "relaxed"):
             if name in content:
                 content[name] = tuple(content[name])
@@ -149,6 +153,42 @@ class RestrictedManifest(_Manifest):
     problems: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     accuracy: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementsManifest(_Manifest):
+    """What a folder of noisy measurements says of itself: all that estimation needs besides the rows, and checksums.
+
+    Whoever can change the files can change their checksums here, too: compare the SHA-256 of this file, which the run
+    that estimates records, with what the publisher says.
+
+    Attributes:
+        product: Name of the product; the dataset has the same name.
+        title: What the product is, in a few words.
+        schema: Attributes in order: name, labels of the levels, and recodes as label -> levels.
+        config: The resolved configuration of the run that measured.
+        config_hash: Its SHA-256.
+        versions: Software -> version, of the run that measured.
+        ledger: Its entry of the privacy ledger: the budget that is spent, in exact fractions.
+        invariants: Declared invariants, as sentences.
+        overridden_guards: Guards that were switched off, such as that the run is insecure.
+        rows: Rows by folder.
+        files: Every data file below the folder, with its checksum.
+        data_dictionary: What a row and a column is.
+    """
+
+    product: str = ""
+    title: str = ""
+    schema: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    config_hash: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    ledger: Mapping[str, Any] = field(default_factory=dict)
+    invariants: tuple[str, ...] = ()
+    overridden_guards: tuple[str, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+    files: tuple[FileRecord, ...] = ()
+    data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
 
 
 def _kind(cls: type[_Manifest]) -> str:

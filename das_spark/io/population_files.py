@@ -1,4 +1,6 @@
-"""Simulated populations as files: a folder of tidy Parquet tables, or the layout of the IPUMS extract of 1940.
+"""Simulated populations as files: a folder of tidy Parquet tables, or the layouts in which censuses are kept.
+
+Those are the IPUMS extract of 1940, and the census edited file (CEF) of 2020 with its geographic reference file.
 
 Parts (states) are made and written one by one, so that memory stays bounded by the largest.
 """
@@ -8,8 +10,8 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -20,12 +22,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from das_spark.errors import ConfigurationError, OutputError
+from das_spark.io import cef_text, ipums_text
+from das_spark.io.cef_layout import ENDINGS, FILES
 from das_spark.io.files import disk_errors, write_durably
-from das_spark.io.ipums_text import lines
 from das_spark.simulation import LIKES, Kind, Population, parts_of
 
-Layout = Literal["tidy", "ipums"]
-LAYOUTS: tuple[Layout, ...] = ("tidy", "ipums")
+Layout = Literal["tidy", "ipums", "cef"]
+LAYOUTS: Mapping[Layout, tuple[str, ...]] = {
+    "tidy": tuple(LIKES),
+    "ipums": ("1940",),
+    "cef": ("2020", "2020-state"),
+}
+"""Every layout, and the populations that it can hold."""
+
 IPUMS_FILE = "EXT1940USCB.dat"
 
 
@@ -74,9 +83,10 @@ def simulate(
         out: The folder; it must not exist, or be empty. It appears when everything is written.
         like: One of `LIKES`.
         share: Of the whole, above 0 and up to 1.
-        layout: "tidy" (`persons.parquet`, `units.parquet`), or "ipums" (the fixed-width file; only like 1940).
+        layout: "tidy" (`persons.parquet`, `units.parquet`), "ipums" (the fixed-width file; only like 1940), or "cef"
+            (`persons.txt`, `units.txt`, `geography.txt`; only like 2020).
         seed: Of all random numbers.
-        compress: Whether the fixed-width file is gzipped.
+        compress: Whether text files are gzipped.
         progress: Is told the parts that are done, and how many there are.
 
     Returns:
@@ -114,13 +124,14 @@ def simulate_1940(
     return simulate(out, "1940", share, layout, seed, compress=compress)
 
 
-def _kind(like: str, layout: str, share: Fraction) -> Kind:
+def _kind(like: str, layout: Layout, share: Fraction) -> Kind:
     if like not in LIKES:
         raise ConfigurationError(f"there is no population {like!r}", hint=f"known: {', '.join(LIKES)}")
     if layout not in LAYOUTS:
         raise ConfigurationError(f"there is no layout {layout!r}", hint=f"known: {', '.join(LAYOUTS)}")
-    if layout == "ipums" and like != "1940":
-        raise ConfigurationError(f"the layout 'ipums' is that of 1940, not of a population like {like!r}")
+    if like not in LAYOUTS[layout]:
+        fitting = " and ".join(LAYOUTS[layout])
+        raise ConfigurationError(f"the layout {layout!r} is that of {fitting}, not of a population like {like!r}")
     if not 0 < share <= 1:
         raise ConfigurationError('share: expected a share above 0 and up to 1, such as "1/100"')
     return LIKES[like]
@@ -138,8 +149,7 @@ def _write(
 ) -> tuple[int, int, int, int, int]:
     tally = np.zeros(5, dtype=np.int64)
     parts = parts_of(kind.name, share)
-    opened = _tidy_writer(folder, kind) if layout == "tidy" else _text_writer(folder, compress=compress)
-    with opened as write:
+    with _writer(folder, kind, layout, compress=compress) as write:
         for done, part in enumerate(parts, start=1):
             made = kind.make(part, seed, share)
             write(made)
@@ -147,6 +157,14 @@ def _write(
             if progress is not None:
                 progress(done, len(parts))
     return cast("tuple[int, int, int, int, int]", tuple(int(each) for each in tally))
+
+
+def _writer(
+    folder: Path, kind: Kind, layout: Layout, *, compress: bool
+) -> AbstractContextManager[Callable[[Population], None]]:
+    if layout == "tidy":
+        return _tidy_writer(folder, kind)
+    return (_ipums_writer if layout == "ipums" else _cef_writer)(folder, compress=compress)
 
 
 @contextmanager
@@ -192,21 +210,46 @@ def _unit_table(population: Population) -> pa.Table:
 
 
 @contextmanager
-def _text_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
-    path = folder / (f"{IPUMS_FILE}.gz" if compress else IPUMS_FILE)
+def _text_file(path: Path, *, compress: bool) -> Iterator[BinaryIO]:
     # No time and no name in the header: the same population gives the same bytes.
-    with path.open("wb") as raw:
+    with (path.with_name(f"{path.name}.gz") if compress else path).open("wb") as raw:
         opened = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress else raw
-        serial = 1
         with cast("BinaryIO", opened) as file:
+            yield file
 
-            def write(population: Population) -> None:
-                nonlocal serial
-                for text, units in lines(population, serial):
-                    file.write(text)
-                    serial += units
 
-            yield write
+@contextmanager
+def _ipums_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
+    serial = 1
+    with _text_file(folder / IPUMS_FILE, compress=compress) as file:
+
+        def write(population: Population) -> None:
+            nonlocal serial
+            for text, units in ipums_text.lines(population, serial):
+                file.write(text)
+                serial += units
+
+        yield write
+
+
+@contextmanager
+def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
+    unit, block = cef_text.FIRST_UNIT, cef_text.FIRST_BLOCK
+    with ExitStack() as stack:
+        paths = [folder / f"{name}{ENDINGS[0]}" for name in FILES]
+        persons, units, geography = (stack.enter_context(_text_file(path, compress=compress)) for path in paths)
+        geography.write(cef_text.HEADER)
+
+        def write(population: Population) -> None:
+            nonlocal unit, block
+            geography.write(cef_text.block_lines(population, block))
+            for of_units, of_persons, number in cef_text.record_lines(population, unit, block):
+                units.write(of_units)
+                persons.write(of_persons)
+                unit += number
+            block += len(population.geocodes)
+
+        yield write
 
 
 def _readme(summary: PopulationSummary, kind: Kind) -> str:
@@ -224,6 +267,10 @@ geounit, empty ones too: `units_0`, `units_1`, ... are occupied units by class, 
     "ipums": """\
 One file in the layout of the IPUMS extract: H and P lines of 159 and 273 characters; fields that das_spark does not
 read hold zeros.""",
+    "cef": """\
+`persons.txt` and `units.txt` are lines of the census edited file of 2020, of 91 and 76 characters; `geography.txt`
+holds every block, empty ones too, with those columns of the geographic reference file (GRF-C) that das_spark reads.
+Fields that it does not read hold what is allowed there.""",
 }
 
 _README = """\

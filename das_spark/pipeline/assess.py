@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,15 @@ from pyspark.sql import functions as F
 
 from das_spark.constraints import Invariants
 from das_spark.errors import InputError, OutputError
-from das_spark.evaluation import AccuracyReport, accuracy_page
-from das_spark.evaluation.report import TOTAL
+from das_spark.evaluation import (
+    AccuracyReport,
+    accuracy_page,
+    compared_queries,
+    demographic_groups,
+    pool,
+    spread,
+)
+from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.files import discard, finished, part_files, write_durably
 from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
@@ -25,7 +32,8 @@ from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product, microdata_codes
 from das_spark.spark import tables
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
-from das_spark.spark.evaluate import Areas, evaluate_levels
+from das_spark.spark.evaluate import Subject, evaluate_levels
+from das_spark.spark.evaluate_areas import Areas
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
@@ -108,18 +116,26 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
     Returns:
         The few figures that are printed, by name.
     """
-    areas = context.plan.evaluation.areas
-    report = _accuracy(context.spark, context.layout, context.plan.product, context.plan.spine, areas)
-    write_durably(context.layout.restricted.accuracy_json, report.to_json())
-    write_durably(context.layout.restricted.accuracy_html, accuracy_page(report))
+    plan, restricted = context.plan, context.layout.restricted
+    subject = _subject(plan.product, plan.queries)
+    report = _accuracy(context.spark, context.layout, plan.product, plan.spine, subject, plan.evaluation.areas)
+    write_durably(restricted.accuracy_json, report.to_json())
+    write_durably(restricted.accuracy_html, accuracy_page(report))
     figures = {}
     for entry in report.entries:
-        if entry.frequencies.total and (entry.measure == TOTAL or entry.place == context.plan.spine.leaf.name):
+        if entry.frequencies.total and (entry.measure == TOTAL or entry.place == plan.spine.leaf.name):
             shown = entry.figures
             figures[f"error of {entry.place}, {entry.measure} (restricted)"] = (
                 f"median {shown.median_absolute:.4g}, mean {shown.mean_absolute:.4g}, 95th percentile "
-                f"{shown.p95_absolute:.4g}, bias {shown.bias:+.3g} people"
+                f"{shown.p95_absolute:.4g}, bias {shown.bias:+.3g} {report.counted}"
             )
+    met = [
+        f"{line.place} {met.within / met.geounits:.1%} of {met.geounits:,}"
+        for line in report.headlines("largest group")
+        if (met := line.whole).geounits
+    ]
+    if met:
+        figures[f"largest of {report.groups}, share within 5 points (restricted)"] = ", ".join(met)
     return figures
 
 
@@ -144,12 +160,44 @@ def evaluate_runs(run_folders: Sequence[Path], areas: Path | None = None) -> tup
         manifest = PublicManifest.load(layout.public.manifest)
         product = PRODUCTS[manifest.product]
         spine = product.spine(manifest.config["geography"]["levels"])
-        reports.append(_accuracy(spark, layout, product, spine, None if areas is None else str(areas)))
+        measured = [query for level in manifest.config["budget"]["levels"] for query in level["queries"]]
+        subject = _subject(product, measured)
+        reports.append(_accuracy(spark, layout, product, spine, subject, None if areas is None else str(areas)))
     return tuple(reports)
 
 
+def write_accuracy(reports: Sequence[AccuracyReport], folder: Path) -> None:
+    """Write `accuracy.json` and `accuracy.html` of one or several runs together. RESTRICTED.
+
+    Args:
+        reports: One a run.
+        folder: Made, for its owner alone, where it is not there yet; so are the files.
+
+    Raises:
+        InputError: The reports cannot be pooled.
+        OutputError: The disk is full.
+    """
+    whole, spreads = pool(reports), spread(reports) if len(reports) > 1 else ()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in (("json", whole.to_json(spreads)), ("html", accuracy_page(whole, spreads))):
+        path = folder / f"accuracy.{name}"
+        write_durably(path, text)
+        path.chmod(0o600)
+
+
+def _subject(product: Product, measured: Iterable[str]) -> Subject:
+    """What is compared: all that the run measures, and what every report on the product holds."""
+    groups = demographic_groups(product.schema) or product.schema.query(product.strata)
+    return Subject(
+        product.schema.query(product.strata),
+        compared_queries(product.schema, measured, product.strata),
+        groups,
+        product.counted,
+    )
+
+
 def _accuracy(
-    spark: SparkSession, layout: RunLayout, product: Product, spine: Spine, areas: str | None
+    spark: SparkSession, layout: RunLayout, product: Product, spine: Spine, subject: Subject, areas: str | None
 ) -> AccuracyReport:
     levels = []
     for name in spine.names:
@@ -160,7 +208,7 @@ def _accuracy(
         levels.append((name, read.parquet(str(truth)), read.parquet(str(layout.public.level("estimates", name)))))
     return evaluate_levels(
         levels,
-        product.schema.query(product.strata),
+        subject,
         product=product.name,
         run=layout.run_id,
         areas=None if areas is None else _areas(spark, Path(areas), spine),

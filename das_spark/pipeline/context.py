@@ -10,7 +10,7 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from das_spark.errors import DasError
+from das_spark.errors import DasError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, succeed
 from das_spark.spark import tables
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from das_spark.config.plan import RunPlan
     from das_spark.io.layout import RunLayout
+    from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey
 
@@ -35,8 +36,9 @@ class RunContext:
         plan: What to do.
         layout: Where.
         spark: With what.
-        key: The run key: given to measure tasks (as derived streams) and to nothing else.
+        key: The run key: given to measure tasks (as derived streams) and to nothing else; None where nothing is drawn.
         progress: Says how far the run is, and names jobs in Spark's own displays.
+        origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
         public_facts: What stages found out for the public manifest, by name.
         restricted_facts: The same for the restricted one.
     """
@@ -44,11 +46,31 @@ class RunContext:
     plan: RunPlan
     layout: RunLayout
     spark: SparkSession
-    key: RunKey
+    key: RunKey | None
     progress: Progress
+    origin: Origin | None = None
     public_facts: dict[str, object] = field(default_factory=dict)
     restricted_facts: dict[str, object] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_insecure(self) -> bool:
+        """Whether the noise comes from a test key, of this run or of the one that measured."""
+        if self.key is not None:
+            return self.key.is_insecure
+        return self.origin is not None and self.origin.entry.insecure
+
+    def required_key(self) -> RunKey:
+        """The run key, for what draws.
+
+        Raises:
+            PrivacyGuardError: The run estimates from measurements that exist: it has no key, and never draws.
+        """
+        if self.key is None:
+            raise PrivacyGuardError(
+                f"run {self.layout.run_id} estimates from measurements that exist; it draws nothing"
+            )
+        return self.key
 
     def folder(self, table: str, geolevel: str) -> Path:
         """The folder of one level of a table."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from das_spark.constraints import UnitBounds
-    from das_spark.pipeline.context import RunContext
+    from das_spark.pipeline.context import Check, RunContext
 
 #: How many geounits an error names.
 NAMED = 5
@@ -50,7 +49,7 @@ def ingest(context: RunContext, identity: str) -> None:
         declared = bounds.all_invariants(leaves, context.read_all("histograms"), plan.spine, plan.invariants)
         context.write_all("invariants", declared)
     if not context.is_finished("bounds"):
-        _write_bounds(context)
+        write_bounds(context)
 
 
 def _leaves(context: RunContext, folder: Path) -> DataFrame:
@@ -90,7 +89,7 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
             hint="give them in the unit file, or set invariants.units to false",
         )
     if plan.product.unit_bounds is None:
-        return staging
+        return staging, ()
     rule = UnitRule(plan.product.schema.query(plan.product.class_query), plan.product.unit_bounds)
     found = conflicts(leaves, rule)
     number = found.count()
@@ -114,7 +113,17 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
     return settled, (Problem(plan.input.units or plan.input.path or plan.input.reader, "units", expected, number),)
 
 
-def _write_bounds(context: RunContext) -> None:
+def write_bounds(context: RunContext, further: Check | None = None) -> None:
+    """Write every bound that follows from the invariants of the run and from public constants.
+
+    Args:
+        context: The run; its geounits and invariants are written.
+        further: Is given the rows when they are found possible, before any folder appears, and raises what is wrong.
+
+    Raises:
+        InfeasibleError: They leave no possible estimate.
+        OutputError: The disk is full.
+    """
     plan = context.plan
     invariants, formulas = context.read_all("invariants"), plan.product.unit_bounds
     staging = context.layout.public.path / ".staging" / "boxes"
@@ -127,8 +136,14 @@ def _write_bounds(context: RunContext) -> None:
         formulas,
         tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
     )
+
+    def check(written: DataFrame) -> None:
+        refuse_impossible(context, written)
+        if further is not None:
+            further(written)
+
     try:
-        context.write_all("bounds", frame, partial(_refuse_impossible, context))
+        context.write_all("bounds", frame, check)
     finally:
         discard(staging)
 
@@ -143,7 +158,7 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: 
     return context.spark.read.schema(computed.schema).parquet(str(staging))
 
 
-def _refuse_impossible(context: RunContext, written: DataFrame) -> None:
+def refuse_impossible(context: RunContext, written: DataFrame) -> None:
     """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
     indivisible = [row["geocode"] for row in bounds.indivisible(written).limit(NAMED).collect()]
     if indivisible:

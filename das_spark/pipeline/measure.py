@@ -36,7 +36,7 @@ def measure(context: RunContext, geolevel: str) -> None:
     journal = journal_of(context)
     decision = journal.next_step(geolevel)
     if decision.step is Step.DRAW:
-        require_safe_session(context.spark, insecure=context.key.is_insecure)
+        require_safe_session(context.spark, insecure=context.is_insecure)
         journal.open(geolevel, decision.number)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
@@ -59,11 +59,12 @@ def measurement_task(context: RunContext, geolevel: str, attempt: int) -> Measur
     plan = context.plan
     queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
     laws = {name: plan.budget.mechanism(geolevel, name) for name in queries}
+    key = context.required_key()
     # A test key exists to repeat a run byte for byte, so a repeated draw repeats the draw.
-    number = 0 if context.key.is_insecure else attempt
+    number = 0 if key.is_insecure else attempt
     # Product and record are part of the domain: persons and units never share bits.
     streams = {
-        name: context.key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, name))
+        name: key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, name))
         for name in queries
     }
     return MeasurementTask(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark import __version__
+from das_spark.config.inputs import input_sentences
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from das_spark.privacy import Ledger, LedgerEntry
 
 INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
-_SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "pyarrow", "cryptography")
+_SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")
+#: Name of the stage that takes over measurements that exist.
+ADOPT = "adopt"
 #: Name of the stage that writes the published tables.
 TABULATE = "tabulate"
 #: Public tables whose rows the manifest counts, by level.
@@ -32,7 +35,7 @@ _COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
 
 def notices(context: RunContext) -> tuple[str, ...]:
     """Sentences that every public file of the run must carry."""
-    found = [INSECURE] if context.key.is_insecure else []
+    found = [INSECURE] if context.is_insecure else []
     if context.plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
     return tuple(found)
@@ -70,9 +73,9 @@ def publish_microdata(context: RunContext, created: str) -> None:
     context.public_facts["microdata_rows"] = rows
 
 
-def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger) -> None:
-    """Write the privacy statement and the run's ledger entry."""
-    plan = context.plan
+def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> None:
+    """Write the privacy statement and the ledger entry: of the run, or of the one whose measurements it estimates."""
+    plan, origin = context.plan, context.origin
     facts = StatementFacts(
         title=plan.product.title,
         run_id=context.layout.run_id,
@@ -81,23 +84,31 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger) -
         public_rules=_public_rules(context),
         attributes=tuple(attribute_losses(plan.budget, plan.queries, plan.product.schema)),
         within=tuple(within_geolevel_losses(plan.budget)),
-        insecure=context.key.is_insecure,
+        insecure=context.is_insecure,
         unit=plan.product.record,
         held_within=plan.invariants.total_at,
         ledger=ledger,
         overridden=notices(context),
+        origin="" if origin is None else origin.sentence,
+        noise_of_others=origin is not None and origin.of_others,
     )
     write_durably(context.layout.public.privacy_statement, privacy_statement(facts))
     write_durably(context.layout.public.privacy_ledger, json.dumps(json.loads(entry.to_json()), indent=1) + "\n")
 
 
-def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
-    """The public manifest of a run as far as it has come; holds nothing that tells of the input."""
+def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> PublicManifest:
+    """The public manifest of a run as far as it has come; holds nothing that tells of the input.
+
+    Args:
+        context: The run.
+        entry: What the measurements cost; of another run where they come from one.
+        created: When the run began, ISO 8601.
+    """
     plan = context.plan
     solver_status, residuals, relaxed = _solver_facts(context)
     return PublicManifest(
         run_id=context.layout.run_id,
-        created=entry.created,
+        created=created,
         product=plan.product.name,
         config=plan.resolved,
         config_hash=plan.config_hash,
@@ -151,19 +162,19 @@ def _public_rules(context: RunContext) -> tuple[str, ...]:
             zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True) if bounds else ()
         )
     ]
-    settled = (
-        "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number of "
-        "units was declared instead (input.unit_conflicts = from_people): there the declared units tell of the people."
-    )
-    taken = [settled] if plan.invariants.units and plan.input.unit_conflicts == "from_people" else []
+    taken = input_sentences(plan.input, units_invariant=plan.invariants.units)
     added = [f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense}" for each in plan.added]
     return (*zeros, *(capacity if plan.invariants.units else []), *taken, *added)
 
 
 def _stages(context: RunContext) -> tuple[StageRecord, ...]:
-    records = [StageRecord("ingest", outputs=("geounits", "invariants", "bounds"))]
+    made = ("geounits", "invariants", "bounds")
+    records = [StageRecord("ingest", outputs=made)]
+    if context.origin is not None:
+        records = [StageRecord(ADOPT, outputs=(*made, "measurements"))]
     for name in context.plan.spine.names:
-        records.append(StageRecord("measure", name, (f"measurements/level={name}",)))
+        if context.origin is None:
+            records.append(StageRecord("measure", name, (f"measurements/level={name}",)))
         records.append(StageRecord("estimate", name, (f"estimates/level={name}", f"diagnostics/level={name}")))
     tables_made = [StageRecord(TABULATE, outputs=tuple(_table_rows(context)))] if context.plan.table_formats else []
     return (*records, StageRecord("microdata", outputs=("microdata",)), *tables_made)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from das_spark.io.manifest import PublicManifest
 
 #: Room that a run asks for before it begins; what it really needs is known after ingestion.
-_LEAST_SPACE = 50_000_000
+LEAST_SPACE = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def run_stages(
     """
     name = run_id or f"{plan.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
-    require_space(layout.folder, _LEAST_SPACE)
+    require_space(layout.folder, LEAST_SPACE)
     open_run(layout, plan.config_hash)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
     with hold_run(layout):
@@ -96,25 +96,42 @@ def _carry_out(context: RunContext) -> RunSummary:
         ingest(context, identity)
     entry, ledger = _enter_ledger(context, identity)
     for name in plan.spine.names:
-        with progress.stage(context.spark, f"measure {name}", _families(context, name)):
+        with progress.stage(context.spark, f"measure {name}", families(context, name)):
             measure(context, name)
         entry, ledger = _complete(context, entry, identity, name)
-        with progress.stage(context.spark, f"estimate {name}", _families(context, name)):
+        with progress.stage(context.spark, f"estimate {name}", families(context, name)):
             estimate(context, name)
+    return conclude(context, entry, ledger, entry.created)
+
+
+def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, created: str) -> RunSummary:
+    """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy.
+
+    Args:
+        context: The run, all levels estimated.
+        entry: What the measurements cost.
+        ledger: All runs on the input; None where the run knows nothing of the input.
+        created: When the run began, ISO 8601.
+
+    Raises:
+        OutputError: Something cannot be written.
+        VerificationError: What was written breaks a rule.
+    """
+    plan, progress = context.plan, context.progress
     with progress.stage(context.spark, "microdata"):
-        publish_microdata(context, entry.created)
+        publish_microdata(context, created)
     if plan.table_formats:
         with progress.stage(context.spark, "tabulate"):
-            publish_tables(context, entry.created)
+            publish_tables(context, created)
     publish_statement(context, entry, ledger)
-    manifest = public_manifest(context, entry)
+    manifest = public_manifest(context, entry, created)
     manifest.save(context.layout.public.manifest)
     with progress.stage(context.spark, "verify"):
         report = verify_public(context.spark, context.layout.public)
     if plan.evaluation.enabled:
         with progress.stage(context.spark, "evaluate"):
             context.restricted_facts["accuracy"] = evaluate_run(context)
-    restricted_manifest(context, entry.created).save(context.layout.restricted.manifest)
+    restricted_manifest(context, created).save(context.layout.restricted.manifest)
     if not report.passed:
         raise VerificationError(report.summary(), hint=f"see {context.layout.public.verification}")
     for side in (context.layout.public, context.layout.restricted):
@@ -132,7 +149,7 @@ def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledg
     own = _own_entry(context)
     if own.is_file():
         entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
-        if entry.insecure != context.key.is_insecure:
+        if entry.insecure != context.is_insecure:
             kind = "a test key" if entry.insecure else "a real key"
             raise PrivacyGuardError(
                 f"run {context.layout.run_id} was begun under {kind} and cannot go on under the other kind",
@@ -146,7 +163,7 @@ def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledg
             product=plan.product.name,
             table=plan.product.record,
             budget=plan.budget,
-            insecure=context.key.is_insecure,
+            insecure=context.is_insecure,
         )
         write_durably(own, entry.to_json())
     return entry, ledgers.enter(ledgers.ledger_files(plan, context.layout, identity), entry)
@@ -164,7 +181,8 @@ def _own_entry(context: RunContext) -> Path:
     return context.layout.restricted.path / "ledger_entry.json"
 
 
-def _families(context: RunContext, geolevel: str) -> int:
+def families(context: RunContext, geolevel: str) -> int:
+    """How many families the estimation of a level solves."""
     counts = context.geounit_counts()
     depth = context.plan.spine.index(geolevel)
     return counts[context.plan.spine.names[max(depth - 1, 0)]]
@@ -173,7 +191,8 @@ def _families(context: RunContext, geolevel: str) -> int:
 def _summary(context: RunContext, manifest: PublicManifest, verified: str) -> RunSummary:
     plan, layout = context.plan, context.layout
     figures = {
-        "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}",
+        "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}"
+        f"{', spent before: this run spent nothing' if context.origin is not None else ''}",
         "geounits": ", ".join(f"{name} {count:,}" for name, count in _in_order(context).items()),
         "microdata": ", ".join(
             f"{rows:,} {name.removeprefix('microdata/')}"
@@ -197,7 +216,7 @@ def _summary(context: RunContext, manifest: PublicManifest, verified: str) -> Ru
         paths |= {"tables": layout.public.tables.path}
     if plan.evaluation.enabled:
         paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
-    return RunSummary(layout.run_id, layout, figures, paths, context.key.is_insecure)
+    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure)
 
 
 def _in_order(context: RunContext) -> dict[str, int]:

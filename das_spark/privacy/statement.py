@@ -46,6 +46,8 @@ class StatementFacts:
         held_within: Name of what a record does not leave between neighbours, such as the level of invariant totals.
         ledger: All runs on this input, this one included.
         overridden: Guards that were switched off for this run, each a sentence.
+        origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
+        noise_of_others: Whether other software drew them, of whose randomness nothing can be said.
         delta: For the conversions.
     """
 
@@ -61,6 +63,8 @@ class StatementFacts:
     held_within: str | None = None
     ledger: Ledger | None = None
     overridden: tuple[str, ...] = ()
+    origin: str = ""
+    noise_of_others: bool = False
     delta: Fraction = PUBLISHED_DELTA
 
 
@@ -76,6 +80,7 @@ def privacy_statement(facts: StatementFacts) -> str:
     sections = [
         f"# Privacy statement: {facts.title}\n\nRun `{facts.run_id}`.\n",
         _BANNER if facts.insecure else "",
+        f"## Where the measurements come from\n\n{facts.origin}\n" if facts.origin else "",
         _claim(facts),
         _neighbours(facts),
         _bullets("## What is published exactly", facts.invariants, empty="Nothing: there are no invariants."),
@@ -83,7 +88,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         _spending(facts),
         _partial("## About one attribute of a " + facts.unit, "attribute", facts.attributes, facts.budget.framework),
         _partial("## About the place within a geounit", "moves within", facts.within, facts.budget.framework),
-        _randomness(),
+        _noise_of_others() if facts.noise_of_others else _randomness(),
         _bullets("## What is not claimed", _NOT_CLAIMED),
         _bullets("## Guards that were overridden", facts.overridden),
         "" if facts.ledger is None else f"## All runs on this input\n\n{facts.ledger.describe(facts.delta)}\n",
@@ -171,6 +176,14 @@ def _randomness() -> str:
         "All noise of the run follows from one 256-bit key of the operating system, by AES-256. The guarantee is"
         " therefore computational: it holds against anybody who cannot break AES-256. The key was never written, and"
         " is not needed to use or to check the outputs.\n"
+    )
+
+
+def _noise_of_others() -> str:
+    return (
+        "## Where the randomness comes from\n\n"
+        "The noise was drawn by whoever published the measurements. This software did not draw it and cannot say how;"
+        " the claim above holds as far as theirs does.\n"
     )
 
 

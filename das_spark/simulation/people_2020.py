@@ -97,9 +97,11 @@ def _cells(group: Counts, minor: np.ndarray[tuple[int], np.dtype[np.bool_]], num
     several, hispanic = group == _SEVERAL, group == _HISPANIC
     race[several] = 6 + _pick(_RACES_OF_SEVERAL, int(several.sum()), numbers)
     race[hispanic] = _pick(_RACES_OF_HISPANICS, int(hispanic.sum()), numbers)
-    return ((~minor) * ORIGINS + hispanic) * RACES + race
+    cells: Counts = ((~minor) * ORIGINS + hispanic) * RACES + race
+    return cells
 
 
 def _pick(weights: tuple[float, ...], number: int, numbers: np.random.Generator) -> Counts:
     law = np.cumsum(weights)
-    return np.searchsorted(law, numbers.random(number) * law[-1], side="right")
+    picked: Counts = np.searchsorted(law, numbers.random(number) * law[-1], side="right")
+    return picked

@@ -148,7 +148,7 @@ def _portions(
 
 
 def _around(mean: Floats, alike: float, numbers: np.random.Generator) -> Floats:
-    """Shares of groups drawn around the given ones: mostly Dirichlet, and a little of every group everywhere, (n, 8)."""
+    """Shares of groups around the given ones: mostly Dirichlet, and a little of every group everywhere, (n, 8)."""
     drawn = numbers.standard_gamma(alike * mean) + 1e-12
     drawn /= drawn.sum(axis=1, keepdims=True)
     return (1 - _ANYWHERE) * drawn + _ANYWHERE * mean

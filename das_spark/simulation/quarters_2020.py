@@ -31,18 +31,19 @@ def facilities(blocks: Blocks, persons: float, numbers: np.random.Generator) -> 
     Returns:
         Block, class and residents of each, by block.
     """
-    level = np.concatenate(
-        [
-            np.full(1 + numbers.poisson(persons * share / mean), each)
-            for each, share, mean in (*_FACILITIES, *_MORE_FACILITIES)
-        ]
-    )
-    mean = np.array([0.0, *(size for _, _, size in (*_FACILITIES, *_MORE_FACILITIES))])[level]
-    size = 1 + numbers.poisson(numbers.gamma(_SHAPE, mean / _SHAPE))
+    kinds = (*_FACILITIES, *_MORE_FACILITIES)
+    number = numbers.poisson([persons * share / mean for _, share, mean in kinds])
+    # Of a class that is too rare for a small state there is one, too small to change how many live in quarters.
+    usual = [
+        mean if drawn else min(persons * share, mean) for (_, share, mean), drawn in zip(kinds, number, strict=True)
+    ]
+    of_kind = np.repeat(np.arange(len(kinds)), np.maximum(number, 1))
+    level = np.array([each for each, _, _ in kinds])[of_kind]
+    size = 1 + numbers.poisson(numbers.gamma(_SHAPE, np.array(usual)[of_kind] / _SHAPE))
     where = np.cumsum(np.where(blocks.size > 0, 1.0, _IN_EMPTY_BLOCKS))
     block = np.searchsorted(where, numbers.random(len(level)) * where[-1], side="right")
     order = np.argsort(block, kind="stable")
-    return block[order], level[order].astype(np.int64), size[order].astype(np.int64)
+    return block[order], level[order], size[order]
 
 
 def vacant_units(blocks: Blocks, households: Counts, numbers: np.random.Generator) -> Counts:

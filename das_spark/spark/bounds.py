@@ -138,14 +138,14 @@ def all_bounds(
     frames = []
     if declared.total_at is not None:
         totals = invariants.where(F.col("name") == "total")
-        frames.append(_bound_rows(totals, "total", F.col("values"), F.col("values")))
+        frames.append(bound_rows(totals, "total", F.col("values"), F.col("values")))
     if boxes is not None and unit_bounds is not None:
         final = boxes
         if declared.total_at is not None and spine.index(declared.total_at) > 0:
             above = boxes_above(boxes, invariants, spine, declared.total_at, unit_bounds)
             final = boxes.where(F.col("depth") >= spine.index(declared.total_at)).unionByName(above)
-            frames.append(_flow_rows(boxes, spine, declared.total_at))
-        frames.append(_bound_rows(final, "class", F.col("lower"), F.col("upper")))
+            frames.append(flow_rows(boxes, spine, declared.total_at))
+        frames.append(bound_rows(final, "class", F.col("lower"), F.col("upper")))
     frames += [_added_rows(geounits, spine, constraint, query) for constraint, query in added]
     columns = "name string, member string, lower array<bigint>, upper array<bigint>"
     return _union(frames, geounits.sparkSession, columns)
@@ -257,7 +257,15 @@ def _summed(boxes: DataFrame, spine: Spine, classes: int) -> DataFrame:
     return grouped.select("level", "depth", "geocode", "parent", *arrays)
 
 
-def _bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column) -> DataFrame:
+def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column) -> DataFrame:
+    """Bounds of geounits on themselves: `tables.BOUNDS` with a column level in front.
+
+    Args:
+        frame: Columns level, geocode, parent, and what the bounds are made of.
+        name: Of the bound.
+        lower: Least people, by answer.
+        upper: Most people, by answer.
+    """
     return frame.select(
         *_KEYS,
         F.lit(name).alias("name"),
@@ -267,7 +275,17 @@ def _bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column) -> Da
     )
 
 
-def _flow_rows(boxes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
+def flow_rows(boxes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
+    """Class bounds and totals of the geounits whose totals are invariant, for each geounit above them.
+
+    Args:
+        boxes: Columns depth, geocode, lower, upper (arrays by class), total; one row a geounit.
+        spine: The levels.
+        total_at: Level where totals are invariant; not the top.
+
+    Returns:
+        `tables.BOUNDS` with a column level in front.
+    """
     depth = spine.index(total_at)
     members = boxes.where(F.col("depth") == depth).select(
         F.col("geocode"),
@@ -300,4 +318,4 @@ def _added_rows(geounits: DataFrame, spine: Spine, constraint: AddedConstraint, 
     def scaled(values: list[int]) -> Column:
         return F.array(*[F.least(F.lit(value) * F.col("members"), F.lit(UNBOUNDED)).cast("long") for value in values])
 
-    return _bound_rows(counted, f"added:{constraint.name}", scaled(low), scaled(high))
+    return bound_rows(counted, f"added:{constraint.name}", scaled(low), scaled(high))

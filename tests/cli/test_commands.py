@@ -11,7 +11,9 @@ import pytest
 
 import das_spark.pipeline
 from das_spark.cli.main import main
-from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
+from das_spark.evaluation import AccuracyReport, Criterion, Entry, QueryErrors, frequencies_of
+from das_spark.evaluation.bins import COUNTY, FIFTIES
+from das_spark.evaluation.lines import CriterionPart, ErrorPart
 from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.pipeline import Check, VerificationReport
@@ -24,9 +26,9 @@ CONF = Path(__file__).parents[2] / "conf"
     [
         ("products", ["e2e_2018", "e2e_1940", "dallas_2010"]),
         ("strategies", ["with_units", "without_units", "2499/10000"]),
-        ("readers", ["ipums_1940", "pl94_summary", "tidy_counts", "tidy_records", "simulated"]),
+        ("readers", ["ipums_1940", "cef_2020", "pl94_summary", "tidy_counts", "tidy_records", "simulated"]),
         ("writers", ["parquet", "text"]),
-        ("solvers", ["osqp", "piqp", "clarabel", "highs"]),
+        ("solvers", ["batched", "osqp", "piqp", "clarabel", "highs"]),
     ],
 )
 def test_list_names_what_is_registered(capsys, what, names):
@@ -41,6 +43,14 @@ def test_simulate_writes_what_the_run_file_reads(capsys, tmp_path):
     assert {"persons.parquet", "units.parquet"} <= {path.name for path in out.iterdir()}
     assert "geounits" in capsys.readouterr().out
     assert main(["check", str(CONF / "e2e_1940_simulated.toml"), "--set", f"input.path={out}"]) == 0
+
+
+def test_simulate_writes_records_that_the_run_file_reads(capsys, tmp_path):
+    out = tmp_path / "population"
+    options = ["--like", "2020", "--share", "1/20000", "--layout", "cef", "--out", str(out)]
+    assert main(["simulate", *options]) == 0
+    assert "persons.txt" in capsys.readouterr().out
+    assert main(["check", str(CONF / "pl94_2020_simulated.toml"), "--set", f"input.path={out}"]) == 0
 
 
 @pytest.mark.parametrize("wrong", [["--share", "2"], ["--share", "0.x"], ["--like", "1950"]])
@@ -147,6 +157,33 @@ def test_several_runs_are_evaluated_with_their_spread(capsys, monkeypatch):
     assert "not protected by noise" in printed
     (mean,) = [line.split() for line in printed.splitlines() if "mean_absolute" in line]
     assert mean[3:] == ["3", "2.828"]
+
+
+def test_an_evaluation_prints_queries_and_criteria_and_writes_everything_where_it_is_told(
+    capsys, monkeypatch, tmp_path
+):
+    errors = ErrorPart(0, 2, 50, frequencies_of(np.array([0, 2])))
+    reports = tuple(
+        AccuracyReport(
+            "pl94_2020_person",
+            (name,),
+            (Entry("County", "total", frequencies_of(np.array([0, 2]))),),
+            errors=(QueryErrors("County", "cenrace", 63, COUNTY, (errors,)),),
+            criteria=(
+                Criterion("County", "largest group", "cenrace", FIFTIES, (CriterionPart(50, 4, within, 0, 10**7),)),
+            ),
+            groups="cenrace",
+        )
+        for name, within in (("a", 3), ("b", 4))
+    )
+    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
+    assert main(["evaluate", "runs/a", "runs/b", "--out", str(tmp_path / "both")]) == 0
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "cenrace 98.00%" in printed
+    assert "share of the largest of cenrace County all with 500 or more 8 87.50% 0.25%" in printed
+    assert "County largest group: cenrace all with 500 or more share_within 0.875 0.1768" in printed
+    assert json.loads((tmp_path / "both" / "accuracy.json").read_text())["runs"] == ["a", "b"]
+    assert (tmp_path / "both" / "accuracy.html").is_file()
 
 
 def test_a_wrong_run_file_never_reaches_the_pipeline(capsys, monkeypatch):

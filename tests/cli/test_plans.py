@@ -85,8 +85,9 @@ def test_a_plan_of_one_pass_says_nothing_of_passes(capsys):
 
 def test_geounits_are_counted_by_census_block_too(capsys, tmp_path):
     blocks = ["150010201001000", "150010201001001", "150010201002000"]
-    parquet.write_table(pa.table({"geoid": blocks}), tmp_path / "units.parquet")
-    record = plan_of(capsys, str(CONF / "pl94_2020_state.toml"), "--set", f"input.units={tmp_path / 'units.parquet'}")
+    parquet.write_table(pa.table({"geoid": blocks}), tmp_path / "blocks.parquet")
+    setting = f"input.geography={tmp_path / 'blocks.parquet'}"
+    record = plan_of(capsys, str(CONF / "pl94_2020_state.toml"), "--set", setting)
     counts = [each["geounits"] for each in record["geolevels"]]
     assert counts == [1, 1, 1, 2, 3]
 
@@ -100,6 +101,11 @@ def test_geounits_are_counted_in_the_public_table(capsys, tmp_path):
     assert levels["Enumdist"]["largest_family"] == 2
     (warning,) = record["warnings"]
     assert warning.startswith("the budget of State (epsilon 1/16) will be read by no estimate")
+
+
+def test_units_that_follow_from_people_are_told(capsys):
+    record = plan_of(capsys, str(CONF / "pl94_2020_to_county.toml"))
+    assert "one housing unit is declared for each 2.5 people" in record["invariants"][-1]
 
 
 def test_what_the_user_says_of_geounits_counts(capsys):

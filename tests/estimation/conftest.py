@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from das_spark.estimation import FamilyBounds, FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
-from das_spark.histogram import Attribute, Histogram, Schema
+from das_spark.histogram import Attribute, Histogram, Recode, Schema
 
 TOY = Schema(
     "toy",
@@ -106,6 +106,94 @@ def small_family(
         flows=family_flows,
     )
     return Small(problem, FamilyPlan(geolevel="toy", class_query="kind"), truth)
+
+
+def wild_schema(generator: np.random.Generator) -> Schema:
+    """Three attributes and a recode that leaves cells out; 4 to 24 cells."""
+    kinds, ages, races = (int(generator.integers(2, top)) for top in (5, 4, 3))
+    recode = Recode("some", (("first", (0,)), ("last", (kinds - 1,))))
+    levels = [
+        tuple(f"{name}{level}" for level in range(size)) for name, size in zip("kab", (kinds, ages, races), strict=True)
+    ]
+    return Schema(
+        "wild", (Attribute("kind", levels[0], (recode,)), Attribute("age", levels[1]), Attribute("race", levels[2]))
+    )
+
+
+WILD = ("total", "kind", "age", "race", "kind * age", "age * race", "kind * race", "some", "some * race")
+
+
+def wild_family(seed: int) -> Small:
+    """A family whose truth keeps every constraint; the rest is left to chance.
+
+    Queries are nested or cross, count some cells or all, with one variance, two, or one a child; nobody may be of some
+    kind in some child; there may be bounds on kinds, known totals, bounds that cross them, narrow bands, and bounds on
+    single cells.
+    """
+    generator = np.random.default_rng(seed)
+    schema = wild_schema(generator)
+    children = int(generator.integers(2, 6))
+    shape = (children, len(schema.attributes[0].levels), schema.size // len(schema.attributes[0].levels))
+    here = generator.random(shape[:2]) < 0.8
+    people = generator.choice([0.5, 3.0, 40.0, 2000.0])
+    truth = generator.poisson(people * generator.gamma(0.5, 2.0, shape)) * here[:, :, None]
+    truth = (truth * (generator.random(shape) < 0.8)).reshape(children, -1).astype(np.int64)
+    truth[0, 0] += not truth.any()
+    here[0, 0] = True
+    parent = Histogram.from_dense(truth.sum(axis=0))
+    problem = FamilyProblem(
+        parent_geocode="8",
+        parent=parent,
+        children=tuple(f"8{child}" for child in range(children)),
+        size=schema.size,
+        measurements=tuple(wild_measurements(schema, truth, parent, generator)),
+        bounds=tuple(wild_bounds(schema, truth, here, generator)),
+    )
+    return Small(problem, FamilyPlan("wild"), truth)
+
+
+def wild_measurements(
+    schema: Schema, truth: np.ndarray, parent: Histogram, generator: np.random.Generator
+) -> list[FamilyMeasurement]:
+    names = list(generator.choice(WILD, int(generator.integers(1, 6)), replace=False))
+    names += ["detailed"] if generator.random() < 0.8 else []
+    size = generator.choice([0.3, 3.0, 30.0])
+    classes = generator.choice([1, 2, len(truth)])
+    made = []
+    for name in names:
+        query = schema.query(name)
+        variance = (size * generator.lognormal(0.0, 1.0, classes))[np.arange(len(truth)) % classes] ** 2
+        rows = query.restrict(parent.cells).rows
+        noise = np.rint(generator.normal(size=(len(truth), len(rows))) * np.sqrt(variance)[:, None]).astype(np.int64)
+        made.append(FamilyMeasurement(query, rows, query.answer_dense(truth)[:, rows] + noise, variance))
+    return made
+
+
+def wild_bounds(
+    schema: Schema, truth: np.ndarray, here: np.ndarray, generator: np.random.Generator
+) -> list[FamilyBounds]:
+    found = []
+    for name, chance in (("kind", 0.7), ("age", 0.2), ("race", 0.1), ("detailed", 0.05)):
+        if generator.random() < chance:
+            query = schema.query(name)
+            answer = query.answer_dense(truth)
+            lower = np.maximum(answer - generator.integers(0, 4, answer.shape), 0)
+            upper = answer + generator.integers(0, 4, answer.shape) * generator.choice([1, 50])
+            found.append(FamilyBounds(name, query, lower, np.where(here, upper, 0) if name == "kind" else upper))
+    if generator.random() < 0.3:
+        total = truth.sum(axis=1, keepdims=True)
+        found.append(FamilyBounds("total", schema.query("total"), total, total))
+    if generator.random() < 0.3:
+        query = schema.query(str(generator.choice(WILD)))
+        middle = query.answer_dense(truth) + generator.uniform(-0.009, 0.009, (len(truth), query.rows))
+        found.append(FamilyBounds("held", query, middle - 0.01, middle + 0.01))
+    return found
+
+
+@pytest.fixture(scope="session")
+def wild() -> Callable[[int], Small]:
+    """Make small families of every kind."""
+    return wild_family
 
 
 @pytest.fixture(scope="session")

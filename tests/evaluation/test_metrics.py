@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from das_spark.errors import InputError
 from das_spark.evaluation.metrics import (
+    ABSOLUTE_PROBABILITIES,
     PROBABILITIES,
     Frequencies,
+    absolute_quantiles,
     figures,
     frequencies_of,
     pooled,
@@ -68,3 +70,19 @@ def test_disorderly_frequencies_are_refused(values, counts):
 
 def test_the_median_of_an_even_number_lies_between():
     assert quantiles(frequencies_of(np.array([1, 2, 5, 9])), [0.5]) == (3.5,)
+
+
+@given(residuals)
+def test_absolute_quantiles_with_and_without_what_is_exact(values):
+    found = frequencies_of(values)
+    absolute = np.abs(values)
+    assert found.exact == (values == 0).sum()
+    assert found.absolute_sum == absolute.sum()
+    assert absolute_quantiles(found) == pytest.approx(np.quantile(absolute, ABSOLUTE_PROBABILITIES))
+    wrong = absolute[absolute > 0]
+    expected = np.quantile(wrong, ABSOLUTE_PROBABILITIES) if len(wrong) else []
+    assert absolute_quantiles(found, wrong_only=True) == pytest.approx(tuple(expected))
+
+
+def test_no_residual_has_no_quantile():
+    assert absolute_quantiles(pooled([])) == ()

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.io.dictionary import data_dictionary
-from das_spark.io.manifest import SCHEMA_VERSION, PublicManifest, RestrictedManifest, StageRecord
+from das_spark.io.dictionary import data_dictionary, measurements_dictionary
+from das_spark.io.files import FileRecord
+from das_spark.io.manifest import SCHEMA_VERSION, MeasurementsManifest, PublicManifest, RestrictedManifest, StageRecord
+from das_spark.io.noisy_files import written_schema
 from das_spark.products import PRODUCTS
 from das_spark.spark import tables
 
@@ -28,9 +30,16 @@ PUBLIC = PublicManifest(
 RESTRICTED = RestrictedManifest(
     run_id="first", created="now", input_rows={"persons": 3}, seconds={"measure/State": 1.5}
 )
+MEASUREMENTS = MeasurementsManifest(
+    run_id="first",
+    created="now",
+    product="e2e_1940",
+    invariants=("totals at State",),
+    files=(FileRecord("e2e_1940/State.parquet/DPQuery/part-0.parquet", 7, "abc"),),
+)
 
 
-@pytest.mark.parametrize("manifest", [PUBLIC, RESTRICTED])
+@pytest.mark.parametrize("manifest", [PUBLIC, RESTRICTED, MEASUREMENTS])
 def test_a_manifest_survives_the_file(tmp_path, manifest):
     path = tmp_path / "manifest.json"
     manifest.save(path)
@@ -91,3 +100,18 @@ def test_the_dictionary_has_the_columns_of_the_tables():
         schema = getattr(tables, name.upper())
         found = [(field.name, field.dataType.simpleString().replace("bigint", "long")) for field in schema.fields]
         assert told == found
+
+
+def test_the_files_of_measurements_come_back_as_records(tmp_path):
+    MEASUREMENTS.save(tmp_path / "m")
+    assert MeasurementsManifest.load(tmp_path / "m").files == MEASUREMENTS.files
+    with pytest.raises(OutputError, match="measurements manifest"):
+        PublicManifest.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS)
+def test_the_dictionary_of_measurements_names_every_column_in_order(product):
+    entries = {entry["path"]: entry for entry in measurements_dictionary(product)}
+    columns = [column["name"] for column in entries[f"{product.name}/<geolevel>.parquet/DPQuery"]["columns"]]
+    assert columns == list(written_schema([attribute.name for attribute in product.schema.attributes]))
+    assert product.counted in str(entries[f"{product.name}/<geolevel>.parquet/Constraint"]["columns"])

@@ -100,6 +100,49 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
     assert sum(count for _, _, count in found[0][0]) == pytest.approx(132_404_766 * TINY, rel=0.1)
 
 
+@pytest.mark.spark
+def test_records_of_2020_give_the_histograms_of_the_population_they_were_written_from(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from das_spark.io.readers import READERS
+    from das_spark.products import PRODUCTS
+
+    share = Fraction(1, 2000)
+    summary = simulate(tmp_path / "tidy", "2020-state", share, "tidy", seed=5)
+    simulate(tmp_path / "cef", "2020-state", share, "cef", seed=5, compress=True)
+    invented = {"like": "2020-state", "seed": 5, "share": str(share)}
+    settings = [
+        InputSettings("tidy_counts", path=str(tmp_path / "tidy")),
+        InputSettings("cef_2020", path=str(tmp_path / "cef")),
+        InputSettings("simulated", simulate=invented),
+    ]
+    found = []
+    for each, name in [*((each, "pl94_2020_person") for each in settings), (settings[1], "pl94_2020_unit")]:
+        product = PRODUCTS[name]
+        tables = READERS[each.reader].read(spark, each, product, product.spine())
+        assert tables.problems == ()
+        counts = tables.counts.groupBy("geocode", "cell").sum("count").collect()
+        units = tables.geounits.collect()
+        found.append(({tuple(row) for row in counts}, {(row[0], tuple(row[1]), row[2]) for row in units}))
+    assert found[0] == found[1] == found[2]
+    assert sum(count for _, _, count in found[0][0]) == summary.persons
+    counted, units = found[3]
+    assert units == found[0][1]
+    assert counted == {(code, cell, n) for code, each, n0 in units for cell, n in ((0, n0), (1, each[0])) if n}
+
+
+def test_records_of_2020_are_the_same_for_the_same_seed_and_may_be_compressed(tmp_path: Path) -> None:
+    share = Fraction(1, 20_000)
+    simulate(tmp_path / "plain", "2020-state", share, "cef", seed=3)
+    summary = simulate(tmp_path / "small", "2020-state", share, "cef", seed=3, compress=True)
+    assert summary.files == ("geography.txt.gz", "persons.txt.gz", "units.txt.gz")
+    for name in summary.files:
+        packed = (tmp_path / "small" / name).read_bytes()
+        assert gzip.decompress(packed) == (tmp_path / "plain" / name.removesuffix(".gz")).read_bytes()
+    persons = (tmp_path / "plain" / "persons.txt").read_bytes().splitlines()
+    assert (len(persons), {len(line) for line in persons}) == (summary.persons, {91})
+
+
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("kept")
     with pytest.raises(OutputError, match="something already"):
@@ -124,7 +167,13 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("like", "layout", "share"),
-    [("1950", "tidy", "1"), ("1940", "xml", "1"), ("quickstart", "ipums", "1"), ("1940", "tidy", "3/2")],
+    [
+        ("1950", "tidy", "1"),
+        ("1940", "xml", "1"),
+        ("quickstart", "ipums", "1"),
+        ("1940", "cef", "1"),
+        ("1940", "tidy", "3/2"),
+    ],
 )
 def test_what_cannot_be_simulated_is_refused(tmp_path: Path, like: str, layout: str, share: str) -> None:
     with pytest.raises(ConfigurationError):

@@ -83,3 +83,17 @@ def test_no_heading_stands_without_content(facts: StatementFacts) -> None:
     text = privacy_statement(replace(facts, attributes=(), within=(), public_rules=()))
     blocks = [block for block in text.split("\n## ")[1:]]
     assert all(len(block.strip().split("\n")) > 1 for block in blocks)
+
+
+def test_measurements_that_were_made_before_are_said_to_be(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, origin="They were made by run `r-6`, which spent the budget below, once."))
+    heading = "## Where the measurements come from"
+    assert text.index(heading) < text.index("made by run `r-6`") < text.index("## The claim")
+    assert "AES-256" in text
+    assert heading not in privacy_statement(facts)
+
+
+def test_nothing_is_claimed_of_the_randomness_of_others(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, origin="Published by others.", noise_of_others=True))
+    assert "cannot say how" in text
+    assert "AES-256" not in text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from das_spark.estimation.batched.arrays import BatchedFamily, Limited
+from das_spark.estimation.batched.arrays import BatchedFamily
 from das_spark.estimation.batched.operator import Inverse, inverse
 from das_spark.estimation.batched.sweep import sweep
 from das_spark.estimation.support import Floats
@@ -18,52 +18,40 @@ TIGHTNESS = 3.0
 
 
 @dataclass(slots=True, eq=False)
-class LimitedRows:
-    """One limited partition: sums that keep its bounds, and their scaled multipliers.
-
-    Attributes:
-        limited: The partition.
-        penalty: Penalty of each row, shape ``(rows,)``.
-        point: Sums within bounds, shape ``(rows, K)``.
-        dual: Scaled multipliers, shape ``(rows, K)``.
-    """
-
-    limited: Limited
-    penalty: Floats
-    point: Floats
-    dual: Floats
-
-
-@dataclass(slots=True, eq=False)
 class State:
     """What iterations change.
 
     Attributes:
         family: The family.
         rho: Penalty of the division of cells.
-        inverses: Operator of each kind of child.
+        penalty: Penalty of each limited answer, shape ``(L,)``.
+        operators: For each kind of child what turns stacked sums and pulls of the limited answers into corrections of
+            the stacked rows and the limited answers, shape ``(r + L, r + L)`` (E-43).
         scale: Scale of each child's inverse, shape ``(K,)``.
         split: Points that divide the parent's cells exactly, shape ``(n, K)``.
         dual: Their scaled multipliers, shape ``(n, K)``.
         price: Multiplier of each cell's sum, shape ``(n,)``.
+        point: Limited answers within their bounds, shape ``(L, K)``.
+        point_dual: Their scaled multipliers, shape ``(L, K)``.
         pull: Scaled linear term, shape ``(n, K)``.
         step: Points before the correction by stacked sums, shape ``(n, K)``.
-        sums: Stacked sums of `step`, shape ``(r, K)``.
-        rows: The limited partitions.
+        given: Stacked sums of `step`, and below them the pulls of the limited answers, shape ``(r + L, K)``.
         iterations: How many were made.
     """
 
     family: BatchedFamily
     rho: float
-    inverses: list[Inverse]
+    penalty: Floats
+    operators: list[Floats]
     scale: Floats
     split: Floats
     dual: Floats
     price: Floats
+    point: Floats
+    point_dual: Floats
     pull: Floats
     step: Floats
-    sums: Floats
-    rows: list[LimitedRows]
+    given: Floats
     iterations: int = 0
 
 
@@ -81,24 +69,22 @@ def begin(family: BatchedFamily, rho: float) -> State:
     cells, children = guess.shape
     # Where nobody can be, the multiplier is known but for the sums: the gradient.
     gradient = (family.linear - family.hessian(guess)) / rho
+    answers = (family.stacked.sums @ family.sums(guess))[family.limits.answer]
     state = State(
         family=family,
         rho=rho,
-        inverses=[],
+        penalty=np.ones(len(answers)),
+        operators=[],
         scale=np.zeros(children),
         split=guess,
         dual=np.where(family.live, 0.0, gradient),
         price=np.zeros(cells),
+        point=np.clip(answers, family.limits.lower, family.limits.upper),
+        point_dual=np.zeros(answers.shape),
         pull=np.zeros(guess.shape),
         step=np.zeros(guess.shape),
-        sums=np.zeros((family.stacked.rows, children)),
-        rows=[],
+        given=np.zeros((family.stacked.rows + len(answers), children)),
     )
-    stacked = family.sums(guess)
-    for limited in family.limited:
-        reached = np.asarray(family.stacked.sums[limited.grouping] @ stacked)
-        point = np.clip(reached, limited.lower, limited.upper)
-        state.rows.append(LimitedRows(limited, np.ones(len(point)), point, np.zeros(point.shape)))
     set_penalty(state, rho)
     return state
 
@@ -113,43 +99,54 @@ def _guess(family: BatchedFamily) -> Floats:
 
 
 def set_penalty(state: State, rho: float) -> None:
-    """Change the penalty: multipliers keep their value in people's units, operators are inverted again."""
+    """Change the penalty: multipliers keep their value in people's units, operators are inverted again.
+
+    Args:
+        state: Changed.
+        rho: The new penalty of the division of cells; that of the limited answers follows from it (E-45).
+    """
     family = state.family
     state.dual *= state.rho / rho
     state.rho = rho
-    typical = int(np.argmax(np.bincount(family.kind)[family.kind]))
-    bare = _inverse(state, typical, bounded=False)
-    for row in state.rows:
-        penalty = TIGHTNESS * _curvature(family, bare, row.limited.grouping)
-        row.dual *= (row.penalty / penalty)[:, None]
-        row.penalty = penalty
-    firsts = [int(np.argmax(family.kind == kind)) for kind in range(int(family.kind.max()) + 1)]
-    state.inverses = [_inverse(state, child, bounded=True) for child in firsts]
-    state.scale = np.array([each.scale for each in state.inverses])[family.kind]
+    kinds = np.bincount(family.kind)
+    firsts = [int(np.argmax(family.kind == kind)) for kind in range(len(kinds))]
+    typical = firsts[int(np.argmax(kinds))]
+    bare = inverse(family.stacked, family.weights[:, typical], float(family.diagonal[typical]) + rho)
+    limits = family.stacked.sums[family.limits.answer].toarray()
+    penalty = TIGHTNESS * _curvature(family, bare, limits)
+    state.point_dual *= (state.penalty / penalty)[:, None]
+    state.penalty = penalty
+    inverses = [_bounded_inverse(state, child) for child in firsts]
+    state.operators = [_operator(family, each, limits) for each in inverses]
+    state.scale = np.array([each.scale for each in inverses])[family.kind]
     state.pull = family.linear * state.scale
     state.step = state.pull + state.scale * rho * (state.split - state.dual)
-    state.sums = family.sums(state.step)
+    state.given[: family.stacked.rows] = family.sums(state.step)
 
 
-def _inverse(state: State, child: int, *, bounded: bool) -> Inverse:
-    family = state.family
-    weights = [
-        (number, np.full(part.shape[0], weight[child]))
-        for number, (part, weight) in enumerate(zip(family.stacked.sums, family.weights, strict=True))
-        if weight[child] > 0
-    ]
-    if bounded:
-        weights += [(row.limited.grouping, row.penalty) for row in state.rows]
-    return inverse(family.stacked, family.overlap, tuple(weights), float(family.diagonal[child]) + state.rho)
-
-
-def _curvature(family: BatchedFamily, bare: Inverse, grouping: int) -> Floats:
-    """Curvature of a child's penalised objective along each row of a grouping (E-45)."""
-    part = family.stacked.sums[grouping]
-    seen = (part @ family.overlap).toarray()
-    size = np.asarray((part @ family.overlap).multiply(part).sum(axis=1)).ravel()
+def _curvature(family: BatchedFamily, bare: Inverse, limits: Floats) -> Floats:
+    """Curvature of a child's penalised objective along each limited answer (E-45)."""
+    seen = limits @ family.stacked.overlap
+    size = (seen * limits).sum(axis=1)
     spread = bare.scale * size - bare.scale**2 * ((seen @ bare.core) * seen).sum(axis=1)
     return np.asarray(np.divide(1.0, spread, out=np.ones(len(size)), where=spread > 0), dtype=np.float64)
+
+
+def _bounded_inverse(state: State, child: int) -> Inverse:
+    """The inverse for a child's kind, with the penalties of the limited answers in it."""
+    family = state.family
+    weight = family.weights[:, child].copy()
+    weight[family.limits.answer] += state.penalty
+    return inverse(family.stacked, weight, float(family.diagonal[child]) + state.rho)
+
+
+def _operator(family: BatchedFamily, inverted: Inverse, limits: Floats) -> Floats:
+    """The linear part of an iteration in one matrix (E-43)."""
+    seen = limits @ family.stacked.overlap
+    core = np.hstack([-inverted.core, limits.T - inverted.scale * (inverted.core @ seen.T)])
+    answers = inverted.scale * (seen @ core)
+    answers[:, : family.stacked.rows] += limits
+    return np.ascontiguousarray(np.vstack([inverted.scale * core, answers]))
 
 
 def iterate(state: State) -> tuple[float, float]:
@@ -161,24 +158,19 @@ def iterate(state: State) -> tuple[float, float]:
     Returns:
         Largest distance between a child's point and its share of the parent, and largest change of a share, in people.
     """
-    family, rows = state.family, state.rows
-    pulled = np.zeros(state.sums.shape)
-    for row in rows:
-        pulled += family.stacked.sums[row.limited.grouping].T @ (row.penalty[:, None] * (row.point - row.dual))
-    answers = state.sums + state.scale * (family.overlap @ pulled)
-    shift = state.scale * (pulled - _cored(state, answers))
-    reached = state.sums + family.overlap @ shift
-    for row in rows:
-        answer = family.stacked.sums[row.limited.grouping] @ reached
-        free = RELAXATION * answer + (1.0 - RELAXATION) * row.point + row.dual
-        row.point = np.clip(free, row.limited.lower, row.limited.upper)
-        row.dual = free - row.point
+    limits, rows = state.family.limits, state.family.stacked.rows
+    state.given[rows:] = state.penalty[:, None] * (state.point - state.point_dual)
+    found = _applied(state)
+    if len(state.penalty):
+        free = RELAXATION * found[rows:] + (1.0 - RELAXATION) * state.point + state.point_dual
+        state.point = np.clip(free, limits.lower, limits.upper)
+        state.point_dual = free - state.point
     state.iterations += 1
     primal, change = sweep(
-        shift,
-        family.stacked.index,
-        family.live,
-        family.needed,
+        found,
+        state.family.stacked.index,
+        state.family.live,
+        state.family.needed,
         state.pull,
         state.scale * state.rho,
         RELAXATION,
@@ -186,16 +178,17 @@ def iterate(state: State) -> tuple[float, float]:
         state.dual,
         state.price,
         state.step,
-        state.sums,
+        state.given[:rows],
     )
     return float(primal), float(change)
 
 
-def _cored(state: State, answers: Floats) -> Floats:
-    if len(state.inverses) == 1:
-        return np.asarray(state.inverses[0].core @ answers, dtype=np.float64)
-    found = np.empty(answers.shape)
-    for kind, each in enumerate(state.inverses):
+def _applied(state: State) -> Floats:
+    """Each kind's operator on what its children give."""
+    if len(state.operators) == 1:
+        return np.asarray(state.operators[0] @ state.given, dtype=np.float64)
+    found = np.empty(state.given.shape)
+    for kind, operator in enumerate(state.operators):
         own = state.family.kind == kind
-        found[:, own] = each.core @ answers[:, own]
+        found[:, own] = operator @ state.given[:, own]
     return found

@@ -36,20 +36,24 @@ class Stack:
         index: Stacked row of each cell in each of the finest groupings, shape ``(P, n)``; cells that a grouping does
             not count have a row of their own, which no answer reads.
         rows: Number of stacked rows r.
-        sums: For each grouping its answers from the stacked rows, shape ``(rows of the grouping, r)``.
+        owner: Grouping that each answer belongs to, shape ``(a,)``: all answers of the first grouping, then of the next.
+        sums: C, which makes all answers from the stacked rows, shape ``(a, r)``.
         matrix: B, which sums cells by stacked row, shape ``(r, n)``.
+        overlap: B B': cells that two stacked rows share, shape ``(r, r)``.
     """
 
     index: Integers
     rows: int
-    sums: tuple[sp.csr_matrix, ...]
-
+    owner: Integers
+    sums: sp.csr_matrix
     matrix: sp.csr_matrix
+    overlap: Floats
 
-    @property
-    def overlap(self) -> sp.csr_matrix:
-        """B B': cells that two stacked rows share, shape ``(r, r)``."""
-        return sp.csr_matrix(self.matrix @ self.matrix.T)
+    def weighted(self, weight: Floats) -> Floats:
+        """C' diag(weight) C for one weight an answer: the middle M of a sum of groupings (E-41), shape ``(r, r)``."""
+        data = np.repeat(weight, np.diff(self.sums.indptr))
+        scaled = sp.csc_matrix((data, self.sums.indices, self.sums.indptr), shape=self.sums.shape[::-1])
+        return np.asarray((scaled @ self.sums).toarray(), dtype=np.float64)
 
 
 def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
@@ -81,9 +85,17 @@ def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
     index = np.array([fine + start for start, fine in zip(starts, finest, strict=True)]).reshape(len(finest), cells)
     if not finest:
         index, rows = np.zeros((1, cells), dtype=np.int64), 1
-    sums = tuple(_sums(groupings[number].rows, *placed[number], rows) for number in range(len(groupings)))
     entries = (np.ones(index.size), (index.ravel(), np.tile(np.arange(cells), len(index))))
-    return Stack(index, rows, sums, sp.csr_matrix(entries, shape=(rows, cells)))
+    matrix = sp.csr_matrix(entries, shape=(rows, cells))
+    sizes = np.array([each.rows for each in groupings], dtype=np.int64)
+    return Stack(
+        index=index,
+        rows=rows,
+        owner=np.repeat(np.arange(len(sizes)), sizes),
+        sums=_sums(sizes, placed, rows),
+        matrix=matrix,
+        overlap=(matrix @ matrix.T).toarray(),
+    )
 
 
 def _coarser(fine: Integers, index: Integers) -> Integers | None:
@@ -93,10 +105,16 @@ def _coarser(fine: Integers, index: Integers) -> Integers | None:
     return found if np.array_equal(found[fine], index) else None
 
 
-def _sums(rows: int, start: int, coarse: Integers, width: int) -> sp.csr_matrix:
-    counted = (coarse >= 0) & (coarse < rows)
-    columns = start + np.flatnonzero(counted)
-    return sp.csr_matrix((np.ones(len(columns)), (coarse[counted], columns)), shape=(rows, width))
+def _sums(sizes: Integers, placed: dict[int, tuple[int, Integers]], width: int) -> sp.csr_matrix:
+    """All answers from the stacked rows."""
+    first = np.cumsum(sizes) - sizes
+    rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for number, (start, coarse) in placed.items():
+        (counted,) = np.nonzero((coarse >= 0) & (coarse < sizes[number]))
+        rows.append(first[number] + coarse[counted])
+        columns.append(start + counted)
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    return sp.csr_matrix((np.ones(len(row)), (row, column)), shape=(int(sizes.sum()), width))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,24 +130,17 @@ class Inverse:
     core: Floats
 
 
-def inverse(
-    stacked: Stack, overlap: sp.csr_matrix, weights: tuple[tuple[int, Floats], ...], diagonal: float
-) -> Inverse:
-    """Invert the operator of a class of children.
+def inverse(stacked: Stack, weight: Floats, diagonal: float) -> Inverse:
+    """Invert the operator of a kind of children.
 
     Args:
         stacked: The finest groupings.
-        overlap: Its `overlap`, made once.
-        weights: Number of a grouping, and the weight of each of its rows.
+        weight: Weight of each answer, not negative, shape ``(a,)``.
         diagonal: d + rho, positive.
 
     Returns:
         The inverse (E-42).
     """
-    middle = np.zeros((stacked.rows, stacked.rows))
-    for number, weight in weights:
-        part = stacked.sums[number]
-        middle += (part.T @ sp.diags_array(weight) @ part).toarray()
-    scale = 1.0 / diagonal
-    core = np.linalg.solve(np.eye(stacked.rows) + scale * (overlap.T @ middle.T).T, middle)
+    scale, middle = 1.0 / diagonal, stacked.weighted(weight)
+    core = np.linalg.solve(np.eye(stacked.rows) + scale * (middle @ stacked.overlap), middle)
     return Inverse(scale, 0.5 * (core + core.T))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import scipy.sparse as sp
 
 from das_spark.estimation.batched.arrays import batched_family
 from das_spark.estimation.batched.iteration import State, begin, iterate, set_penalty
@@ -16,14 +17,19 @@ from das_spark.estimation.support import Floats, Integers
 if TYPE_CHECKING:
     from das_spark.estimation.proposal import PosedFamily
 
-PENALTIES: Final = ((0, 4.0), (30, 20.0))
+PENALTIES: Final = ((0, 1.0), (20, 20.0), (70, 60.0))
 """Penalty from an iteration on: low to find the sizes, then high to settle who has the few people of rare cells."""
-FIRST_LOOK: Final = 40
-NEXT_LOOK: Final = 1.25
-"""The certificate costs some twenty iterations: it is asked for after 40 of them, and then at a growing distance."""
+FIRST_LOOK: Final = 20
+AIM: Final = 1e-6
+DECADE: Final = 10
+NEAREST_LOOK: Final = 8
+"""The certificate costs some twenty iterations: it is asked for after 20 of them, then 10 for each power of ten that the
+gap is above 1e-6, but 8 at least."""
 MOST_ITERATIONS: Final = 1500
-RAKINGS: Final = 60
-EXACT: Final = 1e-9
+RAKINGS: Final = 100
+PINNED: Final = 40
+"""So many of the rakings put sums with a multiplier on their bounds."""
+EXACT: Final = 1e-12
 """Violation at which raking ends, relative to max(1, what is violated)."""
 
 
@@ -49,24 +55,32 @@ class BatchedSolver:
         state = begin(arrays, penalties[0])
         while True:
             iterate(state)
+            if state.iterations >= look or not np.isfinite(state.price).all():
+                candidate = _candidate(state)
+                proved = proof(candidate)
+                if proved.certified or state.iterations >= MOST_ITERATIONS or not np.isfinite(candidate.x).all():
+                    status = Status.OPTIMAL if proved.certified else Status.LIMIT
+                    return Proposal(candidate, status, state.iterations)
+                look = min(MOST_ITERATIONS, state.iterations + _pause(proved.gap, state.iterations))
             if state.iterations in penalties:
                 set_penalty(state, penalties[state.iterations])
-            if state.iterations < look and np.isfinite(state.price).all():
-                continue
-            candidate = _candidate(state)
-            certified = proof(candidate).certified
-            if certified or state.iterations >= MOST_ITERATIONS or not np.isfinite(candidate.x).all():
-                return Proposal(candidate, Status.OPTIMAL if certified else Status.LIMIT, state.iterations)
-            look = min(MOST_ITERATIONS, int(state.iterations * NEXT_LOOK) + 1)
+
+
+def _pause(gap: float, iterations: int) -> int:
+    """Iterations until the certificate is worth asking for again."""
+    if not np.isfinite(gap) or gap <= 0:
+        return NEAREST_LOOK + iterations // 4
+    return max(NEAREST_LOOK, int(DECADE * np.log10(gap / AIM)))
 
 
 def _candidate(state: State) -> Candidate:
     """The current point, raked, with its multipliers in people's units."""
     family = state.family
-    hints = [np.zeros(bound.lower.shape) for bound in family.support.problem.bounds]
-    for row in state.rows:
-        multipliers = (-2.0 * family.unit * row.penalty[:, None] * row.dual).T
-        hand_out(family.support.problem, row.limited.partition, multipliers, hints)
+    problem, limits = family.support.problem, family.limits
+    hints = [np.zeros(bound.lower.shape) for bound in problem.bounds]
+    multipliers = (-2.0 * family.unit * state.penalty[:, None] * state.point_dual).T
+    for number, partition in enumerate(limits.partitions):
+        hand_out(problem, partition, multipliers[:, limits.part(number)], hints)
     return Candidate(
         x=np.ascontiguousarray(_raked(state).T),
         flows=None,
@@ -77,18 +91,22 @@ def _candidate(state: State) -> Candidate:
 
 
 def _raked(state: State) -> Floats:
-    """The point with its bounded sums and its cells' sums made exact in turn.
+    """The point with its bounded sums and its cells' sums made exact in turn (E-47).
 
-    A sum with a multiplier is put on its bound, not only within: complementarity is what the proof asks for.
+    A sum with a multiplier is put on its bound, not only within: complementarity is what the proof asks for. Where all
+    of them cannot be there at once, within has to do.
     """
-    family = state.family
+    family, limits = state.family, state.family.limits
     x = state.split * _factor(family.needed, state.split.sum(axis=1))[:, None]
-    for _ in range(RAKINGS if state.rows else 0):
+    indices = [np.where(each.index < 0, each.rows, each.index) for each in limits.partitions]
+    matrices = [_sums(index, each.rows) for index, each in zip(indices, limits.partitions, strict=True)]
+    for raking in range(RAKINGS if limits.partitions else 0):
         worst = 0.0
-        for row in state.rows:
-            index, rows = row.limited.partition.index, row.limited.partition.rows
-            sums = _sums(x, index, rows)
-            wanted = np.where(row.dual == 0, np.clip(sums, row.limited.lower, row.limited.upper), row.point)
+        for number, (index, matrix) in enumerate(zip(indices, matrices, strict=True)):
+            part, sums = limits.part(number), matrix @ x
+            within = np.clip(sums, limits.lower[part], limits.upper[part])
+            loose = (state.point_dual[part] == 0) | (raking >= PINNED)
+            wanted = np.where(loose, within, state.point[part])
             worst = max(worst, float((np.abs(sums - wanted) / np.maximum(1.0, np.abs(wanted))).max(initial=0.0)))
             x *= np.vstack([_factor(wanted, sums), np.ones(x.shape[1])])[index]
         if worst <= EXACT:
@@ -101,12 +119,7 @@ def _factor(wanted: Floats, found: Floats) -> Floats:
     return np.asarray(np.divide(wanted, found, out=np.ones(found.shape), where=found > 0), dtype=np.float64)
 
 
-def _sums(x: Floats, index: Integers, rows: int) -> Floats:
-    """Sum cells by row: shape ``(n, K)`` to ``(rows, K)``."""
-    order = np.argsort(index, kind="stable")
-    found = np.zeros((rows, x.shape[1]))
-    present, first = np.unique(index[order], return_index=True)
-    summed = np.add.reduceat(x[order], first, axis=0)
-    counted = present >= 0
-    found[present[counted]] = summed[counted]
-    return found
+def _sums(index: Integers, rows: int) -> sp.csr_matrix:
+    """What sums cells by row; those that no row counts have the last number."""
+    counted = np.flatnonzero(index < rows)
+    return sp.csr_matrix((np.ones(len(counted)), (index[counted], counted)), shape=(rows, len(index)))

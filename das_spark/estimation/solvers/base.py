@@ -108,12 +108,14 @@ class SolverOptions:
         accepted: Residuals up to which :func:`audited` lets a solver's "solved" stand, relative to the data.
         presolve: Whether a solver of linear programs may simplify before it starts: costs more than it saves where
             the simplex method needs few steps.
+        gap: Relative distance from the bound at which a mixed-integer program may stop.
     """
 
     tolerance: float = 1e-8
     iterations: int = 0
     accepted: float = 1e-5
     presolve: bool = True
+    gap: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,12 +1,14 @@
 """Lines of CEF records, fixed or delimited, opened and checked field by field in one pass.
 
-A good line matches one regular expression; only the others are looked at again, field by field.
+A good line matches one regular expression, and keeps rules across fields. Only when there is another one, the file is
+read again, field by field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -19,6 +21,7 @@ from das_spark.io.readers.base import Problem, reading
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+IS_GOOD = "is_good"
 LINE = "line"
 """Column of a line in fixed width, whichever way it was written; null where a delimited one cannot be."""
 
@@ -33,29 +36,22 @@ class Lines:
     Args:
         file: Its path, for messages.
         record: The kind.
-        frame: Columns value, line, faults, and where each line lies.
-        checks: Behind the faults, in order.
+        frame: Columns value, line, is_good, and where each line lies.
+        rules: Across fields; asked where the fields are in order.
     """
 
     file: str
     record: Record
     frame: DataFrame
-    checks: tuple[Check, ...]
+    rules: tuple[Check, ...]
 
-    @property
-    def is_good(self) -> Column:
-        """Whether a line passes every check."""
-        return F.col(FAULTS) == 0
-
-    def problems(self, counted: dict[int, int]) -> list[Problem]:
-        """Describe the checks that failed.
-
-        Args:
-            counted: Lines by the value of the faults; 0 may be among them.
-        """
-        found = {fault: lines for fault, lines in counted.items() if fault}
+    def problems(self) -> list[Problem]:
+        """Describe the checks that failed; reads all lines again."""
+        checks = [*_field_checks(self.file, self.record), *self.rules]
+        checked = self.frame.withColumn(FAULTS, faults(checks))
         with reading(self.file):
-            return problems_of(self.frame, found, self.checks) if found else []
+            rows = checked.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect()
+            return problems_of(checked, {row[FAULTS]: row["count"] for row in rows}, checks)
 
 
 def text(record: Record, name: str) -> Column:
@@ -117,22 +113,15 @@ def _not_in(record: Record, quarters: str) -> Column:
 
 def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[str, str, Column]]) -> Lines:
     require_path(file)
-    across = [Check(file, field, expected, _of_whole(record, fails)) for field, expected, fails in rules]
-    checks = [*_field_checks(file, record), *across]
+    good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
+    across = [Check(file, field, expected, good & fails) for field, expected, fails in rules]
     with reading(file):
         lines = with_place(spark.read.text(file, pathGlobFilter=_PARTS if is_folder(file) else None))
-        fixed = lines.withColumn(
-            LINE, F.when(F.contains("value", F.lit(DELIMITER)), _fixed(record)).otherwise(F.col("value"))
-        )
-        good = F.col(LINE).rlike(record.pattern)
-        # Rules across fields have the highest bits, also where the fields themselves are in order.
-        crossed = faults(across) * F.lit(1 << (len(checks) - len(across)))
-        frame = fixed.withColumn(FAULTS, F.when(good, crossed).otherwise(faults(checks)))
-    return Lines(file, record, frame, tuple(checks))
-
-
-def _of_whole(record: Record, fails: Column) -> Column:
-    return (F.length(LINE) == record.length) & fails
+        delimited = F.contains("value", F.lit(DELIMITER))
+        fixed = lines.withColumn(LINE, F.when(delimited, _fixed(record)).otherwise(F.col("value")))
+        broken = reduce(lambda one, other: one | other, (fails for _, _, fails in rules))
+        frame = fixed.withColumn(IS_GOOD, good & ~broken)
+    return Lines(file, record, frame, tuple(across))
 
 
 def _field_checks(file: str, record: Record) -> list[Check]:
@@ -149,9 +138,9 @@ def _field_checks(file: str, record: Record) -> list[Check]:
 
 def _fixed(record: Record) -> Column:
     """A delimited line in fixed width; null where it has another number of fields, or one is too long."""
-    parts = F.split("value", rf"\{DELIMITER}", -1)
-    padded = []
-    for place, field in enumerate(record.fields):
-        part = F.trim(F.get(parts, F.lit(place)))
-        padded.append(F.when(F.length(part) <= field.width, F.lpad(part, field.width, " ")))
-    return F.when(F.size(parts) == len(record.fields), F.concat(*padded))
+    parts = rf"split(value, '\\{DELIMITER}', -1)"
+    fields = [(f"trim(get({parts}, {place}))", field.width) for place, field in enumerate(record.fields)]
+    padded = ", ".join(
+        f"CASE WHEN length({part}) <= {width} THEN lpad({part}, {width}, ' ') END" for part, width in fields
+    )
+    return F.expr(f"CASE WHEN size({parts}) = {len(fields)} THEN concat({padded}) END")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from das_spark.errors import InputError
 from das_spark.io.cef_layout import BLOCK_KEY, PERSON, UNIT
 from das_spark.io.readers._cef_lines import Lines, quarters_class
 from das_spark.io.readers._cef_units import (
@@ -28,9 +29,28 @@ from das_spark.io.readers._rows import row_numbers
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _STATE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many lines are alike in what can be wrong about them.
+
+    Args:
+        of_unit: Whether unit lines.
+        code: None for faulty lines.
+        odd: As :func:`~das_spark.io.readers._cef_units.count_lines` has it.
+        lost: Whether the block is unknown.
+        lines: How many.
+    """
+
+    of_unit: bool
+    code: int | None
+    odd: int
+    lost: bool
+    lines: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +63,66 @@ class Census:
         geography: Blocks.
         counted: As :func:`~das_spark.io.readers._cef_units.count_lines` has it, with geocode (16 digits; null where the
             key of a block leads nowhere).
+        tallies: The same by what can be wrong.
     """
 
     units: Lines
     persons: Lines | None
     geography: GeographicReference
     counted: DataFrame
+    tallies: tuple[Tally, ...]
 
     @classmethod
     def of(cls, units: Lines, persons: Lines | None, geography: GeographicReference) -> Census:
-        """Count the lines; nothing is read yet."""
-        placed = count_lines(units, persons).join(geography.blocks, KEY, "left")
-        return cls(units, persons, geography, placed.persist())
+        """Read the lines and count them.
+
+        Args:
+            units: Unit records.
+            persons: Person records, if people are counted.
+            geography: Blocks, checked.
+        """
+        counted = count_lines(units, persons).join(geography.blocks, KEY, "left").persist()
+        lost = F.col(GEOCODE).isNull().alias("lost")
+        tally = counted.groupBy("of_unit", "code", "odd", lost).agg(F.sum("count").alias("lines"))
+        return cls(units, persons, geography, counted, tuple(Tally(**row.asDict()) for row in tally.collect()))
 
     def line_problems(self) -> list[Problem]:
-        """What is wrong in lines as such."""
-        rows = self.counted.groupBy("unit_faults", "person_faults").agg(F.sum("count").alias("lines")).collect()
-        found = self.units.problems({row["unit_faults"]: row["lines"] for row in rows})
-        if self.persons is not None:
-            found += self.persons.problems({row["person_faults"]: row["lines"] for row in rows})
-        return found
+        """What is wrong in lines as such.
 
-    def has_units(self) -> bool:
-        """Whether there is a unit at all."""
-        return not self.counted.where(_is_unit()).isEmpty()
+        Raises:
+            InputError: There is no unit record.
+        """
+        faulty = {row.of_unit for row in self.tallies if row.code is None}
+        found = self.units.problems() if True in faulty else []
+        if self.persons is not None and False in faulty:
+            found += self.persons.problems()
+        if not any(row.of_unit for row in self.tallies):
+            raise InputError(f"{self.units.file}: no unit record", hint="is it the whole file?")
+        return found
 
     def relation_problems(self) -> list[Problem]:
         """What is wrong between lines; what one wrong line would cause in others is not told twice."""
         units, persons = self.units, self.persons
-        found = self._marked(F.col("code") == REPEATED, units, "MAFID", "each unit once", _repeated)
-        lost = _is_unit() & F.col(GEOCODE).isNull()
-        found += self._marked(lost, units, "OIDTB", f"the {BLOCK_KEY} of a block of {self.geography.file}", self._lost)
+        twice = self._lines(lambda row: row.code == REPEATED)
+        found = _problem(twice, units, "MAFID", "each unit once", _repeated)
+        lost = self._lines(lambda row: row.of_unit and row.code is not None and row.lost)
+        block = f"the {BLOCK_KEY} of a block of {self.geography.file}"
+        found += _problem(lost, units, "OIDTB", block, self._lost)
         if found or persons is None:
             return found
-        home = f"the unit of every person in {units.file}"
-        found = self._marked(F.col("code") == ORPHAN, persons, "MAFID", home, self._orphans)
+        alone = self._lines(lambda row: row.code == ORPHAN)
+        found = _problem(alone, persons, "MAFID", f"the unit of every person in {units.file}", self._orphans)
         found += self._without_facility()
-        kind = "the type of group quarters that the unit has"
-        found += self._marked(F.col("odd") == OTHER_CLASS, persons, "QGQTYP", kind, self._others)
+        others = self._lines(lambda row: row.odd == OTHER_CLASS)
+        found += _problem(others, persons, "QGQTYP", "the type of group quarters that the unit has", self._others)
         return found or self._states()
 
     def empty_facilities(self) -> list[Problem]:
         """Facilities in which no person line lives."""
         expected = "a person line for every facility of group quarters (RTYPE 4)"
-        return self._marked(F.col("odd") == NOBODY, self.units, "MAFID", expected, self._empty)
+        return _problem(self._lines(lambda row: row.odd == NOBODY), self.units, "MAFID", expected, self._empty)
 
-    def in_cells(self, cells: list[int], field: str, expected: str) -> list[Problem]:
+    def in_cells(self, cells: Container[int], field: str, expected: str) -> list[Problem]:
         """Persons in some cells, without their row numbers.
 
         Args:
@@ -96,18 +130,11 @@ class Census:
             field: Of the person records, for the message.
             expected: What holds of everybody else.
         """
-        if self.persons is None or not cells:
-            return []
-        number = self.counted.where(F.col("code").isin(cells)).agg(F.sum("count")).collect()[0][0]
-        return [Problem(self.persons.file, field, expected, number)] if number else []
+        number = self._lines(lambda row: row.code is not None and row.code < CELLS and row.code in cells)
+        return [Problem(self.persons.file, field, expected, number)] if number and self.persons else []
 
-    def _marked(
-        self, condition: Column, lines: Lines, field: str, expected: str, find: Callable[[Lines], DataFrame]
-    ) -> list[Problem]:
-        number = self.counted.where(condition).agg(F.sum("count")).collect()[0][0]
-        if not number:
-            return []
-        return [Problem(lines.file, field, expected, number, row_numbers(lines.frame, find(lines)))]
+    def _lines(self, condition: Callable[[Tally], bool]) -> int:
+        return sum(row.lines for row in self.tallies if condition(row))
 
     def _lost(self, units: Lines) -> DataFrame:
         return with_unit(units).withColumn(KEY, unit_block()).join(self.geography.blocks, KEY, "left_anti")
@@ -151,8 +178,9 @@ class Census:
         return [Problem(self.units.file, "FINAL_POP", expected, len(wrong), geounits=wrong[:MOST_EXAMPLES])]
 
 
-def _is_unit() -> Column:
-    return F.col("code").between(CELLS, VACANT)
+def _problem(number: int, lines: Lines, field: str, expected: str, find: Callable[[Lines], DataFrame]) -> list[Problem]:
+    """A problem, if there is any such line, with the numbers of some."""
+    return [Problem(lines.file, field, expected, number, row_numbers(lines.frame, find(lines)))] if number else []
 
 
 def _repeated(units: Lines) -> DataFrame:

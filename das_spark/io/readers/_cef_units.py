@@ -13,9 +13,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.io.cef_layout import CLASSES, PERSON, UNIT
-from das_spark.io.readers._cef_lines import block_key, number, quarters_class, text
+from das_spark.io.readers._cef_lines import IS_GOOD, block_key, number, quarters_class, text
 from das_spark.io.readers._grfc import KEY
-from das_spark.io.readers._rows import FAULTS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,7 +36,7 @@ _ADULT = 18
 
 def with_unit(lines: Lines) -> DataFrame:
     """The good lines, with the number of their unit."""
-    return lines.frame.where(F.col(FAULTS) == 0).withColumn("unit", number(lines.record, "MAFID"))
+    return lines.frame.where(IS_GOOD).withColumn("unit", number(lines.record, "MAFID"))
 
 
 def unit_block() -> Column:
@@ -53,7 +52,8 @@ def count_lines(units: Lines, persons: Lines | None) -> DataFrame:
         persons: Person records; None where units alone are counted.
 
     Returns:
-        Columns block_key, code, odd, unit_faults, person_faults, count (lines), population (that the units state).
+        Columns block_key, code (null for faulty lines), odd, of_unit (whether a unit line), count (lines), population
+        (that the units state).
     """
     rows = _unit_rows(units)
     if persons is not None:
@@ -64,21 +64,23 @@ def count_lines(units: Lines, persons: Lines | None) -> DataFrame:
         F.max("home").over(home).alias("home_of_unit"),
         F.count("home").over(home).alias("units"),
         F.count("people").over(home).alias("persons"),
-        "home", "vacant", "population", "level", "people", "unit_faults", "person_faults",
+        "of_unit", IS_GOOD, "home", "vacant", "population", "level", "people",
     )  # fmt: skip
-    is_unit = F.col("home").isNotNull()
+    is_unit = F.col("of_unit")
     unit = F.when(F.col("units") > 1, REPEATED).when(F.col("vacant"), VACANT).otherwise(F.col("home") + CELLS)
     person = F.when(F.col("units") == 0, ORPHAN).otherwise(F.col("level") * PEOPLE + F.col("people"))
-    code = F.when(F.col("unit_faults") + F.col("person_faults") == 0, F.when(is_unit, unit).otherwise(person))
+    code = F.when(F.col(IS_GOOD), F.when(is_unit, unit).otherwise(person)).cast("int")
     alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
     odd = F.when(alone, NOBODY).when(F.col("home_of_unit") != F.col("level"), OTHER_CLASS).otherwise(0)
-    grouped = joined.groupBy(KEY, code.cast("int").alias("code"), odd.alias("odd"), "unit_faults", "person_faults")
+    grouped = joined.groupBy(KEY, code.alias("code"), odd.alias("odd"), "of_unit")
     return grouped.agg(F.count(F.lit(1)).alias("count"), F.sum("population").alias("population"))
 
 
 def _unit_rows(units: Lines) -> DataFrame:
-    good = units.is_good
+    good = F.col(IS_GOOD)
     return units.frame.select(
+        F.lit(True).alias("of_unit"),
+        IS_GOOD,
         _unit_number(units),
         F.when(good, unit_block()).alias(KEY),
         F.when(good, quarters_class(UNIT)).alias("home"),
@@ -86,17 +88,17 @@ def _unit_rows(units: Lines) -> DataFrame:
         F.when(good, number(UNIT, "FINAL_POP")).otherwise(0).alias("population"),
         F.lit(None).cast("int").alias("level"),
         F.lit(None).cast("int").alias("people"),
-        F.col(FAULTS).alias("unit_faults"),
-        F.lit(0).cast("long").alias("person_faults"),
     )
 
 
 def _person_rows(persons: Lines) -> DataFrame:
-    good = persons.is_good
+    good = F.col(IS_GOOD)
     adult = (number(PERSON, "QAGE") >= _ADULT).cast("int")
     hispanic, race = (number(PERSON, name).cast("int") - 1 for name in ("CENHISP", "CENRACE"))
     people = (adult * 2 + hispanic) * 63 + race
     return persons.frame.select(
+        F.lit(False).alias("of_unit"),
+        IS_GOOD,
         _unit_number(persons),
         F.lit(None).cast("string").alias(KEY),
         F.lit(None).cast("int").alias("home"),
@@ -104,12 +106,10 @@ def _person_rows(persons: Lines) -> DataFrame:
         F.lit(0).cast("long").alias("population"),
         F.when(good, quarters_class(PERSON)).alias("level"),
         F.when(good, people).alias("people"),
-        F.lit(0).cast("long").alias("unit_faults"),
-        F.col(FAULTS).alias("person_faults"),
     )
 
 
 def _unit_number(lines: Lines) -> Column:
     # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
     own = -1 - F.col("row_id")
-    return F.when(lines.is_good, number(lines.record, "MAFID")).otherwise(own).alias("unit")
+    return F.when(F.col(IS_GOOD), number(lines.record, "MAFID")).otherwise(own).alias("unit")

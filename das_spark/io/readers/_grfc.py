@@ -5,6 +5,7 @@ Text delimited by ``|`` with a line of names; the columns that are read are foun
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from das_spark.io.readers._sources import require_path
 from das_spark.io.readers.base import Problem, reading
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 GEOCODE = "geocode"
 KEY = "block_key"
@@ -52,10 +53,11 @@ class GeographicReference:
             InputError: There is no block.
         """
         with reading(self.file):
-            rows = self.frame.groupBy(FAULTS).count().collect()
+            is_block = F.col(GEOCODE).isNotNull().alias("is_block")
+            rows = self.frame.groupBy(FAULTS, is_block).count().collect()
             counted = {row[FAULTS]: row["count"] for row in rows if row[FAULTS]}
             problems = problems_of(self.frame, counted, self.checks)
-            if not problems and self.frame.where(F.col(GEOCODE).isNotNull()).isEmpty():
+            if not problems and not any(row["is_block"] for row in rows):
                 raise InputError(f"{self.file}: no block, so no geounit exists", hint="is it the whole file?")
             return problems or self._ambiguous()
 
@@ -87,40 +89,50 @@ def open_geography(spark: SparkSession, file: str) -> GeographicReference:
         raise InputError(f"{file}: the file is empty, so no geounit exists")
     header = str(first[0])
     names = [name.strip() for name in header.lstrip("\ufeff").split(DELIMITER)]
-    wanted = [name for name, _ in GEOCODE_PARTS]
-    missing = [name for name in (*wanted, BLOCK_KEY) if name not in names]
+    missing = [name for name in (*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY) if name not in names]
     if missing:
         hint = (
             f"its first line names the columns, delimited by {DELIMITER}, as in the geographic reference file (GRF-C)"
         )
         raise InputError(f"{file}: no column {', '.join(missing)}", hint=hint)
-    # A row with an empty faults column and no geocode stands for the names.
-    parts = F.split("value", rf"\{DELIMITER}", -1)
-    column = {name: F.trim(F.get(parts, F.lit(names.index(name)))) for name in (*wanted, BLOCK_KEY)}
-    whole = F.size(parts) == len(names)
-    group, block = (column[wanted[place]] for place in (_GROUP, _BLOCK))
-    width = UNIT.field("OIDTB").width
-    checks = [
-        Check(file, "", f"{len(names)} columns, as in the first line", ~whole),
-        *[
-            Check(file, name, f"{digits} digits", whole & ~column[name].rlike(f"^[0-9]{{{digits}}}$"))
-            for name, digits in GEOCODE_PARTS
-        ],
-        Check(
-            file, wanted[_GROUP], f"the first digit of {wanted[_BLOCK]}", whole & (group != F.substring(block, 1, 1))
-        ),
-        Check(
-            file,
-            BLOCK_KEY,
-            f"a number of up to {width} digits",
-            whole & ~column[BLOCK_KEY].rlike(f"^[0-9]{{1,{width}}}$"),
-        ),
-    ]
+    column = _columns(names)
+    checks = _checks(file, column, len(names))
     is_header = F.col("value") == header
+    # The line of names is a row without faults and without geocode.
     frame = (
         with_place(lines)
         .withColumn(FAULTS, F.when(is_header, F.lit(0).cast("long")).otherwise(faults(checks)))
         .withColumn(KEY, block_key(column[BLOCK_KEY]))
-        .withColumn(GEOCODE, F.when(~is_header & (F.col(FAULTS) == 0), F.concat(*[column[name] for name in wanted])))
+        .withColumn(
+            GEOCODE, F.when(~is_header & (F.col(FAULTS) == 0), F.concat(*[column[name] for name, _ in GEOCODE_PARTS]))
+        )
     )
     return GeographicReference(file, frame, tuple(checks))
+
+
+def _columns(names: Sequence[str]) -> dict[str, Column]:
+    wanted = [*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY]
+    return {name: F.trim(F.get(_parts(), F.lit(names.index(name)))) for name in wanted}
+
+
+def _parts() -> Column:
+    return F.split("value", rf"\{DELIMITER}", -1)
+
+
+def _checks(file: str, column: Mapping[str, Column], columns: int) -> list[Check]:
+    whole = F.size(_parts()) == columns
+    group, block = GEOCODE_PARTS[_GROUP][0], GEOCODE_PARTS[_BLOCK][0]
+    parts = [*GEOCODE_PARTS, (BLOCK_KEY, 0)]
+    largest = UNIT.field("OIDTB").width
+    first_digit = F.substring(column[block], 1, 1)
+    good = {name: column[name].rlike(f"^[0-9]{{{digits or f'1,{largest}'}}}$") for name, digits in parts}
+    return [
+        Check(file, "", f"{columns} columns, as in the first line", ~whole),
+        *[Check(file, name, f"{digits or f'up to {largest}'} digits", whole & ~good[name]) for name, digits in parts],
+        Check(
+            file,
+            group,
+            f"the first digit of {block}",
+            whole & good[group] & good[block] & (column[group] != first_digit),
+        ),
+    ]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError, InputError
+from das_spark.errors import ConfigurationError
 from das_spark.io.cef_layout import CLASSES, ENDINGS, FILES
 from das_spark.io.readers._cef_lines import open_persons, open_units
 from das_spark.io.readers._cef_relations import Census
@@ -59,11 +59,10 @@ class Cef2020:
             raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
         persons, units, geography = _locate(settings, self.name, of_units=of_units)
         reference = open_geography(spark, geography)
-        census = Census.of(open_units(spark, units), open_persons(spark, persons) if persons else None, reference)
-        with reading(persons or units):
-            refuse([*reference.problems(), *census.line_problems()])
-            if not census.has_units():
-                raise InputError(f"{units}: no unit record", hint="is it the whole file?")
+        of_geography = reference.problems()
+        with reading(" or ".join(file for file in (persons, units) if file)):
+            census = Census.of(open_units(spark, units), open_persons(spark, persons) if persons else None, reference)
+            refuse([*of_geography, *census.line_problems()])
             passed = _relations(census, product, settings)
         geounits = _geounits(census, spine)
         return IngestedTables(housing_counts(geounits) if of_units else _counts(census, spine), geounits, passed)
@@ -87,7 +86,7 @@ def _relations(census: Census, product: Product, settings: InputSettings) -> tup
     if settings.unit_conflicts == "fail":
         refuse(empty, hint='correct the files, or set input.unit_conflicts = "from_people"')
     for zero in product.structural_zeros:
-        cells = np.flatnonzero(zero.mask(product.schema)).tolist()
+        cells = set(np.flatnonzero(zero.mask(product.schema)).tolist())
         empty += census.in_cells(cells, "QAGE, QGQTYP", zero.meaning)
     return tuple(empty)
 

@@ -1,7 +1,8 @@
 """Reader of a population that nobody lives in: made by :mod:`das_spark.simulation`, in Spark's tasks, from a seed.
 
-Settings (``[input.simulate]``): ``like`` = "quickstart" (the default) or "1940"; ``seed``, a whole number (0 where
-missing); ``share``, such as "1/100", of 1940.
+Settings (``[input.simulate]``): ``like`` = "quickstart" (the default) or another one of
+:data:`das_spark.simulation.LIKES`; ``seed``, a whole number (0 where missing); ``share``, such as "1/100", of all.
+A product of housing units counts those of the population: vacant and occupied.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError
+from das_spark.io.readers._units import housing_counts
 from das_spark.io.readers.base import IngestedTables
 from das_spark.simulation import LIKES, Population, parts_of, share_of
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 _ROWS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint"
+_HOUSING = (2,)
 _SETTINGS = ("like", "seed", "share")
 
 
@@ -45,15 +48,23 @@ class Simulated:
         """
         like, seed, share = _settings(settings)
         kind = LIKES[like]
-        if kind.shape != product.schema.shape or kind.geocode_length != spine.leaf.length:
+        of_units = product.record == "unit"
+        shape = _HOUSING if of_units else kind.shape
+        classes = kind.attributes[0][1]
+        if (shape, kind.geocode_length, classes) != (
+            product.schema.shape,
+            spine.leaf.length,
+            len(product.unit_classes),
+        ):
             raise ConfigurationError(
-                f"a population like {like!r} has cells {kind.shape} and geocodes of {kind.geocode_length} digits; "
+                f"a population like {like!r} has cells {shape} and geocodes of {kind.geocode_length} digits; "
                 f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {spine.leaf.length} digits"
             )
         parts = parts_of(like, share)
         numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * spark.sparkContext.defaultParallelism))
         made = numbers.mapInArrow(partial(_make, like=like, seed=seed, share=share), _ROWS).persist()
-        return IngestedTables(_counts(made), made.select("geocode", "units", "vacant"))
+        geounits = made.select("geocode", "units", "vacant")
+        return IngestedTables(housing_counts(geounits) if of_units else _counts(made), geounits)
 
 
 def _settings(settings: InputSettings) -> tuple[str, int, Fraction]:

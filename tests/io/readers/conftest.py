@@ -72,6 +72,48 @@ def ipums() -> type[Ipums]:
     return Ipums
 
 
+class Cef:
+    """Records of the census edited file of 2020 by character positions of its documentation, and GRF-C rows."""
+
+    HEADER = "REGIONCE|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|TABBLKGRPCE|OIDTABBLK|PUMA"
+
+    @staticmethod
+    def set(line: str, start: int, text: str) -> str:
+        return line[:start] + text + line[start + len(text) :]
+
+    @classmethod
+    def unit(cls, mafid: int, block: int, *, pop: int = 0, vacs: str = "0", gq: str = "   ") -> str:
+        line = "2" + f"{mafid:09d}" + "44" + "00001" + f"{pop:>5d}" + " " * 7 + "000" + vacs + gq + " "
+        line += f"{block:022d}" + "0" + "00" + "0000" + " 0 0 0 0" + "0" + "0"
+        assert len(line) == 76
+        return line if gq == "   " else "4" + line[1:]
+
+    @classmethod
+    def person(
+        cls, mafid: int, number: int, *, age: int = 30, hisp: str = "1", race: str = "01", gq: str = "   "
+    ) -> str:
+        line = "3" + f"{mafid:09d}" + f"{number:>5d}" + "44" + "00001" + "1" + f"{age:>3d}" + "19900101"
+        line += " 1 1" + "1990" + "1000" + "1" + hisp + "1000" + "    " * 7 + "1" + race + "01" + "20" + gq + "0"
+        assert len(line) == 91
+        return line if gq == "   " else "5" + line[1:]
+
+    @staticmethod
+    def block(geocode: str, key: int) -> str:
+        return f"1|{geocode[:2]}|{geocode[2:5]}|{geocode[5:11]}|{geocode[12:]}|{geocode[11]}|{key}|00100"
+
+    @classmethod
+    def write(cls, folder: Path, persons: list[str], units: list[str], blocks: list[str]) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, lines in (("persons", persons), ("units", units), ("geography", [cls.HEADER, *blocks])):
+            (folder / f"{name}.txt").write_text("".join(line + "\n" for line in lines))
+        return folder
+
+
+@pytest.fixture(scope="session")
+def cef() -> type[Cef]:
+    return Cef
+
+
 class OfficialFiles:
     """Official summary files of one small state, in the layout of 2020: totals in every item follow from persons."""
 

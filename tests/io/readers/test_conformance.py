@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 PRODUCT = {
     "ipums_1940": "e2e_1940",
+    "cef_2020": "pl94_2020_person",
     "pl94_summary": "e2e_2018",
     "tidy_counts": "e2e_1940",
     "tidy_records": "e2e_1940",
@@ -44,7 +45,7 @@ def _tables(folder: Path, persons: dict, units: dict) -> InputSettings:
 
 
 @pytest.fixture
-def valid(tmp_path: Path, ipums: type, official: object) -> Callable[[str], InputSettings]:
+def valid(tmp_path: Path, ipums: type, cef: type, official: object) -> Callable[[str], InputSettings]:
     """Settings of a small valid input: two geounits, one of them without people."""
 
     def make(name: str) -> InputSettings:
@@ -53,6 +54,10 @@ def valid(tmp_path: Path, ipums: type, official: object) -> Callable[[str], Inpu
             path = tmp_path / "census.dat"
             path.write_text("\n".join([ipums.household(1, A), ipums.person(1), ipums.household(2, B, "0")]) + "\n")
             return InputSettings(name, path=str(path))
+        if name == "cef_2020":
+            blocks = [cef.block(f"440070001001100{place}", place) for place in (0, 1)]
+            folder = cef.write(tmp_path / "cef", [cef.person(200000000, 1)], [cef.unit(200000000, 0, pop=1)], blocks)
+            return InputSettings(name, path=str(folder))
         if name == "pl94_summary":
             official.block("530010001001000", {(1, 0, 0): 1}, housing=(1, 0))
             official.block("530010001001001")

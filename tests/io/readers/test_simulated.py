@@ -28,6 +28,8 @@ pytestmark = pytest.mark.spark
         ({"like": "1940"}, "e2e_2018", "e2e_2018"),
         ({"like": "quickstart"}, "e2e_1940", "e2e_1940"),
         ({"like": "1940"}, "dallas_2010", "dallas_2010"),
+        ({"like": "2020"}, "e2e_1940", "e2e_1940"),
+        ({"like": "1940"}, "pl94_2020_unit", "pl94_2020_unit"),
     ],
 )
 def test_impossible_settings_are_refused(
@@ -36,6 +38,15 @@ def test_impossible_settings_are_refused(
     settings = InputSettings("simulated", simulate=simulate)
     with pytest.raises(ConfigurationError, match=key):
         READERS["simulated"].read(spark, settings, *of_product(product))
+
+
+def test_housing_units_are_counted_vacant_and_occupied(
+    spark: SparkSession, of_product: Callable, contents: Callable
+) -> None:
+    settings = InputSettings("simulated", simulate={"like": "2020", "share": "1/100000"})
+    counts, units = contents(READERS["simulated"].read(spark, settings, *of_product("pl94_2020_unit")))
+    expected = {(code, cell): number for code, (each, n) in units.items() for cell, number in ((0, n), (1, each[0]))}
+    assert counts == {key: number for key, number in expected.items() if number}
 
 
 def test_another_seed_makes_another_population(spark: SparkSession, of_product: Callable, contents: Callable) -> None:

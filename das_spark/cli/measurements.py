@@ -1,0 +1,89 @@
+"""`measurements` and `estimate`: noisy measurements published, and runs that start from measurements that exist."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from das_spark.cli.options import Overlays, Run
+from das_spark.cli.render import console, table
+from das_spark.config.resolve import load_plan
+
+NOT_PROTECTED = "WARNING: the measurements were made under a test key. They protect nobody; every output is marked."
+
+
+def measurements(
+    run: Run,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to make; it must not exist, or be empty.")],
+) -> None:
+    """Publish the noisy measurements of a finished run, with all that estimation needs, as one folder with checksums.
+
+    The run must have kept every noisy answer: measurement.rows = "all" in its run file.
+
+    Example: das-spark measurements runs/latest --out measurements
+    """
+    from das_spark.pipeline import publish_measurements  # noqa: PLC0415 - `das-spark --help` needs no Spark
+
+    summary = publish_measurements(run, out)
+    printer = console()
+    rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
+    printer.print(table(f"Measurements in {summary.folder}", ("folder", "rows"), rows))
+    printer.print(f"SHA-256 of measurements.json, which holds those of all files: {summary.sha256}")
+    for notice in summary.notices:
+        printer.print(notice, style="bold red")
+
+
+def estimate(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="Finished run to estimate again, from its public folder.")
+    ] = None,
+    from_measurements: Annotated[
+        Path | None,
+        typer.Option("--from-measurements", metavar="PATH", help="Folder of measurements instead of a run."),
+    ] = None,
+    conf: Annotated[
+        Path | None,
+        typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
+    ] = None,
+    overlay: Overlays = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A key of estimation or output; any key with --conf; may be repeated."
+        ),
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option("--run-id", metavar="ID", help="Name of the run folder; an unfinished run of it resumes."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "--out", metavar="DIR", help="Folder of the runs; the same as --set output.root=DIR."),
+    ] = None,
+) -> None:
+    """Estimate from measurements that exist, into a new run: no confidential input, no key, no budget.
+
+    Exits with 2 if an option asks for what the measurements do not allow, with 1 if they are not what they must be
+    (edited, cut off, of another product or schema, a level, query or geounit missing or unknown, a wrong shape or
+    variance): nothing is written then.
+
+    Example: das-spark estimate --from-measurements measurements --set 'estimation.rounding="released"'
+    """
+    chosen = list(settings or ())
+    if output is not None:
+        chosen.append(f"output.root={json.dumps(str(output))}")
+    if overlay and conf is None:
+        raise typer.BadParameter("--overlay goes with --conf")
+    others = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
+    from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
+
+    source = open_source(run, from_measurements, chosen, others)
+    out = console()
+    summary = estimate_from(source, run_id=run_id, progress=out.print)
+    out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), summary.figures.items(), left=2))
+    out.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))
+    if summary.insecure:
+        typer.secho(NOT_PROTECTED, fg=typer.colors.RED, bold=True, err=True)

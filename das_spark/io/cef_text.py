@@ -1,0 +1,173 @@
+"""A simulated population as a census edited file of 2020: unit and person lines, and the geographic reference file.
+
+Fields that das_spark reads say what the population says; the others hold what agrees with them, or what a field says
+where it does not apply. Ages within minors and adults, sexes and relationships follow no law of any census.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from das_spark.io.cef_layout import BLOCK_KEY, DELIMITER, GEOCODE_PARTS, PERSON, UNIT
+from das_spark.io.record_text import Bytes, Homes, Integers, homes, put_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from das_spark.io.cef_layout import Record
+    from das_spark.simulation import Population
+
+FIRST_UNIT = 100_000_001
+FIRST_BLOCK = 20_700_000_000_001
+"""Number that the first unit and the first block of a file have."""
+
+_PEOPLE = 2 * 2 * 63
+_RACES = 63
+_CENSUS_YEAR, _OLDEST_MINOR, _ADULT, _ADULT_AGES = 2020, 17, 18, 70
+_VACANT = 8
+_LAST_INSTITUTION = 4
+_BLOCKS_AT_ONCE = 10_000
+
+_TYPES = (
+    (0,),
+    (101, 102, 103, 104, 105, 106),
+    (201, 202, 203),
+    (301,),
+    (401, 402, 403, 404, 405),
+    (501,),
+    (601, 602),
+    (701, 801, 802, 702, 704, 706, 900, 901, 903, 904),
+)
+"""Types of group quarters of each class."""
+
+_SETS = [set(races) for size in range(1, 7) for races in combinations(range(6), size)]
+_OTHER = 5
+_OF_FIVE = [races for races in _SETS if _OTHER not in races]
+_RACE2010 = np.array([1 + _OF_FIVE.index(races - {_OTHER} or {0}) for races in _SETS])
+"""Combination of five races of each of the 63 of six, 1 to 31; other race alone counts as White."""
+
+_HEADER = (*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY)
+HEADER = f"{DELIMITER.join(_HEADER)}\n".encode()
+"""First line of the geographic reference file: the columns that the reader needs."""
+
+
+def block_lines(population: Population, first_block: int) -> bytes:
+    """The blocks of a population as rows of the geographic reference file.
+
+    Args:
+        population: With geocodes of 16 digits.
+        first_block: Number of the first block; numbers go up from there.
+    """
+    ends = np.cumsum([digits for _, digits in GEOCODE_PARTS]).tolist()
+    starts = [0, *ends[:-1]]
+    rows = [
+        DELIMITER.join([*(code[start:end] for start, end in zip(starts, ends, strict=True)), str(first_block + place)])
+        for place, code in enumerate(population.geocodes.tolist())
+    ]
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+def record_lines(population: Population, first_unit: int, first_block: int) -> Iterator[tuple[bytes, bytes, int]]:
+    """The units and persons of a population as lines, some blocks at a time.
+
+    Args:
+        population: In the schema of the 2020 redistricting data.
+        first_unit: Number of the first unit; numbers go up from there.
+        first_block: As for :func:`block_lines`.
+
+    Yields:
+        Unit lines, person lines, and the number of units.
+    """
+    for start in range(0, len(population.geocodes), _BLOCKS_AT_ONCE):
+        stop = min(start + _BLOCKS_AT_ONCE, len(population.geocodes))
+        made = homes(population, start, stop, _PEOPLE)
+        states = np.array([int(code[:2]) for code in population.geocodes[start:stop].tolist()])
+        number = first_unit + np.arange(len(made.kind))
+        units = _unit_lines(made, number, states, first_block + start)
+        yield units.tobytes(), _person_lines(made, number, states).tobytes(), len(number)
+        first_unit += len(number)
+
+
+class _Lines:
+    """Lines of a kind of record, filled field by field."""
+
+    def __init__(self, record: Record, number: int) -> None:
+        self.record = record
+        self.text: Bytes = np.full((number, record.length + 1), ord("0"), dtype=np.uint8)
+        self.text[:, -1] = ord("\n")
+
+    def put(self, **fields: Integers | int) -> None:
+        """Write numbers into fields, with leading zeros."""
+        for name, values in fields.items():
+            field = self.record.field(name)
+            put_number(self.text, field.start, field.width, np.broadcast_to(values, len(self.text)))
+
+    def blank(self, name: str, where: np.ndarray[tuple[int], np.dtype[np.bool_]] | slice = slice(None)) -> None:
+        """Leave a field of some lines blank."""
+        field = self.record.field(name)
+        self.text[where, field.start : field.end] = ord(" ")
+
+
+def _types(made: Homes) -> Integers:
+    """Type of group quarters of each unit, 0 in housing units; types of a class take turns."""
+    kind = np.where(made.kind == _VACANT, 0, made.kind)
+    table = np.array([[types[turn % len(types)] for turn in range(60)] for types in _TYPES])
+    found: Integers = table[kind, np.arange(len(kind)) % table.shape[1]]
+    return found
+
+
+def _ages(made: Homes) -> Integers:
+    adult = made.cell // (_PEOPLE // 2) % 2
+    ages: Integers = np.where(
+        adult == 1,
+        _ADULT + (made.rank * 17 + made.unit) % _ADULT_AGES,
+        (made.rank * 5 + made.unit) % (_OLDEST_MINOR + 1),
+    )
+    return ages
+
+
+def _unit_lines(made: Homes, number: Integers, states: Integers, first_block: int) -> Bytes:
+    lines = _Lines(UNIT, len(number))
+    quarters = (made.kind > 0) & (made.kind < _VACANT)
+    occupied, vacant = made.kind == 0, made.kind == _VACANT
+    head = np.searchsorted(made.unit, np.arange(len(number)))[occupied]  # every household has someone
+    cell, age = made.cell[head], _ages(made)[head]
+    tenure = np.where(occupied, 1 + number % 4, 0)
+    lines.put(RTYPE=np.where(quarters, 4, 2), MAFID=number, BCUSTATEFP=states[made.place], VERSION=1)
+    lines.put(FINAL_POP=made.size, TEN=tenure, TEN_A=tenure, TEN_R=tenure, VACS=np.where(vacant, 1 + number % 7, 0))
+    lines.put(QGQTYP=_types(made), OIDTB=first_block + made.place)
+    holder = {"HHLDRAGE": np.maximum(age, 15), "HHSPAN": 1 + cell // _RACES % 2, "HHRACE": 1 + cell % _RACES}
+    holder |= {"HHLDRACE": 1 + np.minimum(cell % _RACES, 5), "HHSEX": 1 + number[occupied] % 2}
+    for name, values in holder.items():
+        every = np.zeros(len(number), dtype=np.int64)
+        every[occupied] = values
+        lines.put(**{name: every})
+        if name != "HHSEX":
+            lines.blank(name, ~occupied)
+    lines.put(GQSEX=3)
+    lines.blank("GQSEX", ~quarters)
+    lines.blank("QGQTYP", ~quarters)
+    return lines.text
+
+
+def _person_lines(made: Homes, number: Integers, states: Integers) -> Bytes:
+    lines = _Lines(PERSON, len(made.unit))
+    level, age = made.cell // _PEOPLE, _ages(made)
+    hispanic, race = made.cell // _RACES % 2, made.cell % _RACES
+    year = _CENSUS_YEAR - age  # born on the first of January: that old on the first of April
+    lines.put(RTYPE=np.where(level > 0, 5, 3), MAFID=number[made.unit], CUF_PNC=made.rank + 1)
+    lines.put(BCUSTATEFP=states[made.place[made.unit]], VERSION=1, QSEX=1 + made.rank % 2, QAGE=age)
+    lines.put(QDB=year * 10_000 + 101, QDOB_MONTH=1, QDOB_DAY=1, QDOB_YEAR=year)
+    lines.put(QSPAN=np.where(hispanic == 1, 2000, 1000), QSPANX=1 + hispanic, CENHISP=1 + hispanic)
+    lines.put(QRACE1=1000, QRACEX=1 + np.minimum(race, 5), CENRACE=1 + race, RACE2010=_RACE2010[race])
+    at_home = np.where(made.rank == 0, 20, 33)
+    lines.put(RELSHIP=np.where(level == 0, at_home, np.where(level <= _LAST_INSTITUTION, 37, 38)))
+    lines.put(QGQTYP=_types(made)[made.unit])
+    lines.put(LIVE_ALONE=np.where(level > 0, 0, np.where(made.size[made.unit] == 1, 1, 2)))
+    lines.blank("QGQTYP", level == 0)
+    for place in range(2, 9):
+        lines.blank(f"QRACE{place}")
+    return lines.text

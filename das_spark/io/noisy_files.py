@@ -1,0 +1,330 @@
+"""Files of noisy measurements, in the tree and the columns of the Bureau's published ones: where they lie, their rows.
+
+    <dataset>/<Geolevel>.parquet/{DPQuery|Constraint}/[State=.../[County=.../]]part-*.parquet
+
+`DPQuery` holds what was measured, `Constraint` what is published exactly; a row is a geounit and a query:
+
+    geocode        string
+    query_name     string: the query with "_dpq" (measured) or "_con" (exact) behind it
+    <attribute>    string, one column for each attribute of the histogram: "*" where it is summed over, "detailed" where
+                   every level has answers of its own, otherwise the name of a recode
+    query_shape    list of int: answers along each attribute, 1 where it is summed over
+    value          list of int, row-major over query_shape; may be negative where it was measured
+    variance       float: of the noise of each value, in people^2 (or units^2); 0 in constraints
+    plb            what was spent on the query
+    sign           constraints: "=", "<=" or ">="
+
+The published files partition by State and County, leave `sign` out where nothing has one, write integers of several
+widths and variances of single precision. `read_rows` reads all of that, and what `das_spark` writes itself: no
+partitions, 64-bit integers, variances of double precision (the nearest to the exact one), `plb` as an exact fraction
+(text), `sign` always there and null where something was measured. Beside the dataset, a folder of ours has what the
+published files lack: `geounits/` and `invariants/` as in the public folder of a run, and `measurements.json`
+(`das_spark.io.manifest.MeasurementsManifest`) with product, schema, configuration, ledger entry and checksums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from das_spark.errors import InputError
+from das_spark.io.files import FileRecord, record_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DPQUERY: Final = "DPQuery"
+CONSTRAINT: Final = "Constraint"
+RECORD: Final = "measurements.json"
+ABOUT: Final = "_about.txt"
+#: Tables of a run that estimation needs and the published layout has no place for.
+EXTRA_TABLES: Final = ("geounits", "invariants")
+#: Columns in front of and behind those of the attributes.
+FRONT: Final = ("geocode", "query_name")
+BACK: Final = ("query_shape", "value", "variance", "plb", "sign")
+#: Columns that files may leave out.
+_OPTIONAL: Final = ("plb", "sign")
+#: What `read_rows` gives: `bins` are the texts of the attribute columns, in the order of the schema.
+ROWS: Final = (
+    "level string, kind string, geocode string, query_name string, bins array<string>, query_shape array<int>, "
+    "value array<bigint>, variance double, plb string, sign string"
+)
+_ARROW: Final = pa.schema(
+    [
+        ("level", pa.string()),
+        ("kind", pa.string()),
+        ("geocode", pa.string()),
+        ("query_name", pa.string()),
+        ("bins", pa.list_(pa.string())),
+        ("query_shape", pa.list_(pa.int32())),
+        ("value", pa.list_(pa.int64())),
+        ("variance", pa.float64()),
+        ("plb", pa.string()),
+        ("sign", pa.string()),
+    ]
+)
+#: Values that a task holds at once, about: bounds its memory whatever the size of the histogram.
+_VALUES: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyLayout:
+    """Paths of a folder of measurements.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @property
+    def record(self) -> Path:
+        """What the folder says of itself."""
+        return self.path / RECORD
+
+    @property
+    def about(self) -> Path:
+        """The same in words."""
+        return self.path / ABOUT
+
+    def dataset(self, name: str) -> Path:
+        """The folder of a dataset, which holds one folder a geolevel."""
+        return self.path / name
+
+    def rows(self, dataset: str, geolevel: str, kind: str) -> Path:
+        """The folder of the rows of a geolevel: kind `DPQuery` or `Constraint`."""
+        return level_folder(self.dataset(dataset), geolevel) / kind
+
+    def table(self, name: str, geolevel: str) -> Path:
+        """The folder of a level of one of the `EXTRA_TABLES`."""
+        return self.path / name / f"level={geolevel}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """A file of rows.
+
+    Attributes:
+        level: Its geolevel.
+        kind: `DPQuery` or `Constraint`.
+        path: The file.
+    """
+
+    level: str
+    kind: str
+    path: Path
+
+
+def level_folder(dataset: Path, geolevel: str) -> Path:
+    """The folder of a geolevel in a dataset."""
+    return dataset / f"{geolevel}.parquet"
+
+
+def find_dataset(path: Path, geolevels: Sequence[str]) -> Path:
+    """The dataset that a path names: the folder itself, or the only one in it.
+
+    Args:
+        path: A folder.
+        geolevels: Levels of which one at least must be there.
+
+    Raises:
+        InputError: There is none, or more than one.
+    """
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder", hint="name a folder of measurement files")
+    candidates = [path, *sorted(folder for folder in path.iterdir() if folder.is_dir())]
+    found = [each for each in candidates if any(level_folder(each, name).is_dir() for name in geolevels)]
+    if len(found) == 1 or path in found:
+        return found[0]
+    if found:
+        names = ", ".join(folder.name for folder in found)
+        raise InputError(f"{path}: holds several datasets ({names})", hint="name the folder of one of them")
+    expected = ", ".join(f"{name}.parquet" for name in geolevels)
+    raise InputError(f"{path}: holds no measurement files of these geolevels (expected folders {expected})")
+
+
+def row_files(dataset: Path, geolevels: Sequence[str]) -> tuple[RowFile, ...]:
+    """The files of a dataset, partitioned or not.
+
+    Args:
+        dataset: Its folder.
+        geolevels: The levels that must be there.
+
+    Raises:
+        InputError: A level is missing, or has no measurements.
+    """
+    files = []
+    for name in geolevels:
+        for kind in (DPQUERY, CONSTRAINT):
+            folder = level_folder(dataset, name) / kind
+            parts = sorted(path for path in folder.rglob("part-*") if path.is_file()) if folder.is_dir() else []
+            if not parts and kind == DPQUERY:
+                there = sorted(each.name for each in dataset.glob("*.parquet"))
+                raise InputError(
+                    f"{dataset}: the measurements of geolevel {name} are missing ({folder.relative_to(dataset)})",
+                    hint=f"there are {', '.join(there) or 'none'}",
+                )
+            files += [RowFile(name, kind, path) for path in parts]
+    return tuple(files)
+
+
+def check_whole(files: Sequence[RowFile], attributes: Sequence[str], *, below: Path) -> None:
+    """Read the footer of every file: is it a whole Parquet file, of this schema?
+
+    Args:
+        files: The files.
+        attributes: Names of the attributes of the product, in order.
+        below: Folder that names in messages are relative to.
+
+    Raises:
+        InputError: A file is cut off, or its columns are not those of the attributes.
+    """
+    for file in files:
+        name = str(file.path.relative_to(below))
+        try:
+            schema = parquet.read_schema(file.path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{name}: is not a whole Parquet file", hint="copy or download it again") from error
+        _check_columns(name, schema, attributes)
+
+
+def check_records(folder: Path, records: Sequence[FileRecord]) -> None:
+    """Compare files with what was recorded of them when they were written.
+
+    Args:
+        folder: What the names are relative to.
+        records: Names, sizes and checksums.
+
+    Raises:
+        InputError: A file is missing, other than it was, or was not there.
+    """
+    for record in records:
+        path = folder / record.name
+        if not path.is_file():
+            raise InputError(f"{folder}: {record.name} is missing", hint="copy or download the folder again")
+        if record_of(path, record.name) != record:
+            raise InputError(
+                f"{folder}: {record.name} is not as it was published (its checksum is another one)",
+                hint="measurements are never edited; copy or download the folder again",
+            )
+    known = {record.name for record in records}
+    strangers = sorted({str(path.relative_to(folder)) for path in folder.rglob("part-*") if path.is_file()} - known)
+    if strangers:
+        raise InputError(f"{folder}: {strangers[0]} is not part of what was published", hint="remove it")
+
+
+def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequence[str], size: int) -> DataFrame:
+    """Read the rows of many files, each by one task, whatever the widths of their numbers.
+
+    Args:
+        spark: The session.
+        files: The files, checked by `check_whole`.
+        attributes: Names of the attributes, in the order of the schema.
+        size: Cells of the schema: the most values that a row can have.
+
+    Returns:
+        A lazy frame of columns `ROWS`.
+    """
+    if not files:
+        return spark.createDataFrame([], ROWS)
+    listed = [(file.level, file.kind, str(file.path.resolve())) for file in files]
+    frame = spark.createDataFrame(listed, "level string, kind string, path string").repartition(len(listed))
+    columns, rows_at_once = tuple(attributes), max(1, min(4096, _VALUES // max(size, 1)))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from _rows_of(row, columns, rows_at_once)
+
+    return frame.mapInArrow(read, ROWS)
+
+
+def written_schema(attributes: Sequence[str]) -> tuple[str, ...]:
+    """Columns of the files that are written, in order.
+
+    Args:
+        attributes: Names of the attributes, in the order of the schema.
+    """
+    return (*FRONT, *attributes, *BACK)
+
+
+def about(facts: Sequence[str], dictionary: Sequence[Mapping[str, object]]) -> str:
+    """What a folder holds, in words.
+
+    Args:
+        facts: Sentences about the run, such as that it is insecure.
+        dictionary: The data dictionary.
+    """
+    lines = ["Noisy measurements of a run of das_spark", "", *facts, ""]
+    for entry in dictionary:
+        lines += [f"{entry['path']}: {entry['row']}"]
+        columns = entry["columns"] if isinstance(entry["columns"], list) else []
+        lines += [f"    {each['name']} ({each['type']}): {each['meaning']}" for each in columns]
+    return "\n".join(lines) + "\n"
+
+
+def _check_columns(name: str, schema: pa.Schema, attributes: Sequence[str]) -> None:
+    found = set(schema.names)
+    needed = [*FRONT, *attributes, *(each for each in BACK if each not in _OPTIONAL)]
+    missing = [column for column in needed if column not in found]
+    others = sorted(found - set(needed) - set(_OPTIONAL))
+    if missing or others:
+        differences = [
+            f"without {', '.join(missing)}" if missing else "",
+            f"with {', '.join(others)}" if others else "",
+        ]
+        raise InputError(
+            f"{name}: its columns are not those of the product ({'; '.join(each for each in differences if each)})",
+            hint=f"the attributes of the product are {', '.join(attributes)}; is it another product's file?",
+        )
+    for column in ("query_shape", "value"):
+        kind = schema.field(column).type
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_integer(kind.value_type):
+            raise InputError(f"{name}: column {column} must hold lists of whole numbers, not {kind}")
+    if not pa.types.is_floating(schema.field("variance").type):
+        raise InputError(f"{name}: column variance must hold floating-point numbers")
+
+
+def _rows_of(file: Mapping[str, str], attributes: Sequence[str], rows_at_once: int) -> Iterator[pa.RecordBatch]:
+    with parquet.ParquetFile(file["path"]) as source:
+        there = [name for name in written_schema(attributes) if name in source.schema_arrow.names]
+        for batch in source.iter_batches(batch_size=rows_at_once, columns=there):
+            yield _as_rows(batch, file, attributes)
+
+
+def _as_rows(batch: pa.RecordBatch, file: Mapping[str, str], attributes: Sequence[str]) -> pa.RecordBatch:
+    count = batch.num_rows
+    constant = {name: pa.array([file[name]] * count, pa.string()) for name in ("level", "kind")}
+    bins = [batch.column(name).cast(pa.string()) for name in attributes]
+    columns = {**constant, "bins": _side_by_side(bins, count)}
+    for field in _ARROW:
+        if field.name in columns:
+            continue
+        if field.name in _OPTIONAL and not _is_text(batch, field.name):
+            columns[field.name] = pa.nulls(count, pa.string())  # numbers of another vocabulary than ours
+        else:
+            columns[field.name] = batch.column(field.name).cast(field.type)
+    return pa.RecordBatch.from_arrays([columns[field.name] for field in _ARROW], schema=_ARROW)
+
+
+def _is_text(batch: pa.RecordBatch, name: str) -> bool:
+    if name not in batch.schema.names:
+        return False
+    kind = batch.schema.field(name).type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
+
+
+def _side_by_side(columns: Sequence[pa.Array], count: int) -> pa.Array:
+    """Columns of text as one column of lists."""
+    width = len(columns)
+    flat = np.empty((count, width), dtype=object)
+    for place, column in enumerate(columns):
+        flat[:, place] = column.to_pylist()
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * width)
+    return pa.ListArray.from_arrays(offsets, pa.array(flat.ravel(), pa.string()))

@@ -1,0 +1,163 @@
+"""Measurements of an earlier run, from its public folder alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import functions as F
+
+from das_spark.config.reopen import ORIGIN, reopen, same_estimation
+from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of
+from das_spark.io.layout import PublicLayout, open_public
+from das_spark.io.manifest import PublicManifest
+from das_spark.pipeline.measurements import copy_parts
+from das_spark.pipeline.noisy_checks import Findings
+from das_spark.pipeline.origin import Origin, OriginKind, entry_of
+from das_spark.pipeline.tabulate import read_levels
+from das_spark.spark.noisy_rows import unknown_geounits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.pipeline.context import RunContext
+
+#: Public tables that come before estimation.
+ADOPTED: Final = ("geounits", "invariants", "bounds", "measurements")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSource:
+    """The public folder of a finished run.
+
+    Attributes:
+        public: The folder.
+        plan: How the new run estimates.
+        origin: What is known of the measurements.
+    """
+
+    public: PublicLayout
+    plan: RunPlan
+    origin: Origin
+
+    def check(self, spark: SparkSession) -> None:
+        """Examine the measurements: whole files, known geounits, and the variances of the budget.
+
+        Raises:
+            InputError: They are not what they must be.
+        """
+        for path in _parts(self.public, self.plan.spine.names):
+            try:
+                parquet.read_metadata(path)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise InputError(f"{path}: is not a whole Parquet file", hint="copy the run again") from error
+        findings = Findings(str(self.public.path))
+        measured = read_levels(spark, self.public, "measurements", self.plan.spine.names)
+        size = F.size("values")
+        kept = F.coalesce(F.when(F.size("rows") >= 0, F.size("rows")), size)
+        found = measured.groupBy("level", "query").agg(
+            F.min("variance").alias("least"),
+            F.max("variance").alias("greatest"),
+            F.max(size).alias("longest"),
+            F.sum((kept != size).cast("int")).alias("uneven"),
+        )
+        for row in found.collect():  # one row a level and query
+            _judge(row, self.plan, findings)
+        geounits = read_levels(spark, self.public, "geounits", self.plan.spine.names)
+        for row in unknown_geounits(measured, geounits).limit(1).collect():
+            findings.add(f"geolevel {row['level']}: geounit {row['geocode']} is measured and does not exist")
+        findings.refuse()
+
+    def adopt(self, context: RunContext) -> None:
+        """Copy every table that comes before estimation.
+
+        Raises:
+            OutputError: The disk is full.
+        """
+        for table in ADOPTED:
+            for name in self.plan.spine.names:
+                adopt_level(context, table, name, self.public.level(table, name))
+
+
+def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
+    """Find out what the public folder of a finished run holds.
+
+    Args:
+        path: The run's folder (or `runs/latest`), or its public folder.
+        settings: Texts `key.path=value` of `estimation` and `output`.
+
+    Raises:
+        ConfigurationError: A setting is about what the measurements fix, or asks for other estimates of a run that
+            has not kept every noisy answer.
+        InputError: The manifest contradicts itself.
+        OutputError: It is not the folder of a finished run.
+    """
+    public = open_public(path)
+    manifest = PublicManifest.load(public.manifest)
+    levels = tuple(manifest.config["geography"]["levels"])
+    for table in ADOPTED:
+        for name in levels:
+            if not finished(public.level(table, name)):
+                raise OutputError(f"{path}: {table} of {name} are not there", hint="Finish the run first.")
+    entry = entry_of(manifest.ledger, str(public.manifest))
+    digest = hashlib.sha256()
+    for part in _parts(public, levels):
+        digest.update(f"{part.relative_to(public.path)} {record_of(part).sha256}\n".encode())
+    earlier = manifest.config.get(ORIGIN)
+    origin = Origin(OriginKind.RUN, manifest.run_id, manifest.created, digest.hexdigest(), entry, earlier)
+    plan = reopen(manifest.config, settings, origin.as_json(), source=str(public.manifest))
+    if plan.budget != entry.budget:
+        raise InputError(f"{public.manifest}: configuration and ledger entry do not agree on the budget")
+    if plan.measurement_rows != "all" and not same_estimation(plan.resolved, manifest.config):
+        raise ConfigurationError(
+            f'{path}: the run has kept the noisy answers that its own estimates need (measurement.rows = "support"), so'
+            " it can be estimated again in the same way only",
+            hint='leave out --set estimation.*, or measure with measurement.rows = "all"',
+        )
+    return RunSource(public, plan, origin)
+
+
+def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) -> None:
+    """Copy one level of a public table into the run, unless it is there.
+
+    Args:
+        context: The run.
+        table: Name of the table.
+        geolevel: Which level.
+        source: The folder of its files.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    target = context.folder(table, geolevel)
+    if finished(target):
+        return
+    staging = context.layout.public.staging(table, geolevel)
+    discard(staging)
+    with disk_errors(staging):
+        copy_parts(source, staging)
+        discard(target)
+        promote(staging, target)
+
+
+def _parts(public: PublicLayout, levels: Sequence[str]) -> list[Path]:
+    return [path for table in ADOPTED for name in levels for path in part_files(public.level(table, name))]
+
+
+def _judge(row: Any, plan: RunPlan, findings: Findings) -> None:  # noqa: ANN401 - a Spark row
+    place = f"geolevel {row['level']}, {row['query']}"
+    if row["query"] not in {item.query for item in plan.budget.level(row["level"]).queries}:
+        findings.add(f"{place}: the budget has no such query at this geolevel")
+        return
+    variance = plan.budget.mechanism(row["level"], row["query"]).variance()
+    if not row["least"] == row["greatest"] == variance:
+        findings.add(f"{place}: its variance is {row['least']}, and {variance} follows from the budget")
+    if row["uneven"] or row["longest"] > plan.queries[row["query"]].rows:
+        findings.add(f"{place}: values do not fit the answers of the query")

@@ -1,0 +1,232 @@
+"""Publish the noisy measurements of a finished run, as a folder that others can estimate from without anything else.
+
+Everything in it is public already; the folder puts it into the columns of the published files
+(`das_spark.io.noisy_files`) and adds what they lack. It appears under its name when it is whole, and not before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyarrow import parquet
+from pyspark.sql import functions as F
+
+from das_spark.config.plan import RunPlan
+from das_spark.config.reopen import ORIGIN, reopen
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.io.dictionary import measurements_dictionary
+from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of, sync_folder
+from das_spark.io.files import write_durably as write
+from das_spark.io.layout import open_public
+from das_spark.io.manifest import MeasurementsManifest, PublicManifest
+from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
+from das_spark.pipeline.tabulate import read_levels
+from das_spark.spark.noisy_rows import constraint_rows, measurement_rows, sides
+from das_spark.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.histogram import Schema
+    from das_spark.io.layout import PublicLayout
+
+#: Tables of the run that are read.
+_NEEDED = (*EXTRA_TABLES, "bounds", "measurements")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementsSummary:
+    """Measurements that were published.
+
+    Attributes:
+        folder: Where.
+        rows: Rows by folder.
+        sha256: Checksum of the record, which holds the checksums of all files: to be told to those who read them.
+        notices: What they must know, such as that the run is insecure.
+    """
+
+    folder: Path
+    rows: Mapping[str, int]
+    sha256: str
+    notices: tuple[str, ...]
+
+
+def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None = None) -> MeasurementsSummary:
+    """Write the measurements of a finished run into a folder of their own.
+
+    Args:
+        run_folder: The run's folder (or `runs/latest`), or its public folder: nothing else is read.
+        out: The folder to make; it must not exist, or be empty.
+        spark: The session; found or started where None.
+
+    Raises:
+        ConfigurationError: The run has not kept every noisy answer (`measurement.rows`).
+        OutputError: It is not the folder of a finished run, or the folder cannot be written.
+    """
+    public = open_public(run_folder)
+    manifest = PublicManifest.load(public.manifest)
+    plan = reopen(manifest.config, (), {}, source=str(public.manifest))
+    _check_run(run_folder, public, plan)
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
+    target = out.absolute()
+    staging = target.with_name(f".{target.name}.unfinished")
+    with disk_errors(out):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        discard(staging)  # what a driver left that died
+        try:
+            started = spark or session(f"das_spark measurements {run_folder.name}")
+            rows = _write_rows(started, public, plan, NoisyLayout(staging))
+            record = _write_record(NoisyLayout(staging), manifest, plan, rows)
+            staging.replace(target)
+            sync_folder(target.parent)
+        finally:
+            discard(staging)
+    return MeasurementsSummary(out, rows, record_of(NoisyLayout(target).record).sha256, record.overridden_guards)
+
+
+def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
+    if plan.measurement_rows != "all":
+        raise ConfigurationError(
+            f"{run_folder}: the run has kept only those noisy answers that its estimates need (measurement.rows = "
+            '"support")',
+            hint='measure with measurement.rows = "all" to publish them; `das-spark estimate RUN` needs no such folder',
+        )
+    for table in _NEEDED:
+        for name in plan.spine.names:
+            if not finished(public.level(table, name)):
+                raise OutputError(f"{run_folder}: {table} of {name} are not there", hint="Finish the run first.")
+
+
+def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout: NoisyLayout) -> dict[str, int]:
+    """Write rows by one Spark job, put each file where it belongs, and copy the tables that have no rows there."""
+    names = plan.spine.names
+    raw = layout.path / ".rows"
+    _rows(spark, public, plan).write.partitionBy("level", "kind").parquet(str(raw))
+    counted = {}
+    for name in names:
+        for kind in (DPQUERY, CONSTRAINT):
+            written, target = raw / f"level={name}" / f"kind={kind}", layout.rows(plan.product.name, name, kind)
+            if written.is_dir():
+                promote(written, target)
+                counted[str(target.relative_to(layout.path))] = _rows_of(target)
+        for table in EXTRA_TABLES:
+            target = layout.table(table, name)
+            copy_parts(public.level(table, name), target)
+            counted[str(target.relative_to(layout.path))] = _rows_of(target)
+    discard(raw)
+    return counted
+
+
+def _rows(spark: SparkSession, public: PublicLayout, plan: RunPlan) -> DataFrame:
+    schema, names = plan.product.schema, plan.spine.names
+    measured = measurement_rows(read_levels(spark, public, "measurements", names), schema, plan.budget)
+    given = sides(plan.product.class_query, plan.added)
+    constrained = constraint_rows(read_levels(spark, public, "bounds", names), schema, given)
+    columns = written_schema([attribute.name for attribute in schema.attributes])
+    return (
+        measured.select("level", F.lit(DPQUERY).alias("kind"), *columns)
+        .unionByName(constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns))
+        .sortWithinPartitions("level", "kind", "geocode", "query_name")
+    )
+
+
+def copy_parts(source: Path, target: Path) -> None:
+    """Copy the data files of a finished folder into a new one, durably.
+
+    Args:
+        source: The folder.
+        target: The new one; made.
+    """
+    target.mkdir(parents=True)
+    for path in part_files(source):
+        shutil.copyfile(path, target / path.name)
+        descriptor = os.open(target / path.name, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    sync_folder(target)
+
+
+def _rows_of(folder: Path) -> int:
+    return sum(parquet.read_metadata(path).num_rows for path in part_files(folder))
+
+
+def _write_record(
+    layout: NoisyLayout, manifest: PublicManifest, plan: RunPlan, rows: Mapping[str, int]
+) -> MeasurementsManifest:
+    below = layout.path
+    files = sorted(path for path in below.rglob("part-*") if path.is_file())
+    record = MeasurementsManifest(
+        run_id=manifest.run_id,
+        created=manifest.created,
+        product=manifest.product,
+        title=plan.product.title,
+        schema=schema_record(plan.product.schema),
+        config=manifest.config,
+        config_hash=manifest.config_hash,
+        versions=manifest.versions,
+        ledger=manifest.ledger,
+        invariants=manifest.invariants,
+        overridden_guards=manifest.overridden_guards,
+        rows=rows,
+        files=tuple(record_of(path, str(path.relative_to(below))) for path in files),
+        data_dictionary=measurements_dictionary(plan.product),
+    )
+    write(layout.about, about(_facts(record), record.data_dictionary))
+    record.save(layout.record)
+    return record
+
+
+def _facts(record: MeasurementsManifest) -> list[str]:
+    origin = record.config.get(ORIGIN)
+    earlier = [f"The run had its measurements from run {origin['run_id']}."] if origin else []
+    return [
+        *record.overridden_guards,
+        f"Run: {record.run_id}, product {record.product} ({record.title}), created {record.created}",
+        *earlier,
+        f"Privacy loss, spent once: {record.ledger['total']} ({record.ledger['framework']})",
+        *record.invariants,
+    ]
+
+
+def schema_record(schema: Schema) -> tuple[dict[str, Any], ...]:
+    """The attributes of a schema as JSON values.
+
+    Args:
+        schema: Of a product.
+    """
+    return tuple(
+        {
+            "name": attribute.name,
+            "levels": list(attribute.levels),
+            "recodes": {
+                recode.name: {label: list(levels) for label, levels in recode.groups} for recode in attribute.recodes
+            },
+        }
+        for attribute in schema.attributes
+    )
+
+
+def same_schema(schema: Schema, recorded: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a record tells of the very attributes of a schema; recodes may have been added since.
+
+    Args:
+        schema: Of a product.
+        recorded: Result of `schema_record`, as it was read.
+    """
+    own = schema_record(schema)
+    if len(own) != len(recorded):
+        return False
+    return all(
+        mine["name"] == other.get("name")
+        and mine["levels"] == other.get("levels")
+        and all(mine["recodes"].get(name) == groups for name, groups in other.get("recodes", {}).items())
+        for mine, other in zip(own, recorded, strict=True)
+    )

@@ -1,0 +1,128 @@
+"""A run from measurements that exist: no confidential input, no key, nothing drawn, nothing charged.
+
+All that can be refused is refused before the folder of the run is made. From the estimates on, it is a run like any
+other: microdata, tables, statement, manifests and verification.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.errors import ConfigurationError, DasError
+from das_spark.io.files import discard, require_space, write_durably
+from das_spark.io.layout import RunLayout, hold_run, open_run, point_latest
+from das_spark.io.noisy_files import RECORD
+from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.estimate import estimate
+from das_spark.pipeline.from_measurements import open_measurements
+from das_spark.pipeline.from_others import open_others
+from das_spark.pipeline.from_run import ADOPTED, open_run_source
+from das_spark.pipeline.progress import Progress
+from das_spark.pipeline.publish import ADOPT
+from das_spark.pipeline.runner import LEAST_SPACE, conclude, families
+from das_spark.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.pipeline.origin import Source
+    from das_spark.pipeline.runner import RunSummary
+
+
+def open_source(
+    run: Path | None, measurements: Path | None, settings: Sequence[str] = (), others: RunPlan | None = None
+) -> Source:
+    """Find measurements, and verify all of them that can be verified without Spark.
+
+    Args:
+        run: Folder of a finished run, or its public folder.
+        measurements: Folder of measurements instead.
+        settings: Texts `key.path=value` of `estimation` and `output`.
+        others: What was measured, for a folder that others published: it does not say so itself.
+
+    Raises:
+        ConfigurationError: Both or none are given, or a setting is about what the measurements fix.
+        InputError: The measurements are not what they must be.
+        OutputError: There is no finished run.
+    """
+    if measurements is None and run is not None:
+        if others is not None:
+            raise ConfigurationError("estimate: a run has its own configuration", hint="leave --conf out")
+        return open_run_source(run, settings)
+    if measurements is None or run is not None:
+        raise ConfigurationError(
+            "estimate: name a run, or measurements", hint="das-spark estimate RUN, or --from-measurements PATH"
+        )
+    if others is None:
+        return open_measurements(measurements, settings)
+    if (measurements / RECORD).is_file():
+        raise ConfigurationError(
+            f"{measurements}: has its own configuration in {RECORD}",
+            hint="leave --conf out; --set changes estimation and output",
+        )
+    return open_others(measurements, others)
+
+
+def estimate_from(
+    source: Source,
+    *,
+    run_id: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> RunSummary:
+    """Carry out a run from measurements, or resume it where it stopped.
+
+    Args:
+        source: Result of `open_source`.
+        run_id: Name of the run folder; by default the plan's name, "estimate" and the time.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+
+    Raises:
+        DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
+    """
+    plan = source.plan
+    name = run_id or f"{plan.name}-estimate-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
+    require_space(layout.folder, LEAST_SPACE)
+    started = spark or session(f"das_spark {name}")
+    context = RunContext(plan, layout, started, None, Progress(progress, name), source.origin)
+    adopted = all(context.is_finished(table) for table in ADOPTED)
+    if not adopted:
+        with context.progress.stage(started, "check"):
+            source.check(started)
+    open_run(layout, plan.config_hash)
+    with hold_run(layout):
+        if layout.folder.is_dir():  # not where both roots lie elsewhere
+            point_latest(layout)
+        created = _created(context)
+        if not adopted:
+            _adopt(context, source)
+        for level in plan.spine.names:
+            with context.progress.stage(started, f"estimate {level}", families(context, level)):
+                estimate(context, level)
+        return conclude(context, source.origin.entry, None, created)
+
+
+def _adopt(context: RunContext, source: Source) -> None:
+    """Take the tables over, all or none."""
+    with context.progress.stage(context.spark, ADOPT):
+        try:
+            source.adopt(context)
+        except DasError:
+            for table in ADOPTED:
+                discard(context.layout.public.table(table))
+            raise
+
+
+def _created(context: RunContext) -> str:
+    """When the run began; a resumed run began when it was started first."""
+    path = context.layout.restricted.path / "begun.json"
+    if not path.is_file():
+        write_durably(path, json.dumps({"created": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n")
+    return str(json.loads(path.read_text(encoding="utf-8"))["created"])

@@ -1,0 +1,333 @@
+"""Between the tables of a run and rows of published measurement files (`das_spark.io.noisy_files` has their columns).
+
+Constraints are the bounds of a run, one row a side: "=" where it is exact, ">=" and "<=" otherwise. Rows of flows are
+left out: they follow from the others. Structural zeros are left out: they belong to the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from das_spark.constraints import Sense
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from das_spark.constraints import AddedConstraint
+    from das_spark.geography import Spine
+    from das_spark.histogram import Query, Schema
+    from das_spark.privacy import Budget
+
+MEASURED: Final = "_dpq"
+EXACT: Final = "_con"
+SUMMED: Final = "*"
+DETAILED: Final = "detailed"
+FLOW: Final = "flow"
+_TEXT: Final = StringType()
+
+
+@dataclass(frozen=True, slots=True)
+class Binning:
+    """How the answers of a query are laid out.
+
+    Attributes:
+        query: The query.
+        bins: For each attribute "*", "detailed" or the name of a recode.
+        shape: Answers along each attribute; 1 where it is summed over.
+    """
+
+    query: Query
+    bins: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of answers."""
+        return prod(self.shape)
+
+
+def binning(schema: Schema, text: str) -> Binning:
+    """The layout of a query.
+
+    Args:
+        schema: Of the product.
+        text: The query; names may stand in any order.
+
+    Raises:
+        QueryError: It is no query of the schema.
+    """
+    query = schema.query(text)
+    chosen = set(query.name.split(" * "))
+    bins = []
+    for attribute in schema.attributes:
+        recode = next((each.name for each in attribute.recodes if each.name in chosen), SUMMED)
+        bins.append(DETAILED if chosen & {attribute.name, DETAILED} else recode)
+    return Binning(query, tuple(bins), tuple(int(factor.max()) + 1 for factor in query.factors))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a bound as a constraint.
+
+    Attributes:
+        name: The bound, as the table of bounds calls it.
+        query_name: The constraint, without "_con".
+        query: The query that is bounded.
+        sign: "=", "<=" or ">=".
+    """
+
+    name: str
+    query_name: str
+    query: str
+    sign: Sense
+
+    @property
+    def is_upper(self) -> bool:
+        """Whether the value is the upper bound; where it is exact, both sides are the same."""
+        return self.sign is Sense.AT_MOST
+
+
+def sides(class_query: str, added: Iterable[AddedConstraint]) -> tuple[Side, ...]:
+    """Every constraint that the bounds of a run can hold.
+
+    Args:
+        class_query: The query that units bound; empty where they bound nothing.
+        added: Constraints of the run file.
+    """
+    found = [Side("total", "total", "total", Sense.EQUAL)]
+    if class_query:
+        found.append(Side("class", f"{class_query}_total_lb", class_query, Sense.AT_LEAST))
+        found.append(Side("class", f"{class_query}_total_ub", class_query, Sense.AT_MOST))
+    found += [Side(f"added:{each.name}", f"added:{each.name}", each.query, each.sense) for each in added]
+    return tuple(found)
+
+
+def measurement_rows(measurements: DataFrame, schema: Schema, budget: Budget) -> DataFrame:
+    """Measurements, all answers of each kept, in the published columns.
+
+    Args:
+        measurements: `tables.MEASUREMENTS` with a column level.
+        schema: Of the product.
+        budget: Of the run.
+
+    Returns:
+        Columns level, then those of the files.
+    """
+    names = [attribute.name for attribute in schema.attributes]
+    specs = []
+    for level in budget.levels:
+        for item in level.queries:
+            found = binning(schema, item.query)
+            spent = str(budget.spent(level.geolevel, item.query))
+            specs.append((level.geolevel, item.query, item.query + MEASURED, *found.bins, list(found.shape), spent))
+    fields = [*((name, _TEXT) for name in ("level", "query", "query_name", *names)), _shape_field(), ("plb", _TEXT)]
+    known = F.broadcast(_constants(measurements.sparkSession, specs, fields))
+    return measurements.join(known, ["level", "query"]).select(
+        "level",
+        "geocode",
+        "query_name",
+        *names,
+        "query_shape",
+        F.col("values").alias("value"),
+        "variance",
+        "plb",
+        F.lit(None).cast("string").alias("sign"),
+    )
+
+
+def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) -> DataFrame:
+    """Bounds in the published columns, one row a side.
+
+    Args:
+        bounds: `tables.BOUNDS` with a column level.
+        schema: Of the product.
+        given: Result of `sides`.
+
+    Returns:
+        Columns level, then those of the files.
+    """
+    names = [attribute.name for attribute in schema.attributes]
+    specs = []
+    for side in given:
+        found = binning(schema, side.query)
+        row = (side.name, side.query_name + EXACT, *found.bins, list(found.shape), str(side.sign), side.is_upper)
+        specs.append(row)
+    fields = [*((name, _TEXT) for name in ("name", "query_name", *names)), _shape_field()]
+    fields += [("sign", _TEXT), ("is_upper", BooleanType())]
+    known = F.broadcast(_constants(bounds.sparkSession, specs, fields))
+    return (
+        bounds.where(F.col("name") != FLOW)
+        .join(known, "name")
+        .select(
+            "level",
+            "geocode",
+            "query_name",
+            *names,
+            "query_shape",
+            F.when(F.col("is_upper"), F.col("upper")).otherwise(F.col("lower")).alias("value"),
+            F.lit(0.0).alias("variance"),
+            F.lit(None).cast("string").alias("plb"),
+            "sign",
+        )
+    )
+
+
+def summary(rows: DataFrame) -> DataFrame:
+    """What rows of a file say, one row a level, kind, query, layout and sign; as many as there are queries.
+
+    Columns: these, rows, geounits, shortest and longest value, least and greatest variance, least and greatest plb
+    (text), broken (rows with a missing geocode or value), nonzero (rows with a value that is not 0).
+
+    Args:
+        rows: Result of `das_spark.io.noisy_files.read_rows`.
+    """
+    size = F.size("value")
+    broken = F.col("geocode").isNull() | F.col("value").isNull() | F.exists("value", lambda each: each.isNull())
+    return rows.groupBy("level", "kind", "query_name", "bins", "query_shape", "sign").agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.countDistinct("geocode").alias("geounits"),
+        F.min(size).alias("shortest"),
+        F.max(size).alias("longest"),
+        F.min("variance").alias("least_variance"),
+        F.max("variance").alias("greatest_variance"),
+        F.min("plb").alias("least_plb"),
+        F.max("plb").alias("greatest_plb"),
+        F.sum(F.coalesce(broken, F.lit(True)).cast("int")).alias("broken"),
+        F.sum(F.exists("value", lambda each: each != 0).cast("int")).alias("nonzero"),
+    )
+
+
+def unknown_geounits(rows: DataFrame, geounits: DataFrame) -> DataFrame:
+    """Level and geocode of geounits that rows speak of and that do not exist.
+
+    Args:
+        rows: With columns level and geocode.
+        geounits: `tables.GEOUNITS` with a column level.
+    """
+    spoken = rows.select("level", "geocode").distinct()
+    return spoken.join(geounits.select("level", "geocode"), ["level", "geocode"], "left_anti")
+
+
+def as_measurements(
+    rows: DataFrame, geounits: DataFrame, known: Mapping[tuple[str, str], tuple[str, float]]
+) -> DataFrame:
+    """Measured rows as the table of a run.
+
+    Args:
+        rows: Result of `das_spark.io.noisy_files.read_rows`, kind `DPQuery`, checked.
+        geounits: `tables.GEOUNITS` with a column level.
+        known: Level and query name of the file -> name of the query in the budget, and exact variance.
+
+    Returns:
+        `tables.MEASUREMENTS` with a column level.
+    """
+    specs = [(*key, *value) for key, value in known.items()]
+    fields = [*((name, _TEXT) for name in ("level", "query_name", "query")), ("exact", DoubleType())]
+    names = F.broadcast(_constants(rows.sparkSession, specs, fields))
+    parents = geounits.select("level", "geocode", "parent")
+    return (
+        rows.join(names, ["level", "query_name"])
+        .join(parents, ["level", "geocode"])
+        .select(
+            "level",
+            "geocode",
+            "parent",
+            "query",
+            F.lit(None).cast("array<int>").alias("rows"),
+            F.col("value").alias("values"),
+            F.col("exact").alias("variance"),
+        )
+    )
+
+
+def as_constraints(rows: DataFrame, schema: Schema) -> DataFrame:
+    """Written constraints in the columns in which `read_rows` gives them, to be compared.
+
+    Args:
+        rows: Result of `constraint_rows`.
+        schema: Of the product.
+    """
+    bins = F.array(*[F.col(attribute.name) for attribute in schema.attributes])
+    return rows.select("level", "geocode", "query_name", bins.alias("bins"), "query_shape", "value", "sign")
+
+
+def unequal(one: DataFrame, other: DataFrame) -> DataFrame:
+    """Level, geocode and query name of constraints that are not the same in both; one below the other, one shuffle.
+
+    Args:
+        one: Result of `as_constraints`, or the same columns as they were read.
+        other: The other ones.
+    """
+    columns = ["level", "geocode", "query_name", "bins", "query_shape", "value", "sign"]
+    signed = [each.select(*columns, F.lit(sign).alias("more")) for each, sign in ((one, 1), (other, -1))]
+    counted = reduce(lambda left, right: left.unionByName(right), signed).groupBy(*columns)
+    return counted.agg(F.sum("more").alias("more")).where("more <> 0").select("level", "geocode", "query_name")
+
+
+def prefix_geounits(rows: DataFrame, spine: Spine) -> DataFrame:
+    """The geounits that rows speak of, nested by the prefixes of their geocodes.
+
+    Args:
+        rows: With columns level and geocode.
+        spine: The levels.
+
+    Returns:
+        `tables.GEOUNITS` with a column level.
+    """
+    spoken = rows.select("level", "geocode").distinct()
+    each = spoken.select("level", "geocode", parent_of(spine).alias("parent"))
+    above = by_level(spine, lambda depth: F.lit(spine.names[depth - 1] if depth else ""))
+    children = each.groupBy(above.alias("level"), F.col("parent").alias("geocode")).agg(
+        F.count(F.lit(1)).alias("children")
+    )
+    joined = each.join(children, ["level", "geocode"], "left")
+    return joined.select("level", "geocode", "parent", F.coalesce("children", F.lit(0)).cast("long").alias("children"))
+
+
+def parent_of(spine: Spine) -> Column:
+    """Geocode of the parent, from columns level and geocode; empty at the top."""
+
+    def parent(depth: int) -> Column:
+        length = spine.levels[depth - 1].length if depth else 0
+        return F.substring("geocode", 1, length) if length else F.lit("0" if depth else "")
+
+    return by_level(spine, parent)
+
+
+def by_level(spine: Spine, value: Callable[[int], Column]) -> Column:
+    """What depends on the level of a row.
+
+    Args:
+        spine: The levels.
+        value: Gives it for a depth.
+    """
+    first = F.when(F.col("level") == spine.names[0], value(0))
+    return reduce(
+        lambda chosen, depth: chosen.when(F.col("level") == spine.names[depth], value(depth)),
+        range(1, len(spine.names)),
+        first,
+    )
+
+
+def _shape_field() -> tuple[str, ArrayType]:
+    return ("query_shape", ArrayType(IntegerType(), containsNull=False))
+
+
+def _constants(spark: SparkSession, rows: Sequence[tuple[Any, ...]], fields: Sequence[tuple[str, Any]]) -> DataFrame:
+    """A small table of what is the same for all geounits."""
+    return spark.createDataFrame(rows, StructType([StructField(name, kind, nullable=False) for name, kind in fields]))

@@ -1,0 +1,89 @@
+"""Bounds and invariants from the constraints of published measurement files, which hold no units."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.spark.bounds import bound_rows, flow_rows
+from das_spark.spark.noisy_rows import EXACT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from das_spark.geography import Spine
+
+_KEYS = ("level", "geocode")
+
+
+def published_totals(rows: DataFrame, geounits: DataFrame) -> DataFrame:
+    """Exact totals: `tables.INVARIANTS` with a column level in front.
+
+    Args:
+        rows: Constraints as `das_spark.io.noisy_files.read_rows` gives them.
+        geounits: `tables.GEOUNITS` with a column level.
+    """
+    totals = rows.where(F.col("query_name") == f"total{EXACT}").join(geounits.select(*_KEYS, "parent"), [*_KEYS])
+    return totals.select(*_KEYS, "parent", F.lit("total").alias("name"), F.col("value").alias("values"))
+
+
+def published_boxes(
+    rows: DataFrame, geounits: DataFrame, totals: DataFrame, spine: Spine, class_query: str, classes: int
+) -> DataFrame:
+    """Bounds on the class margins of every geounit: the tighter of its own constraints and the sums of its children's.
+
+    Args:
+        rows: Constraints as `das_spark.io.noisy_files.read_rows` gives them, both sides at every level.
+        geounits: `tables.GEOUNITS` with a column level.
+        totals: Result of `published_totals`.
+        spine: The levels.
+        class_query: The query that is bounded.
+        classes: Number of its answers.
+
+    Returns:
+        Columns level, depth, geocode, parent, total (null where it is not exact), lower, upper (arrays by class).
+    """
+    low, high = (
+        rows.where(F.col("query_name") == f"{class_query}_total_{side}{EXACT}").select(
+            *_KEYS, F.col("value").alias(name)
+        )
+        for side, name in (("lb", "lower"), ("ub", "upper"))
+    )
+    exact = totals.select(*_KEYS, F.get("values", F.lit(0)).alias("total"))
+    own = geounits.select(*_KEYS, "parent").join(low, [*_KEYS]).join(high, [*_KEYS]).join(exact, [*_KEYS], "left")
+    levels: list[DataFrame] = []
+    for depth in reversed(range(len(spine.names))):
+        at = own.where(F.col("level") == spine.names[depth]).withColumn("depth", F.lit(depth))
+        levels.append(_tightened(at, levels[-1], classes) if levels else at)
+    columns = ("level", "depth", "geocode", "parent", "total", "lower", "upper")
+    return reduce(lambda one, other: one.unionByName(other), [each.select(*columns) for each in levels])
+
+
+def published_class_bounds(boxes: DataFrame, spine: Spine, total_at: str | None) -> DataFrame:
+    """Class bounds and flows: `tables.BOUNDS` with a column level in front.
+
+    Args:
+        boxes: Result of `published_boxes`, written and read back (it is used more than once).
+        spine: The levels.
+        total_at: Level where totals are exact, or None.
+    """
+    frame = bound_rows(boxes, "class", F.col("lower"), F.col("upper"))
+    if total_at is not None and spine.index(total_at) > 0:
+        return frame.unionByName(flow_rows(boxes, spine, total_at))
+    return frame
+
+
+def _tightened(own: DataFrame, below: DataFrame, classes: int) -> DataFrame:
+    sums = [
+        F.sum(F.col(side).getItem(place)).alias(f"{side}{place}")
+        for side in ("lower", "upper")
+        for place in range(classes)
+    ]
+    summed = below.groupBy(F.col("parent").alias("geocode")).agg(*sums)
+    tighter = {
+        side: F.array(*[function(F.col(side).getItem(i), F.col(f"{side}{i}")) for i in range(classes)])
+        for side, function in (("lower", F.greatest), ("upper", F.least))
+    }
+    return own.join(summed, "geocode").withColumns(tighter).drop(*[f"{s}{i}" for s in tighter for i in range(classes)])

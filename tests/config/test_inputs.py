@@ -1,0 +1,78 @@
+"""What each reader needs of [input], and what a run says of units that follow from its people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from das_spark.config.inputs import input_sentences
+from das_spark.config.plan import InputSettings
+from das_spark.config.resolve import load_plan
+from das_spark.errors import ConfigurationError
+
+FROM_PEOPLE = "input.units_from_people=true"
+
+
+def _without_units(path: Path) -> Path:
+    path.write_text("\n".join(line for line in path.read_text().splitlines() if not line.startswith('units = "')))
+    return path
+
+
+def _problems(path: Path, *settings: str) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_plan(path, settings=settings)
+    return str(caught.value)
+
+
+@pytest.fixture
+def cef(tmp_path: Path) -> Path:
+    for name in ("persons", "units", "geography"):
+        (tmp_path / f"{name}.txt").write_text("\n")
+    path = tmp_path / "cef.toml"
+    path.write_text(
+        'config_version = 1\n[run]\nproduct = "pl94_2020_person"\n[input]\nreader = "cef_2020"\n'
+        '[budget]\nstrategy = "us"\n'
+    )
+    return path
+
+
+def test_units_made_from_people_need_no_table_of_units_but_one_of_geounits(write_run_file, tmp_path):
+    path = _without_units(write_run_file())
+    assert "the units are declared invariant, and nothing gives them" in _problems(path)
+    assert "nothing says which geounits exist" in _problems(path, FROM_PEOPLE)
+    (tmp_path / "places.csv").write_text("geocode\n")
+    plan = load_plan(path, settings=[FROM_PEOPLE, f"input.geography={tmp_path / 'places.csv'}"])
+    assert plan.input.units_from_people
+    assert plan.resolved["input"]["units_from_people"] is True
+
+
+def test_units_are_not_both_given_and_made(write_run_file):
+    assert "input.units is given, and would not be read" in _problems(write_run_file(), FROM_PEOPLE)
+
+
+def test_what_makes_no_sense_with_a_reader_or_product_is_refused(write_run_file, cef, tmp_path):
+    path = _without_units(write_run_file())
+    settings = (FROM_PEOPLE, "run.product=pl94_2020_unit", "budget.strategy=us", f"input.geography={tmp_path}/run.toml")
+    assert "product 'pl94_2020_unit' counts the units themselves" in _problems(path, *settings)
+    assert "input.units_from_people: the reader 'cef_2020' does not use it" in _problems(cef, FROM_PEOPLE)
+
+
+def test_records_of_persons_are_needed_where_people_are_counted(cef, tmp_path):
+    files = [f"input.{name}={tmp_path / name}.txt" for name in ("units", "geography")]
+    assert "input.path: nothing says where the people are" in _problems(cef, *files)
+    assert load_plan(cef, settings=[*files, f"input.persons={tmp_path}/persons.txt"]).input.persons
+    assert load_plan(cef, settings=[*files, "run.product=pl94_2020_unit"]).input.persons is None
+    assert "nothing says where the housing units are" in _problems(cef, "run.product=pl94_2020_unit", files[1])
+
+
+def test_sentences_tell_of_units_that_follow_from_people():
+    made = InputSettings("tidy_counts", units_from_people=True)
+    settled = InputSettings("tidy_counts", unit_conflicts="from_people")
+    (sentence,) = input_sentences(made, units_invariant=True)
+    assert "one housing unit is declared for each 2.5 people" in sentence
+    assert "outside the guarantee" in sentence
+    (sentence,) = input_sentences(settled, units_invariant=True)
+    assert "input.unit_conflicts = from_people" in sentence
+    assert input_sentences(InputSettings("tidy_counts"), units_invariant=True) == ()
+    assert input_sentences(made, units_invariant=False) == ()

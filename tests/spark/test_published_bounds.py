@@ -1,0 +1,57 @@
+"""Bounds read from published constraints: the tighter of own and summed ones at every level, and flows above totals."""
+
+import pytest
+
+from das_spark.geography import Geolevel, Spine
+from das_spark.spark import tables
+from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
+
+pytestmark = pytest.mark.spark
+
+SPINE = Spine((Geolevel("US", 0), Geolevel("State", 2), Geolevel("County", 5)))
+PARENTS = {"0": "", "01": "0", "02": "0", "01001": "01", "01003": "01", "02001": "02"}
+LOWER = {"0": [0, 0], "01": [0, 9], "02": [0, 0], "01001": [1, 2], "01003": [3, 4], "02001": [5, 6]}
+UPPER = {"0": [99, 99], "01": [99, 99], "02": [7, 99], "01001": [10, 20], "01003": [30, 40], "02001": [50, 60]}
+TOTALS = {"0": 70, "01": 40, "02": 30}
+# By hand: sums of the counties against the states' own, then sums of those against the nation's own.
+TIGHTER = {
+    "01001": ([1, 2], [10, 20]),
+    "01003": ([3, 4], [30, 40]),
+    "02001": ([5, 6], [50, 60]),
+    "01": ([4, 9], [40, 60]),
+    "02": ([5, 6], [7, 60]),
+    "0": ([9, 15], [47, 99]),
+}
+
+
+def level_of(geocode):
+    return SPINE.names[(0, 2, 5).index(len(geocode) if geocode != "0" else 0)]
+
+
+@pytest.fixture
+def boxes(spark):
+    constraints = [(level_of(g), g, "c_total_lb_con", v) for g, v in LOWER.items()]
+    constraints += [(level_of(g), g, "c_total_ub_con", v) for g, v in UPPER.items()]
+    constraints += [(level_of(g), g, "total_con", [v]) for g, v in TOTALS.items()]
+    rows = spark.createDataFrame(constraints, "level string, geocode string, query_name string, value array<bigint>")
+    units = [(level_of(g), g, parent, 0) for g, parent in PARENTS.items()]
+    geounits = spark.createDataFrame(units, "level string, geocode string, parent string, children bigint")
+    totals = published_totals(rows, geounits)
+    assert {(r["geocode"], r["parent"], r["name"], r["values"][0]) for r in totals.collect()} == {
+        (g, PARENTS[g], "total", total) for g, total in TOTALS.items()
+    }
+    return published_boxes(rows, geounits, totals, SPINE, "c", 2)
+
+
+def test_every_box_is_the_tighter_of_its_own_and_the_sum_of_its_children(boxes):
+    found = {row["geocode"]: (row["lower"], row["upper"]) for row in boxes.collect()}
+    assert found == TIGHTER
+
+
+def test_flows_join_the_boxes_where_totals_are_exact_below_the_root(boxes):
+    rows = published_class_bounds(boxes, SPINE, "State").collect()
+    assert {field.name for field in tables.BOUNDS.fields} | {"level"} == set(rows[0].asDict())
+    flows = {(row["geocode"], row["member"]): (row["lower"], row["upper"]) for row in rows if row["name"] == "flow"}
+    assert flows == {("0", state): tuple([*side, TOTALS[state]] for side in TIGHTER[state]) for state in ("01", "02")}
+    at_the_root = published_class_bounds(boxes, SPINE, "US").collect()
+    assert {row["name"] for row in at_the_root} == {"class"}
