@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
+from das_spark.estimation.answers import Floats, Integers, spread, sums
 from das_spark.estimation.candidate import Candidate
 from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
 from das_spark.estimation.support import Relaxation
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from das_spark.estimation.violations import worst_violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +58,8 @@ def certify(
     Returns:
         The certificate.
     """
-    x, parent, worst = candidate.x, _parent(problem, cells), _Worst()
-    worst.note(-x, np.ones(1))
-    _note_parent(worst, problem, x, parent, relaxation)
-    _note_bounds(worst, problem, cells, candidate)
+    x, parent = candidate.x, _parent(problem, cells)
+    worst = worst_violation(problem, cells, candidate, parent, relaxation)
     objective, gradient, places = _objective(problem.measurements, cells, x)
     box = _box(problem, cells, parent, relaxation)
     if parent is None:
@@ -79,6 +76,7 @@ def certify(
         gap = min(gap, _levelled_gap(problem, cells, candidate, gradient, places, box))
     relative = gap / max(1.0, objective)
     certified = worst.relative <= plan.feasibility_tolerance and abs(relative) <= plan.gap_tolerance
+    certified = certified and worst.worth <= enough
     return Certificate(bool(certified), worst.absolute, worst.relative, float(relative), objective)
 
 
@@ -154,7 +152,7 @@ def _levelled_gap(
     for each, place, change in zip(
         problem.measurements, places, _changes(problem.measurements, x, reduced, places), strict=True
     ):
-        level = level - _spread(change, place)
+        level = level - spread(change, place)
         cost += float((change**2 * each.variance[:, None]).sum()) / 4.0
     reduced, slack = _after_bounds(problem, cells, x, level, hints)
     return slack + cost - _cells_bound(candidate, _parent(problem, cells), None, reduced, 0.0 * x, box)
@@ -164,7 +162,7 @@ def _tight(problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidat
     """The multipliers of the bounds that the candidate is on."""
     found = []
     for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
-        value = _sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
+        value = sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
         tight = np.where(multiplier > 0, bound.lower, bound.upper)
         near = np.abs(value - tight) <= _TIGHT * np.maximum(1.0, np.abs(tight))
         found.append(np.where(near, multiplier, 0.0))
@@ -189,33 +187,16 @@ def _after_bounds(
     reduced, slack = gradient, 0.0
     for bound, multiplier in zip(problem.bounds, hints[0], strict=True):
         rows = bound.query.row_of(cells)
-        value = _sums(x, rows, bound.query.rows)
+        value = sums(x, rows, bound.query.rows)
         tight = np.where(multiplier > 0, bound.lower, bound.upper)
         slack += float((multiplier * (value - tight)).sum())
-        reduced = reduced - _spread(multiplier, rows)
+        reduced = reduced - spread(multiplier, rows)
     if problem.flows is not None and hints[1] is not None:
         rows = problem.flows.query.row_of(cells)
-        margins = _sums(x, rows, problem.flows.query.rows)
+        margins = sums(x, rows, problem.flows.query.rows)
         slack += float((hints[1] * margins).sum()) - _cheapest_flows(problem.flows, hints[1])
-        reduced = reduced - _spread(hints[1], rows)
+        reduced = reduced - spread(hints[1], rows)
     return reduced, slack
-
-
-@dataclass(slots=True)
-class _Worst:
-    """Keeps the worst violation, in people and relative to the size of what is violated."""
-
-    absolute: float = 0.0
-    relative: float = 0.0
-
-    def note(self, violation: Floats, size: Floats) -> None:
-        if not violation.size:
-            return
-        if np.isnan(violation).any():
-            self.absolute = self.relative = float("inf")
-            return
-        self.absolute = max(self.absolute, float(violation.max()))
-        self.relative = max(self.relative, float((violation / np.maximum(1.0, np.abs(size))).max()))
 
 
 def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
@@ -225,23 +206,6 @@ def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
     return problem.parent.dense()[cells].astype(np.float64)
 
 
-def _note_parent(
-    worst: _Worst, problem: FamilyProblem, x: Floats, parent: Floats | None, relaxation: Relaxation | None
-) -> None:
-    """Note violations of consistency with the parent, or of what the failsafe keeps of it."""
-    if parent is None or problem.parent is None:
-        return
-    sums = x.sum(axis=0)
-    if relaxation is None:
-        worst.note(np.abs(sums - parent), parent)
-        worst.note(np.array([problem.parent.total - parent.sum()]), np.ones(1))  # people outside the cells
-        return
-    totals = relaxation.totals.astype(np.float64)
-    grouped = np.bincount(relaxation.group, sums, minlength=len(totals))
-    worst.note(np.abs(grouped - totals), totals)
-    worst.note(np.array([np.abs(sums - parent).sum() - relaxation.allowance]), parent.sum(keepdims=True))
-
-
 def _objective(
     measurements: tuple[FamilyMeasurement, ...], cells: NDArray[np.int32], x: Floats
 ) -> tuple[float, Floats, list[Integers]]:
@@ -249,11 +213,11 @@ def _objective(
     total, gradient, places = 0.0, np.zeros(x.shape), []
     for each in measurements:
         place = _place(each, cells)
-        residual = _sums(x, place, len(each.rows)) - each.values
+        residual = sums(x, place, len(each.rows)) - each.values
         weighted = residual / each.variance[:, None]
         touched = np.unique(place[place >= 0])  # the other rows are constants: no cell can change them
         total += float((weighted[:, touched] * residual[:, touched]).sum())
-        gradient += 2.0 * _spread(weighted, place)
+        gradient += 2.0 * spread(weighted, place)
         places.append(place)
     return total, gradient, places
 
@@ -263,19 +227,6 @@ def _place(measurement: FamilyMeasurement, cells: NDArray[np.int32]) -> Integers
     rows = measurement.query.row_of(cells)
     place = np.searchsorted(measurement.rows, rows)
     return np.where(rows < 0, -1, place)
-
-
-def _sums(x: Floats, rows: Integers, count: int) -> Floats:
-    """Sum cells by row: shape ``(K, n)`` to ``(K, count)``."""
-    children = len(x)
-    flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
-    sums = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
-    return np.asarray(sums.reshape(children, count + 1)[:, :count], dtype=np.float64)
-
-
-def _spread(values: Floats, rows: Integers) -> Floats:
-    """Give each cell the value of its row: shape ``(K, count)`` to ``(K, n)``; the transpose of `_sums`."""
-    return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
 
 
 def _box(
@@ -309,7 +260,7 @@ def _curvature(measurements: tuple[FamilyMeasurement, ...], places: list[Integer
     movable = (box > 0).astype(np.float64)
     curvature = np.zeros(box.shape)
     for each, place in zip(measurements, places, strict=True):
-        alone = _spread(_sums(movable, place, len(each.rows)), place) * movable == 1.0
+        alone = spread(sums(movable, place, len(each.rows)), place) * movable == 1.0
         curvature += np.where(alone, (1.0 / each.variance)[:, None], 0.0)
     return curvature
 
@@ -357,29 +308,6 @@ def _relaxed_parent(price: Floats, total: Floats, parent: Floats, relaxation: Re
     np.minimum.at(least, relaxation.group, price)
     spread = float((most - least).max(initial=0.0))
     return float((price * (parent - total)).sum()) - 0.5 * relaxation.allowance * spread
-
-
-def _note_bounds(worst: _Worst, problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidate) -> None:
-    """Note violations of bounds, and of the flows."""
-    for bound in problem.bounds:
-        value = _sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
-        lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
-        worst.note(np.maximum(lower - value, value - upper), np.where(value > upper, upper, lower))
-    if problem.flows is not None:
-        margins = _sums(candidate.x, problem.flows.query.row_of(cells), problem.flows.query.rows)
-        _note_flows(worst, problem.flows, margins, candidate.flows)
-
-
-def _note_flows(worst: _Worst, flows: FamilyFlows, margins: Floats, witness: Floats | None) -> None:
-    """Check that the witness divides the margins among the descendants."""
-    if witness is None:
-        worst.note(np.full(1, np.nan), np.ones(1))
-        return
-    worst.note(np.maximum(flows.lower - witness, witness - flows.upper), flows.total[:, None].astype(np.float64))
-    worst.note(np.abs(witness.sum(axis=1) - flows.total), flows.total.astype(np.float64))
-    divided = np.zeros(margins.shape)
-    np.add.at(divided, flows.child, witness)
-    worst.note(np.abs(divided - margins), margins)
 
 
 def _cheapest_flows(flows: FamilyFlows, prices: Floats) -> float:

@@ -5,16 +5,27 @@ The reference knows nothing of presolve, partitions or certificates: it is hande
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from types import ModuleType
+
 import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from das_spark import estimation
 from das_spark.estimation import FamilyPlan
+from das_spark.estimation.batched import solver as batched
 from das_spark.estimation.certify import certify
-from das_spark.estimation.chain import FAMILY_SOLVERS
+from das_spark.estimation.chain import FAMILY_SOLVERS, solve_chain
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.proposal import PosedFamily
+from das_spark.estimation.solvers import SOLVERS, Capability
 from das_spark.estimation.support import restrict
 
 PLAN = FamilyPlan("wild")
@@ -99,38 +110,99 @@ def binding_on_single_cells(problem):
     return False
 
 
+def unregistered(modules: list[ModuleType]) -> list[str]:
+    """Classes defined in these modules that propose estimates, and cannot be named in a run file."""
+    found = []
+    for module in modules:
+        for name, each in vars(module).items():
+            proposes = inspect.isclass(each) and hasattr(each, "propose") and not getattr(each, "_is_protocol", False)
+            if proposes and each.__module__ == module.__name__:
+                found += [] if any(isinstance(solver, each) for solver in FAMILY_SOLVERS.values()) else [name]
+    return found
+
+
+def test_every_solver_of_families_is_registered():
+    names = [module.name for module in pkgutil.walk_packages(estimation.__path__, "das_spark.estimation.")]
+    modules = [importlib.import_module(name) for name in names]
+    assert unregistered(modules) == []
+    planted = ModuleType("planted")
+    exec("class Planted:\n    name = 'planted'\n    def propose(self, family, proof): ...", vars(planted))
+    planted.Planted.__module__ = "planted"
+    assert unregistered([*modules, planted]) == ["Planted"]
+    assert set(FAMILY_SOLVERS) == {"batched"} | {
+        name for name, each in SOLVERS.items() if Capability.QUADRATIC in each.capabilities
+    }
+    assert all(name == each.name for name, each in FAMILY_SOLVERS.items())
+
+
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(wild, chunk):
-    certified = dict.fromkeys(FAMILY_SOLVERS, 0)
-    asked, unsettled = dict.fromkeys(FAMILY_SOLVERS, 0), 0
+def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(wild, chunk, monkeypatch):
+    monkeypatch.setattr(batched, "MOST_ITERATIONS", 400)  # families this small go to another solver first
+    certified, asked, unsettled = Counter(), Counter(), 0
     for seed in range(chunk, FAMILIES, CHUNKS):
         made = wild(seed)
-        problem = made.problem
-        presolved = presolve(restrict(problem, PLAN))
+        problem, presolved = made.problem, presolve(restrict(made.problem, PLAN))
         assert not presolved.contradiction, seed
         if not presolved.variables:
             continue
         expected = reference(problem, made.truth)
         unsettled += expected is None
         upper, lower = expected or (np.inf, -np.inf)
-        cells = presolved.support.cells
         for name, solver in FAMILY_SOLVERS.items():
-            proposal = solver.propose(
-                PosedFamily(presolved),
-                lambda candidate: certify(problem, PLAN, cells, candidate),  # noqa: B023
-            )
+            if name == "osqp" and seed % 5:
+                continue  # the slowest by far
+            proof = partial(certify, problem, PLAN, presolved.support.cells)
+            proposal = solver.propose(PosedFamily(presolved), proof)
             if proposal is None:
                 assert name == "batched", (seed, name)
                 assert binding_on_single_cells(problem), seed
                 continue
-            proved = certify(problem, PLAN, cells, proposal.candidate)
+            proved = proof(proposal.candidate)
             asked[name] += 1
             certified[name] += proved.certified
             if proved.certified:
-                found = objective(problem, cells, proposal.candidate.x)
+                found = objective(problem, presolved.support.cells, proposal.candidate.x)
                 size = max(1.0, found)
                 assert found == pytest.approx(proved.objective, rel=1e-9, abs=1e-9), (seed, name)
                 assert lower - 2e-6 * size <= found <= upper + 2e-6 * size, (seed, name, found, upper, lower)
-    print(certified, asked, unsettled)
-    for name in FAMILY_SOLVERS:
-        assert certified[name] >= (0.5 if name == "osqp" else 0.97) * asked[name], (name, certified, asked)
+    for name, least in {"batched": 0.55, "piqp": 0.85, "clarabel": 0.8, "osqp": 0.85}.items():
+        assert certified[name] >= least * asked[name], (certified, asked)
+    assert unsettled <= 0.05 * FAMILIES / CHUNKS
+
+
+def test_together_the_solvers_leave_hardly_a_family_without_proof(wild):
+    """Where every cell is measured, none; where the objective is flat, interior points may lack the last digits."""
+    open_families = []
+    for seed in range(0, FAMILIES, 4):
+        made = wild(seed)
+        solved = solve_chain(presolve(restrict(made.problem, made.plan)), made.plan)
+        assert not solved.contradiction, seed
+        if not solved.certificate.certified:
+            open_families.append(seed)
+            assert "detailed" not in [each.query.name for each in made.problem.measurements], seed
+    assert len(open_families) <= 0.02 * FAMILIES / 4, open_families
+
+
+def test_a_wrong_coefficient_in_what_solvers_get_is_never_certified(wild):
+    """The same examination with a planted fault: noisy answers are changed after the family was posed."""
+    caught = 0
+    for seed in range(40):
+        made = wild(seed)
+        presolved = presolve(restrict(made.problem, made.plan))
+        if len(made.problem.measurements) < 2 or not presolved.variables:
+            continue
+        measured = list(made.problem.measurements)
+        away = np.zeros(measured[0].values.shape, dtype=np.int64)
+        away[0] = 10 + 20 * int(np.sqrt(measured[0].variance[0]))
+        measured[0] = replace(measured[0], values=measured[0].values + away)
+        other = replace(made.problem, measurements=tuple(measured))
+        for solver in FAMILY_SOLVERS.values():
+            proposal = solver.propose(PosedFamily(presolved), partial(certify, other, PLAN, presolved.support.cells))
+            if proposal is None:
+                continue
+            proved = certify(other, PLAN, presolved.support.cells, proposal.candidate)
+            expected = reference(other, made.truth)
+            wrong = expected is not None and abs(proved.objective - expected[0]) > 1e-4 * max(1.0, expected[0])
+            caught += wrong
+            assert not (wrong and proved.certified), (seed, solver.name)
+    assert caught > 30
