@@ -93,7 +93,7 @@ def _rounded(presolved: Presolved, base: Integers, fraction: Floats, found: _Ste
 
 
 def _in_turn(posed: _Posed, passes: Sequence[Sequence[Sums]], totals: Floats | None = None) -> _Steps | None:
-    """Pass by pass, each with the sums of those before it held; with the totals of the first pass, if they are known."""
+    """Pass by pass, each with the sums of those before it held; with the first pass's totals, if they are known."""
     steps, methods, gap = np.zeros(0, dtype=np.int64), [""], 0.0
     held: list[tuple[sp.csr_matrix, Floats]] = []
     if totals is not None:
@@ -168,7 +168,7 @@ def _solved(goal: Goal) -> _Steps | None:
 
 
 def _relaxed(goal: Goal) -> tuple[Solution, NDArray[np.bool_]] | None:
-    """Solve the linear program of a pass: on few columns, then with others until none is left whose price would help."""
+    """Solve the linear program of a pass: on few columns, then with others until no price is left that would help."""
     if (goal.frame.program.lower > goal.frame.program.upper).any():
         return None
     columns = goal.likely

@@ -126,7 +126,7 @@ class TestConfiguration:
         assert (place / "thesis.txt").read_text() == "years of work"
 
     def test_a_disk_that_is_nearly_full_is_refused_at_once(self, dry_workshop, refused, monkeypatch):
-        monkeypatch.setattr(runner, "_LEAST_SPACE", 1 << 62)
+        monkeypatch.setattr(runner, "LEAST_SPACE", 1 << 62)
         refused(dry_workshop, FAILED, "are free", "Make room")
 
 
@@ -301,7 +301,7 @@ class TestFullDisk:
 
     @pytest.fixture(autouse=True)
     def begin_anyway(self, monkeypatch):
-        monkeypatch.setattr(runner, "_LEAST_SPACE", 0)
+        monkeypatch.setattr(runner, "LEAST_SPACE", 0)
 
     @pytest.mark.parametrize("stage", ["ingest", "measure", "estimate", "publish_microdata"])
     def test_it_is_one_error_and_the_run_resumes(self, workshop, small_disk, capsys, monkeypatch, tools, calm, stage):

@@ -36,7 +36,7 @@ class Stack:
         index: Stacked row of each cell in each of the finest groupings, shape ``(P, n)``; cells that a grouping does
             not count have a row of their own, which no answer reads.
         rows: Number of stacked rows r.
-        owner: Grouping that each answer belongs to, shape ``(a,)``: all answers of the first grouping, then of the next.
+        owner: Grouping that each answer belongs to, shape ``(a,)``: of the first grouping, then of the next.
         sums: C, which makes all answers from the stacked rows, shape ``(a, r)``.
         matrix: B, which sums cells by stacked row, shape ``(r, n)``.
         overlap: B B': cells that two stacked rows share, shape ``(r, r)``.

@@ -23,7 +23,7 @@ FIRST_LOOK: Final = 20
 AIM: Final = 1e-6
 DECADE: Final = 10
 NEAREST_LOOK: Final = 8
-"""The certificate costs some twenty iterations: it is asked for after 20 of them, then 10 for each power of ten that the
+"""The certificate costs some twenty iterations: it is asked for after 20 of them, then 10 for each power of 10 that the
 gap is above 1e-6, but 8 at least."""
 MOST_ITERATIONS: Final = 1500
 RAKINGS: Final = 100

@@ -41,7 +41,7 @@ def _linear(program: Program, options: SolverOptions) -> Solution:
     limits = program.inequalities or Inequalities(sp.csc_matrix((0, program.size)), np.zeros(0), np.zeros(0))
     rows, known = sp.csr_matrix(limits.matrix), limits.lower == limits.upper
     above, below = np.isfinite(limits.upper) & ~known, np.isfinite(limits.lower) & ~known
-    found = linprog(
+    found: Any = linprog(  # type: ignore[call-overload]  # its stubs know dense matrices only
         program.linear,
         A_ub=sp.vstack([rows[above], -rows[below]], format="csc"),
         b_ub=np.concatenate([limits.upper[above], -limits.lower[below]]),
