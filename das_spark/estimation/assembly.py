@@ -1,4 +1,4 @@
-"""Write a presolved family as a quadratic program around a guess (E-8, E-9).
+"""Write a presolved family as a quadratic program around a guess, and around a better one (E-8, E-9).
 
 The program's unknowns are deviations from the guess in units of a typical noise deviation, so that populations of
 millions and noise of a few people meet a solver as numbers of order one.
@@ -6,7 +6,7 @@ millions and noise of a few people meet a solver as numbers of order one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -131,6 +131,33 @@ def assemble(presolved: Presolved) -> Assembly:
         inequalities=_allowance(presolved, layout, scale),
     )
     return Assembly(presolved, program, layout, scale, centre, flows)
+
+
+def recentred(assembly: Assembly, x: Floats) -> Assembly:
+    """The same program around a better guess: what an interior-point method lost in digits it finds on a second try.
+
+    Args:
+        assembly: The program.
+        x: A solution of it, in its units.
+
+    Returns:
+        The program in deviations from that solution.
+    """
+    program = assembly.program
+    x = np.clip(x, program.lower, program.upper)
+    limits = program.inequalities
+    if limits is not None:
+        reached = limits.matrix @ x
+        limits = Inequalities(limits.matrix, limits.lower - reached, limits.upper - reached)
+    moved = replace(
+        program,
+        linear=program.linear + program.diagonal * x,
+        right=program.right - program.equality @ x,
+        lower=program.lower - x,
+        upper=program.upper - x,
+        inequalities=limits,
+    )
+    return replace(assembly, program=moved, centre=assembly.centre + assembly.scale * x)
 
 
 def initial_guess(presolved: Presolved) -> Floats:

@@ -111,7 +111,8 @@ def _attempt(name: str, status: str, proved: Certificate, iterations: int) -> At
     return Attempt(name, status, proved.certified, proved.primal_residual, proved.gap, iterations)
 
 
-def _rank(proof: Certificate, plan: FamilyPlan) -> tuple[float, float]:
+def _rank(proof: Certificate, plan: FamilyPlan) -> tuple[bool, float, float]:
     """Order of candidates: certified ones first, then by violation above the tolerance, then by gap."""
     gap = abs(proof.gap) if np.isfinite(proof.gap) else np.inf
-    return (max(proof.violation, plan.feasibility_tolerance) if np.isfinite(proof.violation) else np.inf, gap)
+    violation = max(proof.violation, plan.feasibility_tolerance) if np.isfinite(proof.violation) else np.inf
+    return not proof.certified, violation, gap

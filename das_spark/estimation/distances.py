@@ -69,9 +69,14 @@ def snapped(target: Floats) -> Floats:
     return np.asarray(np.where(np.abs(target - nearest) <= _EXACT, nearest, target), dtype=np.float64)
 
 
-def slope(fraction: Floats, *, released: bool) -> Floats:
-    """Cost of one step up to the next whole number: what the distance changes by (E-51, E-52)."""
-    return 1.0 - 2.0 * (np.rint(fraction) if released else fraction)
+def slope(target: Floats, *, released: bool) -> Floats:
+    """Cost of the step from the floor of each target to the next whole number (E-51, E-52).
+
+    Args:
+        target: Real values.
+        released: Whether distances are from the nearest whole numbers, halves to even, not from the values themselves.
+    """
+    return 1.0 - 2.0 * ((np.rint(target) if released else target) - np.floor(target))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,11 +195,11 @@ class Goal:
             matrix=sp.csc_matrix(sp.vstack([frame.rows.matrix, rows], format="csc")),
             lower=np.concatenate([frame.rows.lower, *values]),
             upper=np.concatenate([frame.rows.upper, *values]),
-            slope=price * slope(target - floors, released=released),
+            slope=price * slope(target, released=released),
             price=price,
             above=(size > floors + 1.0) | widened,
             below=(floors > 0) | widened,
-            constant=price * _at_floor(fraction, times, target - floors, released=released),
+            constant=price * _at_floor(fraction, times, target, released=released),
             likely=_likely(frame, fraction),
         )
 
@@ -315,8 +320,8 @@ def _likely(frame: Frame, fraction: Floats) -> Booleans:
     return likely
 
 
-def _at_floor(fraction: Floats, times: Floats, over: Floats, *, released: bool) -> float:
+def _at_floor(fraction: Floats, times: Floats, target: Floats, *, released: bool) -> float:
     """Distance of the floors from the targets."""
     if released:
-        fraction, over = np.rint(fraction), np.rint(over)
-    return float((times * fraction).sum() + over.sum())
+        return float((times * np.rint(fraction)).sum() + (np.rint(target) - np.floor(target)).sum())
+    return float((times * fraction).sum() + (target - np.floor(target)).sum())

@@ -57,10 +57,9 @@ def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
         ConfigurationError: A pass names a query that the plan does not hold, or whose answers were not measured; a pass
             lacks least squares or a rounding; the last rounding leaves open in which cell people are.
     """
-    if not all(each.least_squares and each.rounding and all(each.rounding) for each in plan.passes):
+    parts = [part for each in plan.passes for part in (each.least_squares, each.rounding)]
+    if not parts or not all(part and all(part) for part in parts):
         raise ConfigurationError("every pass needs a fit by least squares and a rounding, both of some query")
-    if not plan.passes or not all(each.rounding and all(each.rounding) for each in plan.passes):
-        raise ConfigurationError("a plan with passes needs one at least, and queries to round in each")
     settled: tuple[FamilyBounds, ...] = ()
     passed: Passed | None = None
     for number, outer in enumerate(plan.passes):
@@ -103,7 +102,7 @@ def _fitted(
             return fitted
         held += _held(presolved, plan, names, found)
     if fitted is None:
-        raise ConfigurationError("every pass needs something to fit by least squares")
+        raise ConfigurationError("a pass fits nothing")
     return fitted
 
 

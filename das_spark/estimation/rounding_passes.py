@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from das_spark.estimation.distances import Frame, Goal, Sums, frame_of, snapped, sums_of
+from das_spark.estimation.distances import Frame, Goal, Sums, frame_of, slope, snapped, sums_of
 from das_spark.estimation.flows import flow_variables
 from das_spark.estimation.presolve import Presolved
 from das_spark.estimation.problem import Rounding
@@ -125,7 +125,7 @@ def _best_totals(posed: _Posed, passes: Sequence[Sequence[Sums]]) -> Floats | No
     up = int(posed.presolved.needed.sum() - posed.base.sum() - totals.sum())
     if not 0 <= up <= children:
         return None
-    totals[np.argsort(totals - target, kind="stable")[:up]] += 1.0
+    totals[np.lexsort((totals - target, slope(target, released=posed.released)))[:up]] += 1.0
     return totals
 
 

@@ -12,6 +12,9 @@ from das_spark.estimation.candidate import Candidate
 from das_spark.estimation.problem import FamilyFlows, FamilyProblem
 from das_spark.estimation.support import Relaxation
 
+_NOISE = 1e-12
+"""Violations this small, relative to max(1, size), are rounding errors of sums; multipliers may be of any size."""
+
 
 @dataclass(slots=True)
 class Worst:
@@ -27,15 +30,23 @@ class Worst:
     relative: float = 0.0
     worth: float = 0.0
 
-    def note(self, violation: Floats, size: Floats) -> None:
-        """Note violations of one kind: people, not positive where nothing is violated; and the sizes."""
+    def note(self, violation: Floats, size: Floats, multiplier: Floats | float = 0.0) -> None:
+        """Note violations of one kind.
+
+        Args:
+            violation: People, not positive where nothing is violated.
+            size: What is violated.
+            multiplier: What a person is worth there.
+        """
         if not violation.size:
             return
         if np.isnan(violation).any():
             self.absolute = self.relative = float("inf")
             return
         self.absolute = max(self.absolute, float(violation.max()))
-        self.relative = max(self.relative, float((violation / np.maximum(1.0, np.abs(size))).max()))
+        relative = violation / np.maximum(1.0, np.abs(size))
+        self.relative = max(self.relative, float(relative.max()))
+        self.worth += float(np.where(relative > _NOISE, np.abs(multiplier) * violation, 0.0).sum())
 
 
 def worst_violation(
@@ -66,8 +77,7 @@ def worst_violation(
         value = sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
         lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
         violation = np.maximum(lower - value, value - upper)
-        worst.note(violation, np.where(value > upper, upper, lower))
-        worst.worth += float((np.abs(multiplier) * np.maximum(violation, 0.0)).sum())
+        worst.note(violation, np.where(value > upper, upper, lower), multiplier)
     if problem.flows is not None:
         margins = sums(candidate.x, problem.flows.query.row_of(cells), problem.flows.query.rows)
         _note_flows(worst, problem.flows, margins, candidate.flows)
@@ -78,9 +88,7 @@ def _note_parent(worst: Worst, candidate: Candidate, parent: Floats, relaxation:
     """Note violations of consistency with the parent, or of what the failsafe keeps of it."""
     total = candidate.x.sum(axis=0)
     if relaxation is None:
-        violation = np.abs(total - parent)
-        worst.note(violation, parent)
-        worst.worth += float((np.abs(candidate.parent_multipliers) * violation).sum())
+        worst.note(np.abs(total - parent), parent, candidate.parent_multipliers)
         return
     totals = relaxation.totals.astype(np.float64)
     grouped = np.bincount(relaxation.group, total, minlength=len(totals))

@@ -99,7 +99,7 @@ def small_family(
     problem = FamilyProblem(
         parent_geocode="" if root else "9",
         parent=parent,
-        children=tuple(f"9{child}" for child in range(count)),
+        children=tuple(f"9{child:02d}" for child in range(count)),
         size=TOY.size,
         measurements=tuple(measured),
         bounds=tuple(bounds),

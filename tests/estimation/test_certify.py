@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from das_spark.estimation import FamilyPlan, FamilyProblem
+from das_spark.estimation import certify as certify_module
 from das_spark.estimation.assembly import assemble
 from das_spark.estimation.candidate import read_back
 from das_spark.estimation.certify import certify
@@ -142,3 +143,147 @@ def test_people_of_the_parent_outside_the_cells_are_noticed():
     assert certify(problem, plan, presolved.support.cells, candidate).certified
     assert not certify(problem, plan, presolved.support.cells[:1], less).certified
     assert schema.size == 2
+
+
+# The levelled bound, for objectives that are flat in some directions
+
+
+FLAT = ("kind", "age * race")
+
+
+def levelled(made, presolved, candidate):
+    """Objective of a candidate less its levelled bound, and the objective."""
+    problem, cells = made.problem, presolved.support.cells
+    objective, gradient, places = certify_module._objective(problem.measurements, cells, candidate.x)
+    box = certify_module._box(problem, cells, certify_module._parent(problem, cells), None)
+    assert not certify_module._separates(places, len(cells))
+    return certify_module._levelled_gap(problem, cells, candidate, gradient, places, box), objective
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("queries", [FLAT, ("total",), ("kind * age", "race")], ids=str)
+def test_the_levelled_bound_never_exceeds_the_objective_of_a_feasible_point(small, seed, queries):
+    """Whatever point and multipliers it is made from: good ones, wrong ones, none."""
+    made = small(seed, 4, queries=queries)
+    presolved, candidate = solved(made)
+    generator = np.random.default_rng(seed)
+    truth = made.truth[:, presolved.support.cells].astype(float)
+    points = [candidate.x, truth, 0.5 * (candidate.x + truth)]
+    least = min(certified(made, presolved, replace(candidate, x=point)).objective for point in points)
+    for size in (0.0, 1e-6, 1.0, 100.0):
+        wrong = replace(
+            candidate,
+            x=np.maximum(candidate.x + generator.normal(0, 0.01 * size, candidate.x.shape), 0),
+            parent_multipliers=candidate.parent_multipliers + generator.normal(0, size, truth.shape[1]),
+            bound_multipliers=tuple(
+                generator.normal(0, size, each.shape) + (size < 100) * each for each in candidate.bound_multipliers
+            ),
+        )
+        gap, objective = levelled(made, presolved, wrong)
+        assert objective - gap <= least + 1e-7 * max(1.0, least)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_levelled_bound_is_tight_at_the_optimum(small, seed):
+    made = small(seed, 4, queries=FLAT, people=5000)
+    presolved, candidate = solved(made)
+    gap, objective = levelled(made, presolved, candidate)
+    assert gap <= 1e-4 * max(1.0, objective)
+
+
+def test_the_levelled_bound_proves_what_the_last_digits_of_millions_hide(small):
+    """Counts a thousand times as large, the same noise: gradients differ by digits that millions of people magnify."""
+    rescued = 0
+    for seed in range(30):
+        made = small(seed, 4, queries=("total",), noise=3.0)
+        factor = 100_000
+        measured = tuple(
+            replace(each, values=each.values + (factor - 1) * each.query.answer_dense(made.truth)[:, each.rows])
+            for each in made.problem.measurements
+        )
+        bounds = tuple(
+            replace(each, lower=each.lower * factor, upper=each.upper * factor) for each in made.problem.bounds
+        )
+        parent = Histogram.from_dense(made.problem.parent.dense() * factor)
+        big = replace(made, problem=replace(made.problem, parent=parent, measurements=measured, bounds=bounds))
+        presolved = presolve(restrict(big.problem, big.plan))
+        if presolved.contradiction or not presolved.variables:
+            continue
+        solution = SOLVERS["piqp"].solve(assemble(presolved).program, SolverOptions())
+        candidate = read_back(assemble(presolved), solution)
+        proof = certified(big, presolved, candidate)
+        gap, objective = levelled(big, presolved, candidate)
+        rescued += proof.certified and gap < 1e-6 * max(1.0, objective)
+    assert rescued >= 10
+
+
+@pytest.mark.parametrize("field", ["linear", "diagonal", "right", "equality"])
+def test_a_planted_wrong_coefficient_is_caught_where_the_objective_is_flat(small, field):
+    caught = 0
+    for seed in range(40):
+        made = small(seed, 4, queries=FLAT)
+        presolved = presolve(restrict(made.problem, made.plan))
+        assembly = assemble(presolved)
+        array = getattr(assembly.program, field).copy()
+        data = array.data if field == "equality" else array
+        used = np.flatnonzero(assembly.program.diagonal)  # a flat objective has no weight on single cells
+        used = used if field in {"linear", "diagonal"} else np.arange(len(data))
+        place = used[(7 * seed + 3) % len(used)]
+        data[place] += 0.5 * max(1.0, abs(data[place]))
+        wrong = replace(assembly, program=replace(assembly.program, **{field: array}))
+        solution = SOLVERS["piqp"].solve(wrong.program, SolverOptions())
+        if solution.x is None:
+            continue
+        best = certified(made, presolved, solve_chain(presolved, made.plan).candidate)
+        proof = certified(made, presolved, read_back(wrong, solution))
+        excess = (proof.objective - best.objective) / max(1.0, best.objective)
+        if proof.violation < 1e-6 and excess < 1e-5:
+            continue  # the fault did not spoil the answer
+        caught += 1
+        assert not proof.certified, (seed, proof, best)
+    assert caught >= 5
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_wrong_multipliers_of_bounds_do_not_prove_a_worse_point(small, seed):
+    """The levelled bound uses a multiplier only where the candidate is on its bound; the sign decides which."""
+    made = small(seed, 4, queries=FLAT)
+    presolved, candidate = solved(made)
+    best = certified(made, presolved, candidate)
+    truth = made.truth[:, presolved.support.cells].astype(float)
+    worse = replace(candidate, x=0.5 * (candidate.x + truth))
+    for sign in (1.0, -1.0, 50.0):
+        hints = tuple(sign * each for each in candidate.bound_multipliers)
+        proof = certified(made, presolved, replace(worse, bound_multipliers=hints))
+        excess = (proof.objective - best.objective) / max(1.0, proof.objective)
+        assert proof.gap >= excess - 1e-6
+        assert not proof.certified or excess < 1e-5
+
+
+# What violations are worth
+
+
+def test_a_small_violation_of_a_dear_bound_is_refused(small):
+    """Within the tolerance of people, but worth more than the tolerance of the objective."""
+    refused = 0
+    for seed in range(40):
+        made = small(seed, 4, noise=0.05)
+        presolved, candidate = solved(made)
+        dear = [np.abs(each).max() for each in candidate.bound_multipliers]
+        proof = certified(made, presolved, candidate)
+        if not dear or max(dear) < 100 or not proof.certified:
+            continue
+        place = np.unravel_index(np.abs(candidate.bound_multipliers[0]).argmax(), candidate.bound_multipliers[0].shape)
+        rows = made.problem.bounds[0].query.row_of(presolved.support.cells)
+        cell = np.flatnonzero((rows == place[1]) & (candidate.x[place[0]] > 0.1))
+        if not len(cell):
+            continue
+        x = candidate.x.copy()
+        step = 5e-7 * np.sign(-candidate.bound_multipliers[0][place])
+        x[place[0], cell[0]] += step
+        off = certified(made, presolved, replace(candidate, x=x))
+        assert off.violation < 1e-6
+        if max(dear) * 5e-7 > 1e-6 * max(1.0, off.objective):
+            refused += 1
+            assert not off.certified
+    assert refused >= 3

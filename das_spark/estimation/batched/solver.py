@@ -27,8 +27,8 @@ NEAREST_LOOK: Final = 8
 gap is above 1e-6, but 8 at least."""
 MOST_ITERATIONS: Final = 1500
 RAKINGS: Final = 100
-PINNED: Final = 40
-"""So many of the rakings put sums with a multiplier on their bounds."""
+STALLED: Final = 0.98
+"""Rakings that take the violation less far down than this have come to their end."""
 EXACT: Final = 1e-12
 """Violation at which raking ends, relative to max(1, what is violated)."""
 
@@ -100,18 +100,21 @@ def _raked(state: State) -> Floats:
     x = state.split * _factor(family.needed, state.split.sum(axis=1))[:, None]
     indices = [np.where(each.index < 0, each.rows, each.index) for each in limits.partitions]
     matrices = [_sums(index, each.rows) for index, each in zip(indices, limits.partitions, strict=True)]
-    for raking in range(RAKINGS if limits.partitions else 0):
+    pinned, before = True, np.inf
+    for _ in range(RAKINGS if limits.partitions else 0):
         worst = 0.0
         for number, (index, matrix) in enumerate(zip(indices, matrices, strict=True)):
             part, sums = limits.part(number), matrix @ x
             within = np.clip(sums, limits.lower[part], limits.upper[part])
-            loose = (state.point_dual[part] == 0) | (raking >= PINNED)
-            wanted = np.where(loose, within, state.point[part])
+            wanted = np.maximum(np.where((state.point_dual[part] != 0) & pinned, state.point[part], within), 0.0)
             worst = max(worst, float((np.abs(sums - wanted) / np.maximum(1.0, np.abs(wanted))).max(initial=0.0)))
             x *= np.vstack([_factor(wanted, sums), np.ones(x.shape[1])])[index]
         if worst <= EXACT:
             break
         x *= _factor(family.needed, x.sum(axis=1))[:, None]
+        if worst > STALLED * before and not pinned:
+            break
+        pinned, before = pinned and worst <= STALLED * before, worst
     return x
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numba import njit
@@ -12,9 +13,20 @@ from das_spark.estimation.support import Floats, Integers
 
 _ROUNDS: Final = 100
 _EXACT: Final = 1e-13
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+def _compiled(function: _Function) -> _Function:
+    """Compile on first use; keep the machine code beside the module, where that can be written."""
+    settings = {"nogil": True, "error_model": "numpy"}
+    try:
+        found: _Function = njit(cache=True, **settings)(function)
+    except RuntimeError:  # a container that is read-only, with no home: every process compiles for itself
+        found = njit(**settings)(function)
+    return found
+
+
+@_compiled
 def _threshold(free: Floats, needed: float, start: float) -> float:
     """The t for which the positive parts of free - t sum to what is needed, by Newton's method from a start (E-46)."""
     threshold = start
@@ -32,7 +44,7 @@ def _threshold(free: Floats, needed: float, start: float) -> float:
     return threshold
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _points(shift: Floats, rows: Integers, step: Floats, points: Floats) -> None:
     """Points of all children in one cell: the step and the corrections of the sums that count the cell."""
     points[:] = step
@@ -41,7 +53,7 @@ def _points(shift: Floats, rows: Integers, step: Floats, points: Floats) -> None
             points[child] += shift[rows[part], child]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this module is for
     shift: Floats,
     index: Integers,

@@ -37,10 +37,15 @@ class HighsSolver:
 
 
 def _linear(program: Program, options: SolverOptions) -> Solution:
-    """By the dual simplex method; scipy's other door to it gives no multipliers."""
+    """By the dual simplex method; scipy's other door to it gives no multipliers, and this one wants some variable."""
     limits = program.inequalities or Inequalities(sp.csc_matrix((0, program.size)), np.zeros(0), np.zeros(0))
     rows, known = sp.csr_matrix(limits.matrix), limits.lower == limits.upper
     above, below = np.isfinite(limits.upper) & ~known, np.isfinite(limits.lower) & ~known
+    if not program.size:
+        met = not program.right.any() and not ((limits.lower > 0) | (limits.upper < 0)).any()
+        none = np.zeros(0)
+        nothing = Solution(Status.OPTIMAL, none, np.zeros(len(program.right)), none, np.zeros(len(known)))
+        return nothing if met else Solution(Status.INFEASIBLE)
     found: Any = linprog(  # type: ignore[call-overload]  # its stubs know dense matrices only
         program.linear,
         A_ub=sp.vstack([rows[above], -rows[below]], format="csc"),
