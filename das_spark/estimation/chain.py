@@ -28,6 +28,12 @@ FAMILY_SOLVERS: Final = {each.name: each for each in _SERVING}
 LARGE: Final = 1000
 """Variables from which the batched solver goes first; below, an interior point costs less (tests/benchmarks)."""
 
+NOISY: Final = 30.0
+"""Noise of a single cell, in people, above which bounds of a few people take the batched solver hundreds of steps."""
+
+LARGE_AND_NOISY: Final = 100_000
+"""Variables from which it goes first even so."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
@@ -72,7 +78,7 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
         return certify(support.problem, plan, support.cells, candidate, support.relaxation)
 
     posed = PosedFamily(presolved)
-    solvers = _ordered(plan.solvers, presolved.variables)
+    solvers = _ordered(plan.solvers, presolved)
     if not presolved.variables and not posed.assembly.program.size:  # flows may be open where no cell is
         solvers = []
     best: Solved | None = None
@@ -97,13 +103,16 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
     return replace(best, tried=tried)
 
 
-def _ordered(names: tuple[str, ...], variables: int) -> list[FamilySolver]:
-    """The plan's solvers; of a small family the batched one is asked last."""
+def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]:
+    """The plan's solvers; where an interior point costs less, the batched one is asked last."""
     unknown = [name for name in names if name not in FAMILY_SOLVERS]
     if unknown:
         what = "cannot take quadratic programs" if unknown[0] in SOLVERS else "does not exist"
         raise ConfigurationError(f"solver {unknown[0]!r} {what}", hint=f"one of {', '.join(FAMILY_SOLVERS)}")
-    late = [name for name in names if name == BatchedSolver.name and variables < LARGE]
+    measured = presolved.weight[presolved.weight > 0]
+    noise = float(measured.min()) ** -0.5 if len(measured) else 0.0
+    small = presolved.variables < (LARGE if noise <= NOISY else LARGE_AND_NOISY)
+    late = [name for name in names if name == BatchedSolver.name and small]
     return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
 
 

@@ -18,11 +18,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def _compiled(function: _Function) -> _Function:
     """Compile on first use; keep the machine code beside the module, where that can be written."""
+    compiler: Any = njit
     settings = {"nogil": True, "error_model": "numpy"}
     try:
-        found: _Function = njit(cache=True, **settings)(function)
+        found: _Function = compiler(cache=True, **settings)(function)
     except RuntimeError:  # a container that is read-only, with no home: every process compiles for itself
-        found = njit(**settings)(function)
+        found = compiler(**settings)(function)
     return found
 
 
