@@ -1,4 +1,4 @@
-"""Prove that a proposed estimate is feasible and, up to a stated gap, the best there is (E-13 to E-20).
+"""Prove that a proposed estimate is feasible and, up to a stated gap, the best there is (E-13 to E-20, E-35 to E-37).
 
 Everything here is rebuilt from the family's tables: rows of queries by `Query.row_of`, answers, variances, bounds. The
 solver's arrays are not looked at; its multipliers are hints, and a wrong hint can only make the proof fail.
@@ -141,7 +141,7 @@ def _levelled_gap(
     places: list[Integers],
     box: Floats,
 ) -> float:
-    """A bound that does not trust the last digits of the gradient (E-20).
+    """A bound that does not trust the last digits of the gradient (E-36).
 
     Any multipliers u of the measured answers bound F from below. Those at x differ within a cell's children by a
     solver's last digits, which millions of people magnify; levelled ones cost only the square of the difference.

@@ -1,7 +1,7 @@
 """The program of one pass of the multi-pass rounder: constraints, sums to bring near their targets, sums that are held.
 
 Few variables of a family have a fraction, and those alone can nearly always be rounded; so a program is written for
-some of the columns, and the multipliers of its solution tell what the others could gain (E-54).
+some of the columns, and the multipliers of its solution tell what the others could gain (E-55).
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class Goal:
         )
 
     def prices(self, columns: Booleans, solution: Solution) -> Floats:
-        """What a step up of each variable would cost, all told, by the best multipliers that fit a solution (E-54).
+        """What a step up of each variable would cost, all told, by the best multipliers that fit a solution (E-55).
 
         Those of the cells' sums are chosen anew, as low as the steps that were made allow: a cell may have none.
 

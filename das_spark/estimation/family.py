@@ -56,7 +56,7 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
 
 
 def _in_passes(support: Support, plan: FamilyPlan) -> FamilyResult:
-    """Estimate by the passes of the plan (E-48 to E-54)."""
+    """Estimate by the passes of the plan (E-48 to E-55)."""
     passed = estimate_in_passes(support, plan)
     if passed.contradiction or passed.solved is None:
         tried = () if passed.solved is None else passed.solved.tried

@@ -1,4 +1,4 @@
-"""The multi-pass rounder: whole numbers whose sums, pass by pass, come nearest to the real ones (E-51 to E-54).
+"""The multi-pass rounder: whole numbers whose sums, pass by pass, come nearest to the real ones (E-51 to E-55).
 
 Each pass is one program over the steps up from the floor. The distance of a sum from its real value has corners only at
 whole numbers, so that where the sums of a pass are nested the vertices of the linear program are whole, and its optimum

@@ -1,4 +1,4 @@
-"""How far a candidate is from keeping every constraint of its family, measured on the tables (E-17)."""
+"""How far a candidate is from keeping every constraint of its family, measured on the tables (E-17), and what that is worth (E-35)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from das_spark.estimation.batched.arrays import BatchedFamily
 from das_spark.estimation.batched.operator import Inverse, inverse
-from das_spark.estimation.batched.sweep import sweep
 from das_spark.estimation.support import Floats
 
 RELAXATION = 1.6
@@ -158,6 +157,9 @@ def iterate(state: State) -> tuple[float, float]:
     Returns:
         Largest distance between a child's point and its share of the parent, and largest change of a share, in people.
     """
+    # Here, so that only those who iterate wait for the compiler to be imported (half a second).
+    from das_spark.estimation.batched.sweep import sweep  # noqa: PLC0415
+
     limits, rows = state.family.limits, state.family.stacked.rows
     state.given[rows:] = state.penalty[:, None] * (state.point - state.point_dual)
     found = _applied(state)
