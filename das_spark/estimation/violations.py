@@ -1,4 +1,4 @@
-"""How far a candidate is from keeping every constraint of its family, measured on the tables (E-17), and what that is worth (E-35)."""
+"""How far a candidate is from keeping the constraints of its family, and what that is worth (E-17, E-35)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Milliseconds of CPU a family takes, by shape and solver: `python tests/benchmarks/benchmark_families.py [seeds] [part]`.
+"""CPU that a family takes, by shape and solver: `python tests/benchmarks/benchmark_families.py [seeds] [part]`.
 
 Prints Markdown tables; `part` is one of `small`, `fits`, `roundings`, `whole`, else all are printed, in a quarter of an
 hour. One thread; each family is a fresh draw. A failure is a family that was not certified, rounded and checked; a
