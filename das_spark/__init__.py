@@ -22,12 +22,22 @@ from das_spark.errors import DasError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config.plan import JointPlan, RunPlan
     from das_spark.evaluation import AccuracyReport
-    from das_spark.pipeline import MeasurementsSummary, RunSummary, TabulationSummary, VerificationReport
+    from das_spark.pipeline import JointSummary, MeasurementsSummary, RunSummary, TabulationSummary, VerificationReport
 
 __version__ = "0.1.0"
-__all__ = ["DasError", "estimate", "evaluate", "load_plan", "publish_measurements", "run", "tabulate", "verify"]
+__all__ = [
+    "DasError",
+    "estimate",
+    "evaluate",
+    "load_plan",
+    "publish_measurements",
+    "run",
+    "run_parts",
+    "tabulate",
+    "verify",
+]
 
 
 def load_plan(
@@ -78,6 +88,34 @@ def run(
     if isinstance(plan, str | Path):
         plan = load_plan(plan)
     return run_stages(plan, run_id=run_id, test_key=test_key, spark=spark, progress=progress)
+
+
+def run_parts(
+    plan: JointPlan | str | Path,
+    *,
+    run_id: str | None = None,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> JointSummary:
+    """Carry out a joint run, such as conf/pl94_2020.toml, or resume it: one ledger and one statement for all parts.
+
+    Args:
+        plan: The plan, or the path of a run file with `run.parts`.
+        run_id: Name of the joint run; made up where None.
+        test_key: INSECURE: a text from which all noise follows; marks every output.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+
+    Raises:
+        DasError: See `das_spark.errors`.
+    """
+    from das_spark.config import joint  # noqa: PLC0415
+    from das_spark.pipeline import run_parts as run_together  # noqa: PLC0415
+
+    if isinstance(plan, str | Path):
+        plan = joint.load_parts(plan)
+    return run_together(plan, run_id=run_id, test_key=test_key, spark=spark, progress=progress)
 
 
 def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> VerificationReport:

@@ -14,12 +14,13 @@ from das_spark.privacy import (
     attribute_losses,
     epsilon_bun_steinke,
     epsilon_cks,
+    joint_costs,
     within_geolevel_losses,
 )
 
 if TYPE_CHECKING:
     from das_spark.cli.geounits import Geounits
-    from das_spark.config.plan import RunPlan
+    from das_spark.config.plan import JointPlan, RunPlan
     from das_spark.privacy import Mechanism
 
 _ANSWER_BYTES = 8
@@ -59,6 +60,15 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         ],
         "warnings": [each.sentence(total_name(plan)) for each in unread_shares(plan, geounits.counts)],
     }
+
+
+def joint_record(plan: JointPlan) -> dict[str, Any]:
+    """What the parts of a joint run cost together, as JSON values.
+
+    Args:
+        plan: The joint run.
+    """
+    return {"run": plan.name, **joint_costs([each.budget for each in plan.parts.values()])}
 
 
 def _measurement(plan: RunPlan, geolevel: str, query: str) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import typer
 
 from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings
-from das_spark.cli.plan_record import plan_record, total_name
+from das_spark.cli.plan_record import joint_record, plan_record, total_name
 from das_spark.cli.render import console, number, size, table
-from das_spark.config.resolve import load_plan
+from das_spark.config.joint import load_run
+from das_spark.config.plan import JointPlan, RunPlan
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,11 +35,16 @@ def check(
 
     Example: das-spark check conf/e2e_1940.toml --set input.path=EXT1940USCB.dat
     """
-    plan = load_plan(conf, overlay or (), settings or (), files=not without_files)
-    total = total_name(plan)
+    loaded = load_run(conf, overlay or (), settings or (), files=not without_files)
     typer.echo(f"{conf}: no problem found")
-    typer.echo(f"run {plan.name}, product {plan.product.name}, reader {plan.input.reader}, {total} {plan.budget.total}")
-    typer.echo(f"geolevels {', '.join(plan.spine.names)}; configuration {plan.config_hash}")
+    for each in _plans(loaded):
+        spent = f"{total_name(each)} {each.budget.total}"
+        typer.echo(f"run {each.name}, product {each.product.name}, reader {each.input.reader}, {spent}")
+        typer.echo(f"geolevels {', '.join(each.spine.names)}; configuration {each.config_hash}")
+
+
+def _plans(loaded: RunPlan | JointPlan) -> list[RunPlan]:
+    return list(loaded.parts.values()) if isinstance(loaded, JointPlan) else [loaded]
 
 
 def plan(
@@ -52,12 +58,19 @@ def plan(
 
     Example: das-spark plan conf/e2e_1940.toml --set budget.epsilon=1 --geounits State=51 --geounits County=3108
     """
-    resolved = load_plan(conf, overlay or (), settings or (), files=False)
-    record = plan_record(resolved, known_geounits(resolved, geounits or ()))
+    loaded = load_run(conf, overlay or (), settings or (), files=False)
+    records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
+    together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
     if as_json:
-        typer.echo(json.dumps(record, indent=2))
-    else:
-        _print(record, console())
+        whole = records[0] if together is None else {"run": together["run"], "parts": records, "together": together}
+        typer.echo(json.dumps(whole, indent=2))
+        return
+    out = console()
+    for record in records:
+        _print(record, out)
+        out.print()
+    if together is not None:
+        _print_together(together, out)
 
 
 def _print(record: dict[str, Any], out: Console) -> None:
@@ -92,6 +105,12 @@ def _print(record: dict[str, Any], out: Console) -> None:
         out.print(f"  {sentence}")
     for warning in record["warnings"]:
         out.print(f"warning: {warning}", style="bold yellow")
+
+
+def _print_together(together: dict[str, Any], out: Console) -> None:
+    spent = ", ".join(f"{name} = {together[name]}" for name in ("epsilon", "rho") if together[name] != "0")
+    out.print(f"{together['run']}, all parts together: {spent}")
+    out.print(f"  epsilon {together['joint_epsilon']:.4f} at delta {together['delta']:g}, for one record of each part")
 
 
 def _print_passes(record: dict[str, Any], out: Console) -> None:

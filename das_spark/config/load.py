@@ -47,12 +47,40 @@ def read_run_file(
     Raises:
         ConfigurationError: A file is missing or no TOML, or a setting is malformed: nothing else can be examined.
     """
+    data = read_tables(path, overlays, settings)
+    return run_file_of(data, str(path))
+
+
+def read_tables(path: str | Path, overlays: Sequence[str | Path] = (), settings: Sequence[str] = ()) -> dict[str, Any]:
+    """Read the tables of a run file with its overlays and settings, without asking what they mean.
+
+    Args:
+        path: The TOML file.
+        overlays: Further TOML files, each laid over what came before.
+        settings: Texts `key.path=value`, applied last.
+
+    Raises:
+        ConfigurationError: A file is missing or no TOML, or a setting is malformed.
+    """
     data = _read_toml(Path(path))
     for overlay in overlays:
         data = merged(data, _read_toml(Path(overlay)))
     for setting in settings:
         apply_setting(data, setting)
-    problems = Problems(str(path))
+    return data
+
+
+def run_file_of(data: dict[str, Any], source: str) -> tuple[RunFile | None, Problems]:
+    """Check tables key by key.
+
+    Args:
+        data: The tables; those that are wrong are taken out.
+        source: The file, for messages.
+
+    Returns:
+        As `read_run_file`.
+    """
+    problems = Problems(source)
     _expand_variables(data, problems)
     return validated(data, problems), problems
 

@@ -143,3 +143,16 @@ class RunPlan:
     evaluation: EvaluationSettings
     config_hash: str
     resolved: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlan:
+    """Several runs on one input that are charged, carried out and answered for together.
+
+    Attributes:
+        name: Name of the joint run, part of its run id.
+        parts: What the part counts (`person`, `unit`) -> its plan, in the order in which they are carried out.
+    """
+
+    name: str
+    parts: Mapping[str, RunPlan]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from das_spark.config.inputs import resolve_input
-from das_spark.config.load import read_run_file
+from das_spark.config.load import read_tables, run_file_of
 from das_spark.config.model import RunFile
 from das_spark.config.passes import as_json, measured_queries, resolve_passes
 from das_spark.config.plan import EstimationSettings, EvaluationSettings, OutputSettings, RunPlan, TableFormat
@@ -24,6 +24,8 @@ from das_spark.geography import Spine
 from das_spark.privacy.budget import Budget
 from das_spark.products import PRODUCTS, Product
 
+#: Key of `[run]` that makes a file that of a joint run.
+PARTS = "parts"
 #: What `invariants.total_at` says where no total is exact.
 NO_TOTAL = "none"
 #: Formats of the tables of a product that has some, where the run file names none.
@@ -52,14 +54,29 @@ def load_plan(
     Raises:
         ConfigurationError: With all problems together, each with its key path.
     """
-    run_file, problems = read_run_file(path, overlays, settings)
-    if run_file is None:
-        problems.raise_if_any()
-        raise ConfigurationError(f"{path}: is not a run file")
-    plan = resolve(run_file, problems, files=files)
+    return plan_of(read_tables(path, overlays, settings), str(path), files=files)
+
+
+def plan_of(data: dict[str, Any], source: str, *, files: bool = True) -> RunPlan:
+    """Resolve the tables of a run file.
+
+    Args:
+        data: The tables.
+        source: The file, for messages.
+        files: Whether the input files must be there.
+
+    Raises:
+        ConfigurationError: With all problems together, each with its key path.
+    """
+    if PARTS in data.get("run", {}):
+        raise ConfigurationError(
+            f"{source}: names several runs (run.{PARTS}), and one is asked for", hint="name the run file of one part"
+        )
+    run_file, problems = run_file_of(data, source)
+    plan = resolve(run_file, problems, files=files) if run_file is not None else None
     problems.raise_if_any()
     if plan is None:
-        raise ConfigurationError(f"{path}: is not a run file")
+        raise ConfigurationError(f"{source}: is not a run file")
     return plan
 
 

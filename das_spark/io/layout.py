@@ -19,6 +19,7 @@ from das_spark.io.files import disk_errors, write_durably
 
 MARKER = "run.json"
 MARKER_VERSION = 1
+JOINT_MARKER = "joint.json"
 LATEST = "latest"
 SUCCESS = "_SUCCESS"
 
@@ -256,7 +257,7 @@ def open_public(path: str | Path) -> PublicLayout:
         if (folder / MARKER).is_file() and folder.name != "restricted":
             _read_marker(folder)
             return PublicLayout(folder)
-    raise OutputError(f"{path}: not a run folder (no {MARKER})", hint="Name a folder under runs/, or runs/latest.")
+    raise _no_run(path, MARKER)
 
 
 def find_run(path: str | Path) -> RunLayout:
@@ -271,10 +272,20 @@ def find_run(path: str | Path) -> RunLayout:
     folder = Path(path).resolve()
     for part in ("public", "restricted"):
         if not (folder / part / MARKER).is_file():
-            raise OutputError(
-                f"{path}: not a run folder (no {part}/{MARKER})", hint="Name a folder under runs/, or runs/latest."
-            )
+            raise _no_run(path, f"{part}/{MARKER}")
     return RunLayout.at(folder.parent, folder.name)
+
+
+def _no_run(path: str | Path, missing: str) -> OutputError:
+    """The error that names what was meant, perhaps."""
+    try:
+        parts = json.loads((Path(path) / JOINT_MARKER).read_text(encoding="utf-8"))["parts"].values()
+    except (OSError, ValueError, KeyError, AttributeError):
+        return OutputError(
+            f"{path}: not a run folder (no {missing})", hint="Name a folder under runs/, or runs/latest."
+        )
+    named = " or ".join(str(Path(path).parent / part) for part in parts)
+    return OutputError(f"{path}: a joint run, and one of its parts is asked for", hint=f"Name {named}.")
 
 
 def point_latest(layout: RunLayout) -> None:

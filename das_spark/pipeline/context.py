@@ -39,6 +39,7 @@ class RunContext:
         key: The run key: given to measure tasks (as derived streams) and to nothing else; None where nothing is drawn.
         progress: Says how far the run is, and names jobs in Spark's own displays.
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
+        joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
         public_facts: What stages found out for the public manifest, by name.
         restricted_facts: The same for the restricted one.
     """
@@ -49,6 +50,7 @@ class RunContext:
     key: RunKey | None
     progress: Progress
     origin: Origin | None = None
+    joint_ledgers: tuple[Path, ...] = ()
     public_facts: dict[str, object] = field(default_factory=dict)
     restricted_facts: dict[str, object] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +61,7 @@ def run_stages(
     test_key: str | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    joint_ledgers: Sequence[Path] = (),
 ) -> RunSummary:
     """Carry out a run, or resume it where it stopped.
 
@@ -69,11 +71,57 @@ def run_stages(
         test_key: INSECURE: a text from which all noise follows; every output is marked.
         spark: The session; found or started where None.
         progress: Is given a line at a time.
+        joint_ledgers: Further ledgers to enter the run in, besides those of its own input.
 
     Raises:
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
-    name = run_id or f"{plan.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    with _at_work(plan, run_id or usual_run_id(plan.name), test_key, spark, progress) as context:
+        context.joint_ledgers = tuple(joint_ledgers)
+        return _carry_out(context)
+
+
+def prepare(
+    plan: RunPlan,
+    *,
+    run_id: str,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> tuple[Path, ...]:
+    """Begin a run and read its input; nothing is charged or drawn.
+
+    Args:
+        plan: What to do.
+        run_id: Name of the run folder.
+        test_key: As in `run_stages`.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+
+    Returns:
+        The ledgers of its input.
+
+    Raises:
+        DasError: The input is wrong, or the place cannot be written.
+    """
+    with _at_work(plan, run_id, test_key, spark, progress) as context:
+        return ledgers.ledger_files(plan, context.layout, _ingest(context))
+
+
+def usual_run_id(name: str) -> str:
+    """The id of a run that was given none: its plan's name and the time."""
+    return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+@contextmanager
+def _at_work(
+    plan: RunPlan,
+    name: str,
+    test_key: str | None,
+    spark: SparkSession | None,
+    progress: Callable[[str], None],
+) -> Iterator[RunContext]:
+    """Open the folders of a run and hold them."""
     layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
     require_space(layout.folder, LEAST_SPACE)
     open_run(layout, plan.config_hash)
@@ -84,16 +132,25 @@ def run_stages(
         started = spark or session(f"das_spark {name}")
         # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
         require_safe_session(started, insecure=key.is_insecure)
-        context = RunContext(plan, layout, started, key, Progress(progress, name))
-        return _carry_out(context)
+        yield RunContext(plan, layout, started, key, Progress(progress, name))
+
+
+def _ingest(context: RunContext) -> str:
+    """Read the input, unless that is done already.
+
+    Returns:
+        Identity of the input.
+    """
+    identity, files = ledgers.fingerprint(context.plan.input)
+    context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
+    with context.progress.stage(context.spark, "ingest"):
+        ingest(context, identity)
+    return identity
 
 
 def _carry_out(context: RunContext) -> RunSummary:
     plan, progress = context.plan, context.progress
-    identity, files = ledgers.fingerprint(plan.input)
-    context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
-    with progress.stage(context.spark, "ingest"):
-        ingest(context, identity)
+    identity = _ingest(context)
     entry, ledger = _enter_ledger(context, identity)
     for name in plan.spine.names:
         with progress.stage(context.spark, f"measure {name}", families(context, name)):
@@ -166,7 +223,7 @@ def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledg
             insecure=context.is_insecure,
         )
         write_durably(own, entry.to_json())
-    return entry, ledgers.enter(ledgers.ledger_files(plan, context.layout, identity), entry)
+    return entry, ledgers.enter(_ledgers(context, identity), entry)
 
 
 def _complete(context: RunContext, entry: LedgerEntry, identity: str, geolevel: str) -> tuple[LedgerEntry, Ledger]:
@@ -174,7 +231,12 @@ def _complete(context: RunContext, entry: LedgerEntry, identity: str, geolevel: 
     entry = entry.with_completed(geolevel)
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
     write_durably(_own_entry(context), entry.to_json())
-    return entry, ledgers.enter(ledgers.ledger_files(context.plan, context.layout, identity), entry)
+    return entry, ledgers.enter(_ledgers(context, identity), entry)
+
+
+def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:
+    own = ledgers.ledger_files(context.plan, context.layout, identity)
+    return tuple(dict.fromkeys((*own, *context.joint_ledgers)))
 
 
 def _own_entry(context: RunContext) -> Path:

@@ -12,6 +12,7 @@ from das_spark.privacy.accounting import (
     epsilon_cks,
 )
 from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
+from das_spark.privacy.joint_statement import JointPart, joint_costs, joint_statement
 from das_spark.privacy.keyed import KeyedStream, RunKey, StreamDomain
 from das_spark.privacy.ledger import Ledger, LedgerEntry
 from das_spark.privacy.loss_distribution import delta_of_laplace
@@ -30,6 +31,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Framework",
+    "JointPart",
     "KeyedStream",
     "Ledger",
     "LedgerEntry",
@@ -48,6 +50,8 @@ __all__ = [
     "epsilon_bun_steinke",
     "epsilon_cks",
     "exact",
+    "joint_costs",
+    "joint_statement",
     "mechanism_for",
     "privacy_statement",
     "sample",

@@ -1,0 +1,114 @@
+"""Run files of joint runs: several runs, such as persons and their housing units, from one file and one input.
+
+Such a file names the run files of its parts; every other table in it is laid over each of them, and so are overlays and
+settings.
+
+    [run]
+    name = "pl94-2020"
+    parts = ["pl94_2020_person.toml", "pl94_2020_unit.toml"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, Strict, ValidationError
+
+from das_spark.config.load import merged, read_tables
+from das_spark.config.model import Name, Section
+from das_spark.config.plan import JointPlan, RunPlan
+from das_spark.config.resolve import PARTS, plan_of
+from das_spark.errors import ConfigurationError
+
+
+class JointRun(Section):
+    """`[run]` of a joint run."""
+
+    name: Name
+    parts: Annotated[tuple[str, ...], Strict(False), Field(min_length=2)]
+
+
+class JointFile(Section):
+    """A run file of a joint run; its other tables are checked as those of the parts."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    config_version: Literal[1]
+    run: JointRun
+
+
+def load_run(
+    path: str | Path,
+    overlays: Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+    *,
+    files: bool = True,
+) -> RunPlan | JointPlan:
+    """Read a run file of either kind and resolve it.
+
+    Args:
+        path: The TOML file.
+        overlays: Further TOML files, each laid over what came before.
+        settings: Texts `key.path=value`, applied last; in a joint run to every part, and `run.name` to the whole.
+        files: Whether the input files must be there.
+
+    Raises:
+        ConfigurationError: With all problems of a file together, each with its key path.
+    """
+    data = read_tables(path, overlays, settings)
+    if PARTS in data.get("run", {}):
+        return _joined(data, Path(path), files=files)
+    return plan_of(data, str(path), files=files)
+
+
+def load_parts(
+    path: str | Path,
+    overlays: Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+    *,
+    files: bool = True,
+) -> JointPlan:
+    """Read the run file of a joint run: `load_run` where nothing else will do.
+
+    Raises:
+        ConfigurationError: As `load_run`, and where the file is that of a single run.
+    """
+    return _joined(read_tables(path, overlays, settings), Path(path), files=files)
+
+
+def _joint_file(data: dict[str, Any], path: str | Path) -> JointFile:
+    try:
+        return JointFile.model_validate(data)
+    except ValidationError as error:
+        said = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+        hint = "a joint run has run.name and run.parts, a list of two run files or more; products stand in those"
+        raise ConfigurationError(f"{path}: " + "; ".join(said), hint=hint) from error
+
+
+def _part(name: str, data: dict[str, Any], path: Path, *, files: bool) -> RunPlan:
+    """The plan of a part: its own file, under all tables of the joint one but [run]."""
+    own = path.parent / name
+    shared = {key: value for key, value in data.items() if key != "run"}
+    tables = merged(read_tables(own), shared)
+    if isinstance(tables.get("run"), dict):
+        tables["run"].pop("name", None)  # the joint run has the name
+    return plan_of(tables, f"{path}, part {name}", files=files)
+
+
+def _joined(data: dict[str, Any], path: Path, *, files: bool) -> JointPlan:
+    joint = _joint_file(data, path)
+    plans = [_part(name, data, path, files=files) for name in joint.run.parts]
+    parts: dict[str, RunPlan] = {plan.product.record: plan for plan in plans}
+    if len(parts) < len(plans):
+        raise ConfigurationError(
+            f"{path}: run.parts: two of its runs count the same, {', '.join(plan.product.counted for plan in plans)}",
+            hint="a joint run publishes each kind of record once",
+        )
+    places = {(plan.output.root, plan.output.public, plan.output.restricted) for plan in plans}
+    if len(places) > 1:
+        raise ConfigurationError(
+            f"{path}: run.parts: its runs are written to different places", hint="give [output] in the joint file"
+        )
+    return JointPlan(joint.run.name, parts)

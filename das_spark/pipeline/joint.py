@@ -1,0 +1,102 @@
+"""Joint runs: every part reads its input before any part draws; one ledger, one statement for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.joint_layout import JointLayout
+from das_spark.io.manifest import PublicManifest
+from das_spark.pipeline.runner import RunSummary, prepare, run_stages, usual_run_id
+from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.plan import JointPlan
+
+
+@dataclass(frozen=True, slots=True)
+class JointSummary:
+    """What a finished joint run says of itself.
+
+    Attributes:
+        run_id: Name of the joint run.
+        parts: What a part counts -> its summary.
+        figures: What they cost together, by name.
+        paths: What to look at, by name.
+    """
+
+    run_id: str
+    parts: Mapping[str, RunSummary]
+    figures: Mapping[str, str]
+    paths: Mapping[str, Path]
+
+
+def run_parts(
+    plan: JointPlan,
+    *,
+    run_id: str | None = None,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> JointSummary:
+    """Carry out a joint run, or resume it where it stopped.
+
+    Args:
+        plan: What to do.
+        run_id: Name of the joint run; each part has its own, with what it counts behind it.
+        test_key: INSECURE: a text from which all noise follows; every output is marked.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+
+    Raises:
+        DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
+    """
+    name = run_id or usual_run_id(plan.name)
+    output = next(iter(plan.parts.values())).output
+    layout = JointLayout.at(output.public or output.root, name)
+    ids = {record: f"{name}-{record}" for record in plan.parts}
+    with disk_errors(layout.path):
+        layout.path.mkdir(parents=True, exist_ok=True)
+        write_durably(layout.marker, json.dumps({"run_id": name, "parts": ids}, indent=1) + "\n")
+    every_ledger = [
+        file
+        for record, part in plan.parts.items()
+        for file in prepare(part, run_id=ids[record], test_key=test_key, spark=spark, progress=progress)
+    ]
+    summaries = {
+        record: run_stages(
+            part, run_id=ids[record], test_key=test_key, spark=spark, progress=progress, joint_ledgers=every_ledger
+        )
+        for record, part in plan.parts.items()
+    }
+    return _concluded(layout, summaries)
+
+
+def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> JointSummary:
+    """Write the joint statement and ledger, from what the parts have made public."""
+    parts = [_part(record, summary) for record, summary in summaries.items()]
+    entries = [part.entry for part in parts]
+    costs = joint_costs(entries)
+    record = {"run_id": layout.run_id, "together": costs, "parts": [json.loads(entry.to_json()) for entry in entries]}
+    with disk_errors(layout.path):
+        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts))
+        write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")
+    spent = {name: str(costs[name]) for name in ("epsilon", "rho") if costs[name] != "0"}
+    figures = {
+        "privacy loss, together": ", ".join(f"{name} = {value}" for name, value in spent.items()),
+        f"epsilon at delta {costs['delta']:g}": f"{costs['joint_epsilon']:.4f}",
+    }
+    paths = {"joint privacy statement": layout.privacy_statement, "joint privacy ledger": layout.privacy_ledger}
+    return JointSummary(layout.run_id, summaries, figures, paths)
+
+
+def _part(record: str, summary: RunSummary) -> JointPart:
+    manifest = PublicManifest.load(summary.layout.public.manifest)
+    entry = LedgerEntry.from_json(json.dumps(manifest.ledger))
+    return JointPart(record, summary.run_id, entry, manifest.invariants, manifest.overridden_guards)

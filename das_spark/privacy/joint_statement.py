@@ -1,0 +1,116 @@
+"""The privacy statement of a joint run: what its parts, such as persons and housing units, cost who stands in both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from das_spark.privacy.accounting import (
+    PUBLISHED_DELTA,
+    Composition,
+    Spending,
+    compose,
+    epsilon_bun_steinke,
+    epsilon_cks,
+)
+from das_spark.privacy.ledger import LedgerEntry
+
+
+@dataclass(frozen=True, slots=True)
+class JointPart:
+    """One run of a joint run.
+
+    Attributes:
+        record: What one record of it is: "person" or "unit".
+        run_id: Name of the run.
+        entry: What it cost.
+        invariants: What it publishes exactly, each a sentence.
+        notices: Sentences that every file of it carries.
+    """
+
+    record: str
+    run_id: str
+    entry: LedgerEntry
+    invariants: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+
+
+def joint_statement(run_id: str, parts: Sequence[JointPart], delta: Fraction = PUBLISHED_DELTA) -> str:
+    """Write the statement of a joint run.
+
+    Args:
+        run_id: Name of the joint run.
+        parts: Its runs.
+        delta: For the conversions.
+
+    Returns:
+        Markdown.
+    """
+    records = " and ".join(f"one {part.record}" for part in parts)
+    exact = list(dict.fromkeys(sentence for part in parts for sentence in part.invariants))
+    notices = list(dict.fromkeys(sentence for part in parts for sentence in part.notices))
+    sections = [
+        f"# Privacy statement of joint run `{run_id}`\n",
+        *[f"> **{sentence}**\n" for sentence in notices],
+        _claim(compose(part.entry for part in parts), records, delta),
+        _table(parts, delta),
+        "## What is published exactly, by any part\n",
+        "\n".join(f"- {sentence}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
+        "## Where the rest is said\n",
+        "\n".join(f"- `{part.run_id}/public/privacy_statement.md`: the {part.record} records alone" for part in parts)
+        + "\n",
+    ]
+    return "\n".join(sections)
+
+
+def joint_costs(spendings: Sequence[Spending], delta: Fraction = PUBLISHED_DELTA) -> dict[str, object]:
+    """What several runs cost together, as JSON values.
+
+    Args:
+        spendings: Their budgets, or their entries of the ledger.
+        delta: For the conversions.
+
+    Returns:
+        Sums of epsilon and rho as exact text, and the joint epsilon at delta.
+    """
+    total = compose(spendings)
+    return {
+        "epsilon": str(total.epsilon),
+        "rho": str(total.rho),
+        "joint_epsilon": total.joint_epsilon(delta),
+        "delta": float(delta),
+    }
+
+
+def _claim(total: Composition, records: str, delta: Fraction) -> str:
+    if total.rho == 0:
+        claim = f"**epsilon = {total.epsilon}** (pure differential privacy)."
+    elif total.epsilon == 0:
+        claim = (
+            f"**rho = {total.rho}** (zero-concentrated differential privacy), about {float(total.rho):.6g}: epsilon"
+            f" {epsilon_cks(total.rho, delta):.5f} at delta {float(delta):g} (Canonne, Kamath, Steinke 2020), or"
+            f" {epsilon_bun_steinke(total.rho, delta):.5f} (Bun, Steinke 2016)."
+        )
+    else:
+        claim = (
+            f"**epsilon = {total.epsilon} and rho = {total.rho}** in different parts, together epsilon"
+            f" {total.joint_epsilon(delta):.5f} at delta {float(delta):g}."
+        )
+    return (
+        f"## The claim\n\n{claim}\n\nIt holds for populations that differ in {records} at the same time, such as a"
+        " person and the housing unit that she lives in, each replaced by another record, and that agree in everything"
+        " that any part publishes exactly. The parts draw their noise from keys of their own; their costs add up, in"
+        " exact fractions.\n"
+    )
+
+
+def _table(parts: Sequence[JointPart], delta: Fraction) -> str:
+    lines = ["## The parts", "", "| part | run | product | cost | epsilon |", "|---|---|---|---|---|"]
+    for part in parts:
+        alone = compose([part.entry])
+        cost = f"rho = {alone.rho}" if alone.rho else f"epsilon = {alone.epsilon}"
+        at = f" at delta {float(delta):g}" if alone.rho else ""
+        epsilon = f"{alone.joint_epsilon(delta):.5f}{at}"
+        lines.append(f"| {part.record} | {part.run_id} | {part.entry.product} | {cost} | {epsilon} |")
+    return "\n".join(lines) + "\n"

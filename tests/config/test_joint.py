@@ -1,0 +1,93 @@
+"""Run files that name several runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from das_spark.config.joint import load_parts, load_run
+from das_spark.config.plan import JointPlan, RunPlan
+from das_spark.config.resolve import load_plan
+from das_spark.errors import ConfigurationError
+
+CONF = Path(__file__).parents[2] / "conf"
+JOINT = CONF / "pl94_2020.toml"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a joint run file whose parts are the shipped ones."""
+
+    def write(run: str, more: str = "") -> Path:
+        for name in ("pl94_2020_person.toml", "pl94_2020_unit.toml"):
+            (tmp_path / name).write_text((CONF / name).read_text())
+        path = tmp_path / "joint.toml"
+        path.write_text(f"config_version = 1\n[run]\n{run}\n{more}")
+        return path
+
+    return write
+
+
+PARTS = 'name = "both"\nparts = ["pl94_2020_person.toml", "pl94_2020_unit.toml"]'
+
+
+def test_the_parts_are_those_of_their_own_files():
+    joint = load_run(JOINT, files=False)
+    assert isinstance(joint, JointPlan)
+    assert joint.name == "pl94-2020"
+    assert list(joint.parts) == ["person", "unit"]
+    for record, plan in joint.parts.items():
+        alone = load_plan(CONF / f"pl94_2020_{record}.toml", files=False)
+        assert (plan.budget, plan.estimation, plan.spine) == (alone.budget, alone.estimation, alone.spine)
+
+
+def test_other_tables_overlays_and_settings_go_to_every_part(written, tmp_path):
+    overlay = tmp_path / "overlay.toml"
+    overlay.write_text("[evaluation]\nenabled = false\n")
+    path = written(PARTS, '[budget]\nstrategy = "state"\n')
+    joint = load_parts(path, [overlay], ["output.root=elsewhere", "run.name=other"], files=False)
+    assert joint.name == "other"
+    for plan in joint.parts.values():
+        assert plan.spine.names[0] == "State"
+        assert not plan.evaluation.enabled
+        assert plan.output.root == "elsewhere"
+        assert plan.name == plan.product.name, "parts are named by the joint run, not by its settings"
+
+
+def test_one_run_loads_as_one(written):
+    assert isinstance(load_run(CONF / "pl94_2020_unit.toml", files=False), RunPlan)
+    with pytest.raises(ConfigurationError, match=r"names several runs .*one is asked for"):
+        load_plan(JOINT, files=False)
+
+
+@pytest.mark.parametrize(
+    ("run", "more", "said"),
+    [
+        ('name = "x"\nparts = ["pl94_2020_unit.toml"]', "", "run.parts: .*at least 2 items"),
+        ('parts = ["pl94_2020_person.toml", "pl94_2020_unit.toml"]', "", "run.name: Field required"),
+        (PARTS + '\nproduct = "e2e_1940"', "", "run.product: Extra inputs are not permitted"),
+        ('name = "x"\nparts = ["pl94_2020_unit.toml", "none.toml"]', "", "none.toml: no such run file"),
+        ('name = "x"\nparts = ["pl94_2020_unit.toml", "joint.toml"]', "", "part joint.toml: names several runs"),
+        ('name = "x"\nparts = ["pl94_2020_unit.toml", "pl94_2020_unit.toml"]', "", "two of its runs count the same"),
+        (PARTS, "[nonsense]\nkey = 1\n", "part pl94_2020_person.toml: nonsense: unknown key"),
+        (PARTS, "[budget]\nrho = 0.5\n", r"part pl94_2020_person.toml: budget.rho: 0.5 is a float"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_part_that_it_is_about(written, run, more, said):
+    with pytest.raises(ConfigurationError, match=said):
+        load_run(written(run, more), files=False)
+
+
+def test_parts_are_written_to_one_place(written, tmp_path):
+    path = written(PARTS)
+    unit = tmp_path / "pl94_2020_unit.toml"
+    unit.write_text(unit.read_text().replace("[output]", '[output]\nroot = "elsewhere"'))
+    with pytest.raises(ConfigurationError, match="written to different places"):
+        load_run(path, files=False)
+    assert load_run(path, settings=["output.root=here"], files=False)
+
+
+def test_a_single_run_is_no_joint_one():
+    with pytest.raises(ConfigurationError, match=r"run.parts: Field required|run.name"):
+        load_parts(CONF / "quickstart.toml", files=False)

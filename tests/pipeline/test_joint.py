@@ -1,0 +1,194 @@
+"""Persons and housing units of an invented state in one run: one ledger, one statement, the whole system of 2020."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from das_spark.cli.main import main
+from das_spark.config.joint import load_parts
+from das_spark.config.plan import JointPlan
+from das_spark.errors import OutputError
+from das_spark.io.layout import find_run
+from das_spark.pipeline import estimate_from, joint, open_source, publish_measurements, run_parts, runner
+from das_spark.privacy import Ledger
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+
+CONF = Path(__file__).parents[2] / "conf" / "pl94_2020.toml"
+KEY = "an open secret"
+#: SHA-256 of all noisy answers of a part, as text: exact integers from a test key, the same on every machine.
+GOLDEN = {
+    "person": "28b51a24ef59506de854fe5d9860240c9f07402dac6b4a7527b979db116bc1e2",
+    "unit": "ee9fd0f209d7e012d2cf6eabe09be1451715e8d38689ae9204fbdbb02d7aa22b",
+}
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory) -> Path:
+    """Some 20,000 people of an invented state, as CEF records."""
+    place = tmp_path_factory.mktemp("joint") / "population"
+    asked = ["--like", "2020-state", "--share", "1/500", "--layout", "cef", "--out", str(place)]
+    assert main(["simulate", *asked]) == 0
+    return place
+
+
+def settings(population: Path, root: Path) -> list[str]:
+    return [
+        "input.reader=cef_2020",
+        f"input.path={population}",
+        f"output.root={root}",
+        "budget.strategy=state",
+        "measurement.rows=all",
+        "evaluation.enabled=false",
+    ]
+
+
+def plan_in(population: Path, root: Path) -> JointPlan:
+    return load_parts(CONF, settings=settings(population, root))
+
+
+@pytest.fixture(scope="module")
+def whole(population, tmp_path_factory, spark) -> Path:
+    """A joint run by the command; the folder of its runs."""
+    root = tmp_path_factory.mktemp("whole")
+    given = [part for each in settings(population, root) for part in ("--set", each)]
+    assert main(["run", str(CONF), "--run-id", "both", "--test-key", KEY, *given]) == 0
+    return root
+
+
+def answers(public: Path) -> str:
+    """Digest of every noisy answer, by geocode and query."""
+    rows = []
+    for file in sorted((public / "measurements").rglob("part-*.parquet")):
+        level = file.parent.name
+        read = pq.ParquetFile(file).read(columns=["geocode", "query", "values"]).to_pylist()
+        rows += [f"{level} {row['geocode']} {row['query']} {row['values']}" for row in read]
+    return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
+
+
+def estimates(public: Path) -> dict[str, list[tuple[str, tuple[int, ...], tuple[int, ...]]]]:
+    found = {}
+    for folder in sorted((public / "estimates").glob("level=*")):
+        rows = [row for file in folder.glob("part-*.parquet") for row in pq.ParquetFile(file).read().to_pylist()]
+        found[folder.name] = sorted((row["geocode"], tuple(row["cells"]), tuple(row["counts"])) for row in rows)
+    return found
+
+
+def test_both_parts_are_verified_and_their_noise_is_golden(whole):
+    for record, golden in GOLDEN.items():
+        public = whole / f"both-{record}" / "public"
+        report = json.loads((public / "verification.json").read_text())
+        assert report["passed"] is True
+        manifest = json.loads((public / "manifest.json").read_text())
+        families = [status for level in manifest["solver_status"].values() for status in level]
+        assert families
+        assert all(status.split()[0] in {"optimal", "only_child"} for status in families), families
+        assert answers(public) == golden
+
+
+def test_the_joint_statement_and_ledger_sum_up_both(whole):
+    record = json.loads((whole / "both" / "privacy_ledger.json").read_text())
+    assert [part["product"] for part in record["parts"]] == ["pl94_2020_person", "pl94_2020_unit"]
+    assert sum(Fraction(part["total"]) for part in record["parts"]) == Fraction(record["together"]["rho"])
+    statement = (whole / "both" / "privacy_statement.md").read_text()
+    assert "INSECURE" in statement
+    assert f"**rho = {record['together']['rho']}**" in statement
+
+
+def test_every_ledger_of_the_input_has_both_runs(whole, population):
+    files = [*whole.glob("ledgers/*"), population.with_name("population.privacy-ledger.jsonl")]
+    assert len(files) == 2, "one by content and one by place: both parts read the same files"
+    for file in files:
+        ledger = Ledger.from_json_lines(file.read_text())
+        assert sorted(entry.product for entry in ledger.entries) == ["pl94_2020_person", "pl94_2020_unit"]
+        assert all(len(entry.completed_levels) == 5 for entry in ledger.entries)
+
+
+def test_the_tables_count_the_people_of_the_microdata(whole):
+    public = whole / "both-person" / "public"
+    people: Counter[str] = Counter()
+    folder = public / "microdata" / "person.text"
+    names = (folder / "header").read_text().strip().split("|")
+    options = csv.ParseOptions(delimiter="|")
+    texts = dict.fromkeys(names, "string")
+    for part in sorted(folder.glob("part-*")):
+        read = csv.ReadOptions(column_names=names)
+        table = csv.read_csv(part, read, options, csv.ConvertOptions(column_types=texts))
+        people.update(
+            state + county
+            for state, county in zip(table["TABBLKST"].to_pylist(), table["TABBLKCOU"].to_pylist(), strict=True)
+        )
+    found: dict[str, int] = {}
+    for file in (public / "tables" / "P1.parquet" / "level=County").glob("part-*.parquet"):
+        read_back = pq.ParquetFile(file).read().to_pylist()
+        found |= {row["geocode"]: row["P0010001"] for row in read_back}
+    assert found
+    assert {code: count for code, count in found.items() if count} == dict(people)
+
+
+def test_the_joint_run_is_no_run_and_says_which_are(whole):
+    with pytest.raises(OutputError, match="a joint run") as caught:
+        find_run(whole / "both")
+    assert "both-person" in caught.value.hint
+    assert "both-unit" in caught.value.hint
+
+
+def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
+    given = publish_measurements(whole / "both-person", tmp_path / "measurements", spark)
+    assert given.rows
+    source = open_source(None, given.folder, [f"output.root={tmp_path}"])
+    summary = estimate_from(source, run_id="again", spark=spark)
+    assert estimates(summary.layout.public.path) == estimates(whole / "both-person" / "public")
+
+
+class DriverDied(BaseException):
+    """Stands for SIGKILL: nothing in the product may catch it."""
+
+
+@contextmanager
+def dying_before(monkeypatch: pytest.MonkeyPatch, place: object, name: str, nth: int) -> Iterator[None]:
+    original, calls = getattr(place, name), iter(range(1, 1000))
+
+    def wrapper(*args: object, **kwargs: object) -> object:
+        if next(calls) == nth:
+            raise DriverDied
+        return original(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, wrapper)
+        with pytest.raises(DriverDied):
+            yield
+
+
+def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, population, tmp_path, spark, monkeypatch):
+    plan = plan_in(population, tmp_path)
+
+    def go() -> object:
+        return run_parts(plan, run_id="both", test_key=KEY, spark=spark)
+
+    with dying_before(monkeypatch, joint, "prepare", 2):
+        go()
+    assert not list(tmp_path.glob("ledgers/*")), "the units were not read, so that nothing may be charged"
+    deaths = [("measure", 2), ("estimate", 1), ("estimate", 3), ("publish_microdata", 1), ("publish_tables", 1)]
+    for name, nth in [*deaths, ("publish_statement", 1), ("verify_public", 1), ("measure", 7)]:
+        with dying_before(monkeypatch, runner, name, nth):
+            go()
+    with dying_before(monkeypatch, joint, "joint_statement", 1):
+        go()
+    assert not (tmp_path / "both" / "privacy_statement.md").exists()
+    go()
+    assert (tmp_path / "both" / "privacy_statement.md").exists()
+    for record in plan.parts:
+        again, first = (root / f"both-{record}" / "public" for root in (tmp_path, whole))
+        assert answers(again) == answers(first)
+        assert estimates(again) == estimates(first)
