@@ -1,6 +1,6 @@
-"""Whole runs of a 1940-like population at growing shares: seconds by stage, growth exponent, peak memory.
+"""Whole runs of an invented population at growing shares: seconds by stage, growth exponent, peak memory.
 
-    python tests/benchmarks/benchmark_runs.py [--shares 1/100,1/10,1] [--keep DIR]
+    python tests/benchmarks/benchmark_runs.py [--like 1940|2020-state] [--shares 1/100,1/10,1] [--keep DIR]
 
 Prints Markdown tables. Every run is a process of its own (`das-spark run`), so its start and memory are its own. Memory
 is the largest resident set of each process as the kernel counts it, sampled every half second.
@@ -9,6 +9,7 @@ is the largest resident set of each process as the kernel counts it, sampled eve
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import subprocess
@@ -20,6 +21,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [str(Path(sys.executable).with_name("das-spark"))]
+#: Population -> run file, further options of the simulator, settings, usual shares. The state has 1,000, 10,000 and
+#: 100,000 blocks in these shares, about.
+LIKE = {
+    "1940": ("conf/e2e_1940_simulated.toml", [], [], "1/100,1/10,1"),
+    "2020-state": (
+        "conf/pl94_2020_simulated.toml",
+        ["--layout", "cef"],
+        ["budget.strategy=state"],
+        "1/380,1/38,1/4",
+    ),
+}
 
 
 def resident(pid):
@@ -59,13 +71,14 @@ def watch(process, peaks, ended):
             peaks[kind] = max(peaks.get(kind, 0.0), resident(pid))
 
 
-def run(share, folder):
+def run(like, share, folder):
+    conf, options, settings, _ = LIKE[like]
     population = folder / f"population-{share.replace('/', '-')}"
-    simulate = ["simulate", "--like", "1940", "--share", share, "--out", str(population)]
+    simulate = ["simulate", "--like", like, "--share", share, "--out", str(population), *options]
     subprocess.run([*COMMAND, *simulate], check=True, cwd=ROOT, capture_output=True)
     run_id = f"share-{share.replace('/', '-')}"
-    settings = [f"input.path={population}", f"output.root={folder / 'runs'}"]
-    arguments = ["run", "conf/e2e_1940_simulated.toml", "--run-id", run_id, "--test-key", "benchmark"]
+    settings = [f"input.path={population}", f"output.root={folder / 'runs'}", *settings]
+    arguments = ["run", conf, "--run-id", run_id, "--test-key", "benchmark"]
     arguments += [part for each in settings for part in ("--set", each)]
     peaks, ended = {}, threading.Event()
     start = time.monotonic()
@@ -83,8 +96,8 @@ def run(share, folder):
     return {
         "share": share,
         "persons": public["rows"]["microdata/person.parquet"],
-        "geounits": public["rows"]["geounits/Enumdist"],
         "levels": {level: public["rows"][f"geounits/{level}"] for level in public["config"]["geography"]["levels"]},
+        "geounits": public["rows"][f"geounits/{public['config']['geography']['levels'][-1]}"],
         "seconds": seconds,
         "stages": restricted["seconds"],
         "peaks": peaks,
@@ -93,20 +106,20 @@ def run(share, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shares", default="1/100,1/10,1")
+    parser.add_argument("--like", choices=list(LIKE), default="1940")
+    parser.add_argument("--shares")
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        results = [run(share, folder) for share in given.shares.split(",")]
-    print("| share | persons | districts | whole run, s | driver GB | JVM GB | largest Python worker GB |")
+        results = [run(given.like, share, folder) for share in (given.shares or LIKE[given.like][-1]).split(",")]
+    print("| share | persons | lowest geounits | whole run, s | driver GB | JVM GB | largest Python worker GB |")
     print("|---|---|---|---|---|---|---|")
     for each in results:
         memory = " | ".join(f"{each['peaks'].get(kind, 0):.2f}" for kind in ("driver", "jvm", "worker"))
         print(f"| {each['share']} | {each['persons']:,} | {each['geounits']:,} | {each['seconds']:.0f} | {memory} |")
-    if len(results) > 1:
-        first, last = results[-2], results[-1]
+    for first, last in itertools.pairwise(results):
         exponent = math.log(last["seconds"] / first["seconds"]) / math.log(last["geounits"] / first["geounits"])
         print(f"\nGrowth exponent of the whole run from share {first['share']} to {last['share']}: {exponent:.2f}\n")
     print("| stage | " + " | ".join(f"{each['share']}, s" for each in results) + " | microseconds a geounit, largest |")
