@@ -55,7 +55,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         "losses": _losses(plan),
         "passes": plan.resolved["estimation"]["passes"],
         "invariants": [
-            *plan.invariants.describe(leaf=plan.spine.leaf.name, counted=plan.product.counted),
+            *plan.invariants.describe(leaf=plan.spine.leaf.name, counted=plan.product.counted_in_totals),
             *input_sentences(plan.input, units_invariant=plan.invariants.units),
         ],
         "warnings": [each.sentence(total_name(plan)) for each in unread_shares(plan, geounits.counts)],

@@ -39,6 +39,8 @@ class ReaderNeeds:
         optional: Keys that may be there besides.
         unit_keys: Keys of which one must be there where units are invariant; none needed where empty.
         geounit_keys: Keys of which one must say which geounits exist; none needed where empty.
+        facilities_from_people: Whether its files have no counts of facilities, so that it takes one facility of a type
+            of group quarters where there are people of it.
     """
 
     what: str
@@ -47,6 +49,7 @@ class ReaderNeeds:
     unit_keys: tuple[str, ...] = ()
     geounit_keys: tuple[str, ...] = ()
     housing_keys: tuple[str, ...] = ()
+    facilities_from_people: bool = False
 
 
 def _tidy(what: str, geounit_keys: tuple[str, ...]) -> ReaderNeeds:
@@ -67,7 +70,10 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
             housing_keys=("units", "path"),
         ),
         "pl94_summary": ReaderNeeds(
-            "official P.L. 94-171 redistricting summary files of 2020, a folder", ("path",), (UNITS_FROM_PEOPLE,)
+            "official P.L. 94-171 redistricting summary files of 2020, a folder",
+            ("path",),
+            (UNITS_FROM_PEOPLE,),
+            facilities_from_people=True,
         ),
         "tidy_counts": _tidy(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
@@ -129,13 +135,21 @@ def input_sentences(settings: InputSettings, *, units_invariant: bool) -> tuple[
             "up, and one facility of a type of group quarters where it has people (input.units_from_people). The "
             "declared units of every geounit tell of its people, and this is outside the guarantee.",
         )
+    sentences = []
+    needs = READER_NEEDS.get(settings.reader)
+    if needs is not None and needs.facilities_from_people:
+        sentences.append(
+            "The input has no counts of facilities of group quarters: one facility of a type is declared for each "
+            "block where table P5 has people of that type. The declared facilities tell of the people, whether anybody "
+            "lives in group quarters of the type, and this is outside the guarantee."
+        )
     if settings.unit_conflicts == "from_people":
-        return (
+        sentences.append(
             "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number "
             "of units was declared instead (input.unit_conflicts = from_people): there the declared units tell of the "
-            "people.",
+            "people."
         )
-    return ()
+    return tuple(sentences)
 
 
 def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problems: Problems) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UnitConflicts = Literal["fail", "from_people"]
 Rounding = Literal["nearest", "released"]
 MeasurementRows = Literal["support", "all"]
-MicrodataFormat = Literal["parquet", "text"]
+MicrodataFormat = Literal["parquet", "text", "ppmf"]
 TableFormat = Literal["parquet", "csv"]
 
 

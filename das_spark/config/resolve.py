@@ -106,6 +106,9 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
     _check_tables(run_file, product, problems)
+    for flavour in run_file.output.microdata:
+        with problems.at("output.microdata"):
+            product.layout(flavour)
     budget = resolve_budget(run_file.budget, product, levels, problems)
     measured = measured_queries(*budget) if budget else None
     strategy = product.strategies.get(run_file.budget.strategy or "")

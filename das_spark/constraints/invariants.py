@@ -60,7 +60,7 @@ class Invariants:
         """The invariants as plain sentences, for the privacy statement.
 
         Args:
-            unit_classes: Labels of the classes of units, to spell them out.
+            unit_classes: Labels of the classes of units, housing units first, to spell them out.
             leaf: Name of the lowest geolevel of the run.
             counted: What the totals are numbers of, in the plural.
 
@@ -75,11 +75,19 @@ class Invariants:
             )
         if self.units:
             where = f"of the lowest geolevel, {leaf}," if leaf else "of the lowest geolevel"
-            spelled = f" ({'; '.join(unit_classes)})" if unit_classes else ""
-            sentences.append(
-                f"The number of units of each class{spelled} in every geounit {where} is published exactly, and hence "
-                "for every geounit above."
-            )
+            classes = unit_classes if self.vacant else unit_classes[1:]
+            spelled = f" ({'; '.join(classes)})" if classes else ""
+            above = "and hence for every geounit above"
             if self.vacant:
-                sentences.append(f"The number of vacant housing units in every geounit {where} is published exactly.")
+                sentences += [
+                    f"The number of units of each class{spelled} in every geounit {where} is published exactly, "
+                    f"{above}.",
+                    f"The number of vacant housing units in every geounit {where} is published exactly.",
+                ]
+            else:
+                sentences.append(
+                    "The number of housing units, occupied plus vacant, and the number of facilities of group quarters "
+                    f"of each type{spelled} in every geounit {where} are published exactly, {above}; how many of the "
+                    "housing units are vacant is not."
+                )
         return tuple(sentences) or ("No number is published exactly: every count is protected by noise.",)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 #: Blue, vermilion, bluish green, orange, sky blue, reddish purple.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-#: The share of geounits of 500 people or more that the redistricting production of 2020 was tuned to reach.
+#: The share of geounits that shall meet the criterion. Source: U.S. Census Bureau, announcement of spring 2021 on the
+#: tuning of the redistricting data: the largest group within 5 percentage points at least 95 % of the time, in any
+#: geographic entity of 500 people or more (`das_spark.evaluation.lines.LEAST_POPULATIONS`).
 AIM = Fraction(95, 100)
 #: Fewer geounits than these make no point of a curve.
 _FEWEST = 5

@@ -19,7 +19,8 @@ from das_spark.evaluation.tally import COUNTED, EMPTY, GEOUNITS, SUM, UNDEFINED,
 
 #: What stands for all classes of population together.
 ALL: Final = "all"
-#: The criteria are told of all geounits, and of those with at least so many people.
+#: The criteria are told of all geounits, and of those with at least so many people: the size from which the Census
+#: Bureau, when it announced the criterion in spring 2021, wanted it met (`das_spark.evaluation.figures.AIM`).
 LEAST_POPULATIONS: Final = (500,)
 
 CriterionName = Literal["largest group", "total"]

@@ -33,7 +33,8 @@ _AGREEMENT = (
 )
 _LARGEST = (
     "Share of the geounits in which the share of the largest group ({groups}) is within 5 percentage points of the "
-    "confidential one, by {counted} in the geounit; points of 5 geounits or more; dashed: {aim}."
+    "confidential one, by {counted} in the geounit; points of 5 geounits or more; dashed: {aim}, the aim "
+    "that was announced for the redistricting data of 2020 from a size of 500."
 )
 _SPREAD = "Mean absolute residual in each run (dots) and its mean over the runs (bar)."
 

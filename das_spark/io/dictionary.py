@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from das_spark.io.writers._columns import Column, FileColumns, Scope, record_columns, unit_columns
 
 if TYPE_CHECKING:
-    from das_spark.products.base import MicrodataColumn, Product
+    from das_spark.products.base import MicrodataColumn, Product, Record
     from das_spark.tabulation import Table
 
 _GEOCODE = ("geocode", "string", "digits of the geounit; a prefix is the geocode of the geounit around it")
@@ -129,10 +129,11 @@ def data_dictionary(
         ],
     }
     kinds = product.files(units=units)
-    files = [(record_columns(product, units=len(kinds) > 1), product.microdata.columns(product.record))]
-    if len(kinds) > 1:
-        files.append((unit_columns(product), product.microdata.unit))
-    microdata = [_file(columns, layout, flavour) for columns, layout in files for flavour in flavours]
+    microdata = [
+        _file(_compiled(product, kind, flavour, dealt=len(kinds) > 1), product.layout(flavour).columns(kind), flavour)
+        for kind in kinds
+        for flavour in flavours
+    ]
     return (*tables, cells, *microdata, *(tables_dictionary(product.tables) if tabulated else ()))
 
 
@@ -206,10 +207,14 @@ def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
     return (*files, *extra, record)
 
 
+def _compiled(product: Product, kind: Record, flavour: str, *, dealt: bool) -> FileColumns:
+    return record_columns(product, flavour, units=dealt) if kind == product.record else unit_columns(product, flavour)
+
+
 def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], flavour: str) -> dict[str, Any]:
     types = {column.name: column.type for column in layout}
     sources = {column.name: column.source for column in layout}
-    kept = columns.columns if flavour == "text" else columns.produced
+    kept = columns.produced if flavour == "parquet" else columns.columns
     return {
         "path": f"microdata/{columns.kind}.{flavour}",
         "root": "public",

@@ -71,7 +71,7 @@ class PublicLayout:
         return self.path / ".staging" / table / f"level={geolevel}"
 
     def microdata(self, kind: str, flavour: str) -> Path:
-        """The folder of a microdata file: kind `person` or `unit`, flavour `parquet` or `text`."""
+        """The folder of a microdata file: kind `person` or `unit`, flavour `parquet`, `text` or `ppmf`."""
         return self.path / "microdata" / f"{kind}.{flavour}"
 
     @property

@@ -17,7 +17,6 @@ from pyarrow import csv, parquet
 
 Integers = NDArray[np.int64]
 
-DELIMITER = "|"
 #: Rows of a batch of a Parquet file: a few dozen bytes a row and column.
 _ROWS = 1 << 19
 #: Bytes of a text file that are read at once: about as many rows.
@@ -35,11 +34,15 @@ class Columns:
         layout: Names of all columns of a text file, in order.
         texts: Columns that are read as texts.
         numbers: Columns that are read as whole numbers.
+        delimiter: What stands between the fields of a text file.
+        names_inside: Whether a text file begins with a line of the names of all its columns.
     """
 
     layout: tuple[str, ...]
     texts: tuple[str, ...]
     numbers: tuple[str, ...] = ()
+    delimiter: str = "|"
+    names_inside: bool = False
 
 
 @dataclass(slots=True)
@@ -70,16 +73,19 @@ def read_batches(path: Path, flavour: str, columns: Columns) -> Iterator[pa.Reco
 
     Args:
         path: The part.
-        flavour: `parquet` or `text`.
+        flavour: `parquet`, or one of text.
         columns: What to read; texts come as dictionaries.
 
     Raises:
-        pyarrow.ArrowException: It is not such a file, a column is missing, or a number is none.
+        pyarrow.ArrowException: It is not such a file, a column is missing, another name stands in the line of names, or
+            a number is none.
         OSError: It cannot be read.
     """
     if flavour == "parquet":
         yield from _parquet_batches(path, columns)
-    elif path.stat().st_size:  # an empty text is a part without records
+        return
+    first = _first_line(path, columns) if columns.names_inside else 0
+    if path.stat().st_size > first:  # a text without a line is a part without records
         yield from _text_batches(path, columns)
 
 
@@ -92,12 +98,26 @@ def _parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
 
 
+def _first_line(path: Path, columns: Columns) -> int:
+    """Bytes of the line of names."""
+    names = f"{columns.delimiter.join(columns.layout)}\n".encode("ascii")
+    with path.open("rb") as file:
+        if file.read(len(names)) != names:
+            raise pa.ArrowInvalid("the first line has other names than those of the columns")
+    return len(names)
+
+
 def _text_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
     kinds = dict.fromkeys(columns.texts, _TEXT) | dict.fromkeys(columns.numbers, pa.int64())
     yield from csv.open_csv(
         path,
-        read_options=csv.ReadOptions(column_names=list(columns.layout), block_size=_BYTES, use_threads=False),
-        parse_options=csv.ParseOptions(delimiter=DELIMITER, quote_char=False),
+        read_options=csv.ReadOptions(
+            column_names=list(columns.layout),
+            skip_rows=int(columns.names_inside),
+            block_size=_BYTES,
+            use_threads=False,
+        ),
+        parse_options=csv.ParseOptions(delimiter=columns.delimiter, quote_char=False),
         convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
     )
 

@@ -88,7 +88,7 @@ def microdata_parts(
 
     Args:
         layout: Where they lie.
-        flavours: `parquet`, `text`, or both.
+        flavours: Names of writers.
         units: Whether there is a file of units that people are dealt to.
         record: Kind of the file of what is counted.
 

@@ -15,7 +15,7 @@ Workers write to the staging folder themselves, so it must lie on a file system 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from das_spark.io.files import FileRecord, discard, disk_errors, promote, write_
 from das_spark.io.writers import WRITERS
 from das_spark.io.writers._columns import class_codes, lists_quarters, record_columns, unit_columns
 from das_spark.io.writers._task import PROBLEM, REPORT, WriteTask
-from das_spark.io.writers.text import DELIMITER
+from das_spark.io.writers.text import name_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from das_spark.io.layout import PublicLayout
-    from das_spark.products.base import Product, Record
+    from das_spark.io.writers._columns import FileColumns
+    from das_spark.products.base import Product
 
 METADATA = "metadata"
-#: Beside the parts of a text file whose layout has column names: metadata, header and parts, joined, are the file.
+#: Beside the parts of a text file whose layout has it there: metadata, header and parts, joined, are the file.
 HEADER = "header"
 #: Records (persons and units) that a file holds, about.
 RECORDS_A_FILE = 4_000_000
@@ -93,24 +94,36 @@ def write_microdata(
         OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
     """
     staging = layout.staging("microdata", "leaf")
-    kinds = product.files(units=invariants is not None)
-    if "unit" not in kinds:
+    files = _files(product, flavours, units=invariants is not None)
+    if all(columns.kind != "unit" for _, columns in files):
         invariants = None  # known, but in no file
     discard(staging)
     with disk_errors(layout.path):
-        for kind in kinds:
-            for flavour in flavours:
-                discard(layout.microdata(kind, flavour))
-                (staging / f"{kind}.{flavour}").mkdir(parents=True)
-        reports = _run(estimates, invariants, product, staging, tuple(flavours), notices)
-        comments = _comments(product, created, notices)
+        for flavour, columns in files:
+            discard(layout.microdata(columns.kind, flavour))
+            (staging / f"{columns.kind}.{flavour}").mkdir(parents=True)
+        reports = _run(estimates, invariants, product, staging, files, notices)
         written = tuple(
-            _finish(reports, kind, flavour, staging, layout.microdata(kind, flavour), comments, _names(product, kind))
-            for kind in kinds
-            for flavour in flavours
+            _finish(
+                reports,
+                columns.kind,
+                flavour,
+                staging,
+                layout.microdata(columns.kind, flavour),
+                _beside(product, flavour, columns, created, notices),
+            )
+            for flavour, columns in files
         )
     discard(staging)
     return written
+
+
+def _files(product: Product, flavours: Sequence[str], *, units: bool) -> tuple[tuple[str, FileColumns], ...]:
+    """Flavour and columns of every file of a run that does or does not know units."""
+    dealt = len(product.files(units=units)) > 1
+    counted = [(flavour, record_columns(product, flavour, units=dealt)) for flavour in flavours]
+    of_units = [(flavour, unit_columns(product, flavour)) for flavour in flavours] if dealt else []
+    return (*counted, *of_units)
 
 
 def _run(
@@ -118,7 +131,7 @@ def _run(
     invariants: DataFrame | None,
     product: Product,
     staging: Path,
-    flavours: tuple[str, ...],
+    files: tuple[tuple[str, FileColumns], ...],
     notices: tuple[str, ...],
 ) -> list[dict[str, object]]:
     """Write all parts to the staging folder; one report a part (slices x files of a slice)."""
@@ -127,13 +140,13 @@ def _run(
     leaves = _with_units(estimates, invariants, classes)
     slices = _slices(leaves, listed=listed)
     task = WriteTask(
-        record_columns(product, units=dealt),
-        unit_columns(product) if dealt else None,
+        product.record,
+        files,
+        dealt,
         product.schema.size if listed else None,
         class_codes(product),
         classes,
         np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
-        flavours,
         staging.absolute(),
         notices,
     )
@@ -206,21 +219,15 @@ def _total(column: str | Column) -> Column:
     return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
 
 
-def _names(product: Product, kind: Record) -> list[str]:
-    """The line of column names of a file that has one."""
-    return [column.name for column in product.microdata.columns(kind)] if product.microdata.header else []
-
-
 def _finish(
     reports: list[dict[str, object]],
     kind: str,
     flavour: str,
     staging: Path,
     target: Path,
-    comments: list[str],
-    names: list[str],
+    beside: Mapping[str, str],
 ) -> WrittenFolder:
-    """Promote the reported parts of one folder, and nothing else."""
+    """Promote the reported parts of one folder, and nothing else, with the texts that stand beside them."""
     folder = staging / f"{kind}.{flavour}"
     chosen = [row for row in reports if row["kind"] == kind and row["flavour"] == flavour]
     records = []
@@ -229,19 +236,25 @@ def _finish(
         (folder / str(row["file"])).replace(folder / name)
         records.append(FileRecord(name, int(str(row["size"])), str(row["sha256"])))
     rows = sum(int(str(row["rows"])) for row in chosen)
-    if WRITERS[flavour].has_metadata_file:
+    if beside:
         target.mkdir(parents=True)
-        write_durably(target / METADATA, "\n".join([*comments, f"# Records: {rows}"]) + "\n")
-        if names:
-            write_durably(target / HEADER, f"{DELIMITER.join(names)}\n")
+    for name, text in beside.items():
+        write_durably(target / name, f"{text}# Records: {rows}\n" if name == METADATA else text)
     return WrittenFolder(kind, flavour, rows, promote(folder, target, records, check=False))
 
 
-def _comments(product: Product, created: str, notices: tuple[str, ...]) -> list[str]:
-    """The lines of a metadata file; none names a person, a machine or a path."""
-    first = [product.microdata.comment] if product.microdata.comment else []
+def _beside(
+    product: Product, flavour: str, columns: FileColumns, created: str, notices: tuple[str, ...]
+) -> dict[str, str]:
+    """The texts beside the parts of a file, by name; none names a person, a machine or a path."""
+    if not WRITERS[flavour].has_metadata_file:
+        return {}
+    layout = product.layout(flavour)
+    first = [layout.comment] if layout.comment else []
     facts = [f"Product: {product.name}", f"Created: {created}", f"Software: das_spark {version('das_spark')}"]
-    return [line if line.startswith("#") else f"# {line}" for line in (*first, *notices, *facts)]
+    lines = [line if line.startswith("#") else f"# {line}" for line in (*first, *notices, *facts)]
+    header = {HEADER: name_line(columns)} if layout.header == "beside" else {}
+    return {METADATA: "".join(f"{line}\n" for line in lines)} | header
 
 
 def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:

@@ -60,7 +60,7 @@ class Part:
     """Part n of the person file and part n of the unit file.
 
     Attributes:
-        flavour: `parquet` or `text`.
+        flavour: `parquet`, or one of text.
         number: n.
         person: The person part.
         unit: The unit part; None where no units are known.
@@ -91,7 +91,8 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
             reduced.unreadable += [(PERSONS_IN_UNITS, _unreadable(part.unit)), (UNIT_NUMBERS, _unreadable(part.unit))]
             reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
     try:
-        for batch in read_batches(part.person, part.flavour, _person_columns(codes, units=part.unit is not None)):
+        columns = _person_columns(codes, part.flavour, units=part.unit is not None)
+        for batch in read_batches(part.person, part.flavour, columns):
             reduced.take(batch)
     except (pa.ArrowException, OSError):
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
@@ -274,23 +275,25 @@ class _Reduced:
         yield from pa.table(whole).to_batches(max_chunksize=_OUTPUT_ROWS)
 
 
-def _person_columns(codes: MicrodataCodes, *, units: bool) -> Columns:
+def _person_columns(codes: MicrodataCodes, flavour: str, *, units: bool) -> Columns:
+    form = codes.forms[flavour]
     numbers = (codes.unit_number, codes.person_number) if units else ()
-    return Columns(codes.person_layout, (*codes.person_place, *codes.person_columns), numbers)
+    texts = (*codes.person_place, *codes.person_columns)
+    return Columns(form.person, texts, numbers, form.delimiter, form.names_inside)
 
 
 def _read_units(path: Path, flavour: str, codes: MicrodataCodes, places: Numbering) -> _Units:
-    columns = Columns(
-        codes.unit_layout, (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
-    )
+    form = codes.forms[flavour]
+    texts, numbers = (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
+    columns = Columns(form.unit, texts, numbers, form.delimiter, form.names_inside)
     combinations = Numbering()
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
     for batch in read_batches(path, flavour, columns):
         place = joined_texts(batch, codes.unit_place, "", places)
         combination = joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
         kinds = np.array([codes.kinds.get(text, NO_KIND) for text in combinations.texts], dtype=np.int64)
-        numbers = (numbers_of(batch, codes.unit_number), numbers_of(batch, codes.population))
-        found.append((numbers[0], place, kinds[combination] if len(kinds) else combination, numbers[1]))
+        number, population = (numbers_of(batch, name) for name in numbers)
+        found.append((number, place, kinds[combination] if len(kinds) else combination, population))
     return _Units.of(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
 _SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")
+#: Most right-hand sides of an added constraint that the statement spells out.
+_SPELLED = 16
 #: Name of the stage that takes over measurements that exist.
 ADOPT = "adopt"
 #: Name of the stage that writes the published tables.
@@ -149,7 +151,7 @@ def software_versions() -> dict[str, str]:
 
 def _declared(plan: RunPlan) -> tuple[str, ...]:
     """The declared invariants, each a sentence."""
-    return plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted)
+    return plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals)
 
 
 def _public_rules(context: RunContext) -> tuple[str, ...]:
@@ -163,8 +165,18 @@ def _public_rules(context: RunContext) -> tuple[str, ...]:
         )
     ]
     taken = input_sentences(plan.input, units_invariant=plan.invariants.units)
-    added = [f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense}" for each in plan.added]
+    added = [
+        f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense} {_constants(each.right)}."
+        for each in plan.added
+    ]
     return (*zeros, *(capacity if plan.invariants.units else []), *taken, *added)
+
+
+def _constants(right: tuple[int, ...]) -> str:
+    """Right-hand sides; a long list stands in the manifest alone."""
+    if len(right) > _SPELLED:
+        return f"{len(right)} constants, in the manifest"
+    return ", ".join(f"{value:,}" for value in right) if len(right) == 1 else f"({', '.join(map(str, right))})"
 
 
 def _stages(context: RunContext) -> tuple[StageRecord, ...]:

@@ -12,10 +12,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from das_spark.errors import ConfigurationError
-from das_spark.products.base import MicrodataColumn, Product, Record
+from das_spark.products.base import PPMF, MicrodataColumn, Product, Record
 
 #: Stands between the codes of one record where they are put together.
 CODE_SEPARATOR = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """The columns of a flavour, and how text files hold them (Parquet files leave constant columns out).
+
+    Attributes:
+        person: Every column of the file of what is counted, in order.
+        unit: Every column of the file of the units that people are dealt to, in order; none where they are not dealt.
+        delimiter: What stands between the fields of a text.
+        names_inside: Whether each part of a text begins with a line of the names of its columns.
+    """
+
+    person: tuple[str, ...]
+    unit: tuple[str, ...]
+    delimiter: str
+    names_inside: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +44,7 @@ class MicrodataCodes:
 
     Attributes:
         record: What is counted, and the kind of its file.
-        person_layout: Every column of the person file, in order.
-        unit_layout: Every column of the unit file, in order.
+        forms: Flavour -> its columns, and how text files hold them.
         person_place: Person columns that make up the geocode when joined.
         unit_place: Unit columns that do.
         person_columns: Person columns with codes that depend on the cell.
@@ -43,8 +59,7 @@ class MicrodataCodes:
     """
 
     record: Record
-    person_layout: tuple[str, ...]
-    unit_layout: tuple[str, ...]
+    forms: Mapping[str, FileForm]
     person_place: tuple[str, ...]
     unit_place: tuple[str, ...]
     person_columns: tuple[str, ...]
@@ -64,7 +79,7 @@ class MicrodataCodes:
     @property
     def dealt(self) -> bool:
         """Whether there is a file of units that people are dealt to."""
-        return bool(self.unit_layout)
+        return bool(self.kinds)
 
     @property
     def listed(self) -> int | None:
@@ -81,13 +96,14 @@ class MicrodataCodes:
 
 
 def microdata_codes(product: Product) -> MicrodataCodes:
-    """Read the column sources of a product's layout.
+    """Read the column sources of a product's layouts.
 
     Args:
         product: Whose layout; the vocabulary is that of `das_spark.products.base`.
 
     Raises:
-        ConfigurationError: Two classes of units have the same codes, or a number column is missing.
+        ConfigurationError: Two classes of units have the same codes, a number column is missing, or the public layout
+            has other columns with places, codes or numbers of units than the microdata.
     """
     layout = product.microdata
     counted = layout.columns(product.record)
@@ -106,8 +122,7 @@ def microdata_codes(product: Product) -> MicrodataCodes:
         )
     return MicrodataCodes(
         record=product.record,
-        person_layout=tuple(column.name for column in counted),
-        unit_layout=tuple(column.name for column in dealt),
+        forms=_forms(product, dealt=bool(dealt)),
         person_place=_place(counted),
         unit_place=_place(dealt),
         person_columns=tuple(of_persons),
@@ -119,6 +134,33 @@ def microdata_codes(product: Product) -> MicrodataCodes:
         person_number=names.get("person_number", ""),
         population=names.get("population", ""),
     )
+
+
+def _forms(product: Product, *, dealt: bool) -> dict[str, FileForm]:
+    """The files of every flavour that the product has; what is read of them must be the same in all."""
+    layouts = dict.fromkeys(("parquet", "text"), product.microdata)
+    if product.ppmf is not None:
+        layouts[PPMF] = product.ppmf
+    read = [
+        [
+            column
+            for kind in product.files(units=dealt)
+            for column in layout.columns(kind)
+            if not column.source.startswith("constant:") and column.source != "record_number"
+        ]
+        for layout in layouts.values()
+    ]
+    if any(each != read[0] for each in read[1:]):
+        raise ConfigurationError(f"product {product.name}: its public layout has other codes than its microdata")
+    return {
+        flavour: FileForm(
+            tuple(column.name for column in layout.columns(product.record)),
+            tuple(column.name for column in layout.unit) if dealt else (),
+            layout.delimiter,
+            layout.header == "inside",
+        )
+        for flavour, layout in layouts.items()
+    }
 
 
 def _classes(product: Product) -> list[int]:

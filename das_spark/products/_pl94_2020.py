@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.metadata import version
 from typing import Final
 
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel
 from das_spark.products._redistricting import BLOCK_COLUMNS, FACILITIES, STATE_TO_BLOCK
-from das_spark.products.base import MicrodataColumn, Strategy, concentrated_strategy, parts
+from das_spark.products.base import (
+    MicrodataColumn,
+    MicrodataLayout,
+    Record,
+    Strategy,
+    concentrated_strategy,
+    parts,
+)
 
 GEOLEVELS: Final = (Geolevel("US", 0), *STATE_TO_BLOCK)
 LEVELS: Final = tuple(level.name for level in GEOLEVELS)
@@ -23,6 +31,10 @@ LEVELS: Final = tuple(level.name for level in GEOLEVELS)
 UNIT_CLASSES: Final = ("Housing unit (occupied or vacant)", *FACILITIES)
 MDF: Final = "mdf_2020_pl94"
 COMMENT: Final = "# In the layout of the microdata detail files of the 2020 redistricting data, version 3.0"
+_PPMF_COMMENT: Final[Mapping[Record, str]] = {
+    "person": "# In the layout of the privacy-protected microdata files of the 2021 demonstration",
+    "unit": "# By analogy with the privacy-protected microdata files of persons of the 2021 demonstration",
+}
 
 #: Geolevel -> query -> share of the level.
 QueryShares = Mapping[str, Mapping[str, Fraction]]
@@ -53,6 +65,30 @@ def first_columns(type_code: str) -> tuple[MicrodataColumn, ...]:
         MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR3"),
         MicrodataColumn("SCHEMA_BUILD_ID", "constant:1.1.0", "CHAR5"),
         *BLOCK_COLUMNS,
+    )
+
+
+def ppmf(product: str, kind: Record, coded: tuple[MicrodataColumn, ...]) -> MicrodataLayout:
+    """The layout of the public copy of a microdata file: CSV, with the names of the columns as first line of each part.
+
+    The columns of persons are those of the file of the demonstration of April 2021, as public programs read it: the
+    microdata without the two columns about their schema and without the number of the record, and VINTAGE in front.
+    How the file of units looked is not known; by analogy it has VINTAGE, the parts of the block and the codes.
+
+    VINTAGE says where a record comes from. That of 2021 named a date and an epsilon; here it is the product and the
+    version of the software, which a layout knows, so that the same estimates are always the same bytes. When a run was
+    made, and whether it is insecure, stands in the file `metadata` beside the parts, as for text.
+
+    Args:
+        product: Name of the product.
+        kind: The file that it has.
+        coded: Its columns with codes, those of the microdata file.
+    """
+    vintage = f"{product}_das_spark-{version('das_spark')}"
+    columns = (MicrodataColumn("VINTAGE", f"constant:{vintage}", f"CHAR{len(vintage)}"), *BLOCK_COLUMNS, *coded)
+    files: dict[str, tuple[MicrodataColumn, ...]] = {"person": (), "unit": ()} | {kind: columns}
+    return MicrodataLayout(
+        f"ppmf_{product}", files["person"], files["unit"], comment=_PPMF_COMMENT[kind], header="inside", delimiter=","
     )
 
 

@@ -28,6 +28,7 @@ from fractions import Fraction
 from typing import Final, Literal
 
 from das_spark.constraints import StructuralZero, UnitBounds
+from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Schema
@@ -35,6 +36,10 @@ from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare,
 from das_spark.tabulation import Table
 
 Record = Literal["person", "unit"]
+#: Where text files have the names of their columns: nowhere, in a file beside the parts, or as first line of each part.
+Header = Literal["none", "beside", "inside"]
+#: The flavour of microdata files that has a layout of its own, and that not every product offers.
+PPMF: Final = "ppmf"
 #: What one record is -> what many are, in sentences.
 COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units"}
 
@@ -82,14 +87,16 @@ class MicrodataLayout:
         person: Columns of the person file, in order; none where the product writes no such file.
         unit: Columns of the unit file, in order; none where the product writes no such file.
         comment: First line of each file, beginning with "#"; empty where there is none.
-        header: Whether text files have the names of their columns as a first line below all comments.
+        header: Where text files have the names of their columns.
+        delimiter: What stands between the fields of a text file.
     """
 
     name: str
     person: tuple[MicrodataColumn, ...]
     unit: tuple[MicrodataColumn, ...]
     comment: str = ""
-    header: bool = False
+    header: Header = "none"
+    delimiter: str = "|"
 
     def columns(self, kind: Record) -> tuple[MicrodataColumn, ...]:
         """Columns of the file of a kind."""
@@ -135,13 +142,15 @@ class Product:
         unit_bounds: Fewest and most people by class; None where units bound nothing.
         structural_zeros: Cells in which nobody can be.
         strategies: Ways to spend a budget by name; the first is the usual one.
-        microdata: Layout of the microdata files.
+        microdata: Layout of the microdata files, in Parquet and in text.
         total_at: Geolevel whose totals are invariant unless a run says otherwise.
         code_base: Attribute -> number of its first level in tidy input; 0 where missing.
         record: What is counted; one record of the microdata file of that kind.
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
         tables: Published tables: sums over the cells of the schema, made for every geolevel of a run.
+        ppmf: Layout of the public copy of the microdata files (flavour "ppmf"): the same records of the same files, and
+            the same columns with codes, fewer of the others; None where there is none.
     """
 
     name: str
@@ -161,11 +170,17 @@ class Product:
     record: Record = "person"
     vacant_counted: bool = False
     tables: tuple[Table, ...] = ()
+    ppmf: MicrodataLayout | None = None
 
     @property
     def counted(self) -> str:
         """What is counted, in the plural, for sentences."""
         return COUNTED[self.record]
+
+    @property
+    def counted_in_totals(self) -> str:
+        """What exact totals are numbers of, for sentences; of housing units both kinds are counted."""
+        return f"{self.counted} (occupied plus vacant)" if self.record == "unit" else self.counted
 
     def files(self, *, units: bool) -> tuple[Record, ...]:
         """The kinds of microdata files of a run: what is counted first.
@@ -175,6 +190,20 @@ class Product:
         """
         dealt = units and self.record == "person" and self.microdata.unit
         return ("person", "unit") if dealt else (self.record,)
+
+    def layout(self, flavour: str) -> MicrodataLayout:
+        """The layout of the microdata files of a flavour.
+
+        Args:
+            flavour: Name of a writer.
+
+        Raises:
+            ConfigurationError: The product has no such layout.
+        """
+        layout = self.ppmf if flavour == PPMF else self.microdata
+        if layout is None:
+            raise ConfigurationError(f"product '{self.name}' has no public layout of its microdata; leave '{PPMF}' out")
+        return layout
 
     def spine(self, levels: Sequence[str] | None = None) -> Spine:
         """The spine of a run.

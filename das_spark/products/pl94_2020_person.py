@@ -20,6 +20,7 @@ from das_spark.products._pl94_2020 import (
     UNIT_CLASSES,
     Spending,
     first_columns,
+    ppmf,
     strategies,
 )
 from das_spark.products._redistricting import NO_MINORS_IN_NURSING, PERSON_ATTRIBUTES, RACE_CODES, STRATA
@@ -27,6 +28,14 @@ from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, b
 from das_spark.tabulation import redistricting_tables
 
 SCHEMA: Final = Schema("pl94_2020_person", PERSON_ATTRIBUTES)
+
+_CODED: Final = (
+    MicrodataColumn("RTYPE", "record_type", "CHAR1"),
+    MicrodataColumn("GQTYPE_PL", "recode:hhgq:0,1,2,3,4,5,6,7", "CHAR1"),
+    MicrodataColumn("VOTING_AGE", "recode:votingage:1,2", "CHAR1"),
+    MicrodataColumn("CENHISP", "recode:hispanic:1,2", "CHAR1"),
+    MicrodataColumn("CENRACE", f"recode:cenrace:{RACE_CODES}", "CHAR2"),
+)
 
 _ALL_BUT_TOTAL: Final = (
     "cenrace",
@@ -104,19 +113,12 @@ PL94_2020_PERSON: Final = Product(
     ),
     microdata=MicrodataLayout(
         name=MDF,
-        person=(
-            *first_columns("MPD"),
-            MicrodataColumn("EPNUM", "record_number", "INT9"),
-            MicrodataColumn("RTYPE", "record_type", "CHAR1"),
-            MicrodataColumn("GQTYPE_PL", "recode:hhgq:0,1,2,3,4,5,6,7", "CHAR1"),
-            MicrodataColumn("VOTING_AGE", "recode:votingage:1,2", "CHAR1"),
-            MicrodataColumn("CENHISP", "recode:hispanic:1,2", "CHAR1"),
-            MicrodataColumn("CENRACE", f"recode:cenrace:{RACE_CODES}", "CHAR2"),
-        ),
+        person=(*first_columns("MPD"), MicrodataColumn("EPNUM", "record_number", "INT9"), *_CODED),
         unit=(),
         comment=COMMENT,
-        header=True,
+        header="beside",
     ),
+    ppmf=ppmf("pl94_2020_person", "person", _CODED),
     total_at="State",
     vacant_counted=True,
     tables=redistricting_tables(SCHEMA),

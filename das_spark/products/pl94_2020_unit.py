@@ -20,6 +20,7 @@ from das_spark.products._pl94_2020 import (
     UNIT_CLASSES,
     Spending,
     first_columns,
+    ppmf,
     strategies,
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, parts
@@ -28,6 +29,12 @@ from das_spark.tabulation import housing_tables
 SCHEMA: Final = Schema(
     "pl94_2020_unit",
     (Attribute("h1", ("Vacant", "Occupied"), (Recode("vacant_count", (("Vacant", (0,)),)),)),),
+)
+
+#: Housing units, 2 vacant and 1 occupied; group quarters, which are listed behind them, have no status.
+_CODED: Final = (
+    MicrodataColumn("RTYPE", "record_type", "CHAR1"),
+    MicrodataColumn("HH_STATUS", "recode:h1:2,1,0", "CHAR1"),
 )
 
 _DETAILED: Final = "detailed"
@@ -64,14 +71,11 @@ PL94_2020_UNIT: Final = Product(
     microdata=MicrodataLayout(
         name=MDF,
         person=(),
-        unit=(
-            *first_columns("MUD"),
-            MicrodataColumn("RTYPE", "record_type", "CHAR1"),
-            MicrodataColumn("HH_STATUS", "recode:h1:2,1,0", "CHAR1"),
-        ),
+        unit=(*first_columns("MUD"), *_CODED),
         comment=COMMENT,
-        header=True,
+        header="beside",
     ),
+    ppmf=ppmf("pl94_2020_unit", "unit", _CODED),
     total_at="Block",
     record="unit",
     vacant_counted=True,

@@ -27,7 +27,7 @@ CONF = Path(__file__).parents[2] / "conf"
         ("products", ["e2e_2018", "e2e_1940", "dallas_2010"]),
         ("strategies", ["with_units", "without_units", "2499/10000"]),
         ("readers", ["ipums_1940", "cef_2020", "pl94_summary", "tidy_counts", "tidy_records", "simulated"]),
-        ("writers", ["parquet", "text"]),
+        ("writers", ["parquet", "text", "ppmf"]),
         ("solvers", ["batched", "osqp", "piqp", "clarabel", "highs"]),
     ],
 )

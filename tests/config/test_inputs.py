@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,4 +76,19 @@ def test_sentences_tell_of_units_that_follow_from_people():
     (sentence,) = input_sentences(settled, units_invariant=True)
     assert "input.unit_conflicts = from_people" in sentence
     assert input_sentences(InputSettings("tidy_counts"), units_invariant=True) == ()
+    assert input_sentences(InputSettings("cef_2020"), units_invariant=True) == ()
     assert input_sentences(made, units_invariant=False) == ()
+
+
+def test_a_sentence_tells_of_facilities_that_the_published_tables_do_not_count():
+    official = InputSettings("pl94_summary", path="files")
+    (sentence,) = input_sentences(official, units_invariant=True)
+    assert "one facility of a type is declared for each block where table P5 has people of that type" in sentence
+    assert "tell of the people" in sentence
+    assert "outside the guarantee" in sentence
+    both = input_sentences(replace(official, unit_conflicts="from_people"), units_invariant=True)
+    assert both[0] == sentence
+    assert "input.unit_conflicts = from_people" in both[1]
+    (made,) = input_sentences(replace(official, units_from_people=True), units_invariant=True)
+    assert "one facility of a type of group quarters where it has people" in made
+    assert input_sentences(official, units_invariant=False) == ()

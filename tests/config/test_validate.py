@@ -57,7 +57,11 @@ def problems_of(path, *settings, **options):
         ("estimation.rounding=up", "estimation.rounding: 'up' is not one of 'nearest' or 'released'"),
         ("estimation.failsafe=true", 'estimation.failsafe: needs every noisy answer: set measurement.rows = "all"'),
         ("measurement.rows=some", "measurement.rows: 'some' is not one of 'support' or 'all'"),
-        ("output.microdata=['pdf']", "output.microdata.0: 'pdf' is not one of 'parquet' or 'text'"),
+        ("output.microdata=['pdf']", "output.microdata.0: 'pdf' is not one of 'parquet', 'text' or 'ppmf'"),
+        (
+            "output.microdata=['text', 'ppmf']",
+            "output.microdata: product 'e2e_1940' has no public layout of its microdata",
+        ),
         ("config_version=2", "config_version: 2 is not one of 1"),
         ("budget.level_queries.Stat.hhgq=1", "budget.level_queries.Stat: there is no such geolevel in the run"),
     ],

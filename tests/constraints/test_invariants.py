@@ -49,6 +49,10 @@ def test_the_sentences_name_level_classes_and_vacant_units() -> None:
 
 
 def test_vacant_units_that_are_not_told_apart_are_not_said_to_be_exact() -> None:
-    text = " ".join(Invariants("State", units=True, vacant=False).describe(("Housing unit (occupied or vacant)",)))
-    assert "number of units of each class (Housing unit (occupied or vacant))" in text
+    classes = ("Housing unit (occupied or vacant)", "Juvenile facilities", "Military quarters")
+    _, text = Invariants("State", units=True, vacant=False).describe(classes, "Block")
+    assert text.startswith("The number of housing units, occupied plus vacant,")
+    assert "facilities of group quarters of each type (Juvenile facilities; Military quarters)" in text
+    assert "in every geounit of the lowest geolevel, Block, are published exactly" in text
+    assert text.endswith("how many of the housing units are vacant is not.")
     assert "number of vacant" not in text

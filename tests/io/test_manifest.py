@@ -93,6 +93,16 @@ def test_the_dictionary_tells_of_every_table_and_file(product, units):
     assert all(column["meaning"] for entry in entries.values() for column in entry["columns"])
 
 
+def test_the_dictionary_tells_of_the_public_copy_with_its_constant():
+    for name, kind in (("pl94_2020_person", "person"), ("pl94_2020_unit", "unit")):
+        product = PRODUCTS[name]
+        entries = {entry["path"]: entry for entry in data_dictionary(product, ["text", "ppmf"], units=True)}
+        columns = entries[f"microdata/{kind}.ppmf"]["columns"]
+        assert [column["name"] for column in columns] == [column.name for column in product.ppmf.columns(kind)]
+        assert columns[0]["meaning"].startswith(f"always {name}_das_spark-")
+        assert columns[0]["type"].startswith("CHAR")
+
+
 def test_the_dictionary_has_the_columns_of_the_tables():
     entries = {entry["path"]: entry for entry in data_dictionary(PRODUCTS["e2e_1940"], ["parquet"], units=True)}
     for name in ("geounits", "histograms", "invariants", "bounds", "measurements", "estimates", "diagnostics"):

@@ -1,7 +1,10 @@
 """The microdata files of 2020: numbered persons without units, and housing units with group quarters behind them."""
 
+from importlib.metadata import version
+
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from das_spark.io.files import part_files
 from das_spark.io.layout import PublicLayout
@@ -18,7 +21,7 @@ BLOCKS = ("4400700010011001", "4400700020022001", "4500100030000007")
 PEOPLE = ({(0, 1, 0, 0): 2, (5, 1, 1, 62): 1}, {}, {(0, 0, 1, 8): 1})
 HOUSING = ({(0,): 1, (1,): 2}, {}, {(1,): 1})
 UNITS = ([3, 0, 0, 0, 0, 1, 0, 0], [0] * 8, [1, 0, 2, 0, 0, 0, 0, 1])
-FLAVOURS = ("parquet", "text")
+FLAVOURS = ("parquet", "text", "ppmf")
 
 
 def frames(spark, product, counted):
@@ -38,16 +41,22 @@ def frames(spark, product, counted):
 
 
 class Written:
-    def __init__(self, spark, path, product, counted, *, units=True):
+    def __init__(self, spark, path, product, counted, *, units=True, notices=()):
         self.spark, self.product, self.layout = spark, product, PublicLayout(path)
         self.estimates, self.declared = frames(spark, product, counted)
         path.mkdir(exist_ok=True)
         given = self.declared if units else None
-        self.files = write_microdata(self.estimates, given, product, self.layout, FLAVOURS, created="2030-01-01")
+        self.files = write_microdata(
+            self.estimates, given, product, self.layout, FLAVOURS, created="2030-01-01", notices=notices
+        )
+
+    def parts(self, flavour):
+        """Text of the parts, in order."""
+        parts = sorted(self.layout.microdata(self.product.record, flavour).glob("part-*"))
+        return [path.read_text() for path in parts]
 
     def lines(self):
-        parts = sorted(self.layout.microdata(self.product.record, "text").glob("part-*"))
-        return "".join(path.read_text() for path in parts).splitlines()
+        return "".join(self.parts("text")).splitlines()
 
     def checks(self):
         codes = microdata_codes(self.product)
@@ -76,7 +85,7 @@ def test_persons_are_numbered_over_the_whole_file_and_no_unit_file_is_written(pe
         "MPD|1.1.0|44|007|000100|1|1001|2|5|5|2|2|63",
         "MPD|1.1.0|45|001|000300|0|0007|3|3|0|1|2|09",
     ]
-    assert records_of(persons.files) == {"person.parquet": 4, "person.text": 4}
+    assert records_of(persons.files) == {"person.parquet": 4, "person.text": 4, "person.ppmf": 4}
     assert not persons.layout.microdata("unit", "text").exists()
 
 
@@ -89,12 +98,56 @@ def test_group_quarters_are_listed_behind_the_housing_units_of_their_block(housi
         "MUD|1.1.0|45|001|000300|0|0007|2|1",
         *["MUD|1.1.0|45|001|000300|0|0007|4|0"] * 3,
     ]
-    assert records_of(housing.files) == {"unit.parquet": 8, "unit.text": 8}
+    assert records_of(housing.files) == {"unit.parquet": 8, "unit.text": 8, "unit.ppmf": 8}
 
 
 def test_where_no_units_are_known_no_group_quarters_are_listed(spark, tmp_path):
     written = Written(spark, tmp_path / "units", UNIT, HOUSING, units=False)
     assert [line[-3:] for line in written.lines()] == ["2|2", "2|1", "2|1", "2|1"]
+
+
+def test_every_part_of_the_public_copy_is_a_csv_file_with_the_columns_of_2021(persons):
+    parts = [part.splitlines() for part in persons.parts("ppmf")]
+    names = "VINTAGE,TABBLKST,TABBLKCOU,TABTRACTCE,TABBLKGRPCE,TABBLK,RTYPE,GQTYPE_PL,VOTING_AGE,CENHISP,CENRACE"
+    assert {part[0] for part in parts} == {names}
+    vintage = f"pl94_2020_person_das_spark-{version('das_spark')}"
+    assert [line for part in parts for line in part[1:]] == [
+        f"{vintage},44,007,000100,1,1001,3,0,2,1,01",
+        f"{vintage},44,007,000100,1,1001,3,0,2,1,01",
+        f"{vintage},44,007,000100,1,1001,5,5,2,2,63",
+        f"{vintage},45,001,000300,0,0007,3,0,1,2,09",
+    ]
+    for path in part_files(persons.layout.microdata("person", "ppmf")):
+        assert path.suffix == ".csv"
+
+
+def test_the_public_copy_of_units_is_like_that_of_persons(housing):
+    parts = [part.splitlines() for part in housing.parts("ppmf")]
+    assert {part[0] for part in parts} == {"VINTAGE,TABBLKST,TABBLKCOU,TABTRACTCE,TABBLKGRPCE,TABBLK,RTYPE,HH_STATUS"}
+    records = [line.split(",", 1)[1] for part in parts for line in part[1:]]
+    assert records == [line.split("|", 2)[2].replace("|", ",") for line in housing.lines()]
+
+
+def test_metadata_and_notices_stand_beside_the_public_copy_and_not_inside(spark, tmp_path):
+    written = Written(spark, tmp_path / "units", UNIT, HOUSING, notices=("INSECURE: made with a test key",))
+    folder = written.layout.microdata("unit", "ppmf")
+    metadata = (folder / "metadata").read_text().splitlines()
+    assert metadata[0] == UNIT.ppmf.comment
+    assert "# INSECURE: made with a test key" in metadata
+    assert metadata[-1] == "# Records: 8"
+    assert not (folder / "header").exists()
+    assert "#" not in "".join(written.parts("ppmf"))
+
+
+def test_the_public_copy_has_the_same_bytes_whenever_it_is_made(spark, tmp_path, persons):
+    again = Written(spark, tmp_path / "again", PERSON, PEOPLE)
+    assert again.parts("ppmf") == persons.parts("ppmf")
+
+
+def test_a_part_without_records_has_names_alone_and_is_verified(spark, tmp_path):
+    written = Written(spark, tmp_path / "nobody", PERSON, ({}, {}, {}))
+    assert {len(part.splitlines()) for part in written.parts("ppmf")} == {1}
+    assert all(passed for passed, _ in written.checks().values())
 
 
 def test_text_files_have_their_column_names_in_a_header(persons, housing):
@@ -106,7 +159,7 @@ def test_text_files_have_their_column_names_in_a_header(persons, housing):
         assert not (written.layout.microdata(written.product.record, "parquet") / "header").exists()
 
 
-def test_both_flavours_say_the_same_and_are_read_back(persons, housing, spark):
+def test_all_flavours_say_the_same_and_are_read_back(persons, housing, spark):
     for written in (persons, housing):
         table = pq.read_table(written.layout.microdata(written.product.record, "parquet")).to_pandas().astype(str)
         names = [column.name for column in written.product.microdata.columns(written.product.record)]
@@ -115,6 +168,9 @@ def test_both_flavours_say_the_same_and_are_read_back(persons, housing, spark):
         parts = spark.read.option("pathGlobFilter", "part-*").option("sep", "|")
         read = parts.csv(str(written.layout.microdata(written.product.record, "text")))
         assert (read.count(), len(read.columns)) == (len(text), len(names))
+        copy = spark.read.csv(str(written.layout.microdata(written.product.record, "ppmf")), header=True, comment="#")
+        found = [row.asDict() for row in copy.orderBy(F.input_file_name(), F.monotonically_increasing_id()).collect()]
+        assert found == [{name: row.get(name, found[0][name]) for name in copy.columns} for row in text]
 
 
 def test_what_was_written_is_verified(persons, housing):
@@ -133,4 +189,23 @@ def test_a_lost_facility_and_a_changed_status_are_found(housing, old, new):
     path.write_text("".join(f"{line}\n" for line in lines))
     checks = housing.checks()
     assert checks["microdata equal estimates", "parquet files"][0]
+    assert checks["microdata equal estimates", "ppmf files"][0]
     assert not checks["microdata equal estimates", "text files"][0]
+
+
+def test_a_fault_of_the_public_copy_is_found_in_it_alone(persons):
+    path = part_files(persons.layout.microdata("person", "ppmf"))[0]
+    good = path.read_text()
+    first, second = good.splitlines()[:2]
+    broken = {
+        "race": good.replace(",01\n", ",02\n", 1),
+        "block": good.replace(",1001,", ",1002,", 1),
+        "lost": good.replace(f"{second}\n", "", 1),
+        "names": good.replace(first, first.replace("VOTING_AGE,CENHISP", "CENHISP,VOTING_AGE")),
+        "no names": good.removeprefix(f"{first}\n"),
+        "cut": good[: len(first) // 2],
+    }
+    for case, text in broken.items():
+        path.write_text(text)
+        failing = {note for (_, note), (passed, _) in persons.checks().items() if not passed}
+        assert failing == {"ppmf files"}, case

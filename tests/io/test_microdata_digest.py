@@ -19,10 +19,9 @@ from das_spark.products import PRODUCTS, microdata_codes
 
 PRODUCT = PRODUCTS["e2e_1940"]
 CODES = microdata_codes(PRODUCT)
+FORM = CODES.forms["text"]
 KIND_CODES = [dict(zip(CODES.unit_columns, text.split("|"), strict=True)) for text in CODES.kinds]
-PERSON = tuple(
-    name for name in CODES.person_layout if name in {*CODES.person_place, *CODES.person_columns, "EUID", "EPNUM"}
-)
+PERSON = tuple(name for name in FORM.person if name in {*CODES.person_place, *CODES.person_columns, "EUID", "EPNUM"})
 
 
 def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -59,8 +58,8 @@ def part_of(folder: Path, flavour: str, persons, units) -> Part:
     return Part(
         flavour,
         3,
-        write(folder / "person", flavour, persons, CODES.person_layout),
-        write(folder / "unit", flavour, units, CODES.unit_layout),
+        write(folder / "person", flavour, persons, FORM.person),
+        write(folder / "unit", flavour, units, FORM.unit),
     )
 
 
@@ -173,6 +172,27 @@ def test_a_column_that_is_missing_is_an_error(tmp_path):
     path = write(tmp_path, "parquet", [{"A": "1"}], ("A",))
     with pytest.raises(pa.ArrowInvalid, match="B"):
         list(read_batches(path, "parquet", Columns(("A", "B"), ("A", "B"))))
+
+
+NAMED = Columns(("A", "B"), ("A",), ("B",), ",", names_inside=True)
+
+
+def test_a_text_with_names_inside_is_read_below_them(tmp_path):
+    path = tmp_path / "part-00000.csv"
+    path.write_text("A,B\nx,7\ny,8\n")
+    (batch,) = read_batches(path, "ppmf", NAMED)
+    assert batch.column("B").to_pylist() == [7, 8]
+    assert batch.column("A").to_pylist() == ["x", "y"]
+    path.write_text("A,B\n")
+    assert list(read_batches(path, "ppmf", NAMED)) == []
+
+
+@pytest.mark.parametrize("text", ["", "A", "B,A\nx,7\n", "A|B\nx|7\n", "x,7\n"])
+def test_a_text_without_its_names_is_an_error(tmp_path, text):
+    path = tmp_path / "part-00000.csv"
+    path.write_text(text)
+    with pytest.raises(pa.ArrowInvalid, match="other names"):
+        list(read_batches(path, "ppmf", NAMED))
 
 
 def test_a_number_that_is_none_makes_the_file_unreadable(tmp_path):

@@ -13,7 +13,6 @@ from das_spark.errors import OutputError
 from das_spark.io.files import finished, record_of
 from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_files import records_of, write_microdata
-from das_spark.io.writers.text import DELIMITER
 from das_spark.products import PRODUCTS
 
 pytestmark = pytest.mark.spark
@@ -100,7 +99,7 @@ def test_spark_reads_both_flavours_back_alike(spark, tmp_path, kind):
     layout, _ = write(spark, tmp_path)
     names = [column.name for column in getattr(PRODUCT.microdata, kind)]
     # The file `metadata` beside the parts is no data.
-    reader = spark.read.option("sep", DELIMITER).option("quote", "").option("pathGlobFilter", "part-*")
+    reader = spark.read.option("sep", "|").option("quote", "").option("pathGlobFilter", "part-*")
     text = reader.csv(str(layout.microdata(kind, "text")), ", ".join(f"{name} string" for name in names))
     parquet = spark.read.parquet(str(layout.microdata(kind, "parquet")))
     shared = parquet.columns

@@ -172,6 +172,32 @@ def test_a_product_has_columns_for_exactly_the_files_that_its_runs_write(each: P
     assert each.files(units=False) == (each.record,)
 
 
+@EVERY
+def test_a_public_layout_is_for_the_same_files(each: Product) -> None:
+    assert each.layout("parquet") is each.layout("text") is each.microdata
+    if each.ppmf is None:
+        with pytest.raises(ConfigurationError, match="no public layout"):
+            each.layout("ppmf")
+        return
+    assert each.layout("ppmf") is each.ppmf
+    for file in ("person", "unit"):
+        columns = each.ppmf.columns(file)
+        assert bool(columns) == bool(each.microdata.columns(file))
+        assert len({column.name for column in columns}) == len(columns)
+        for column in columns:
+            kind = re.fullmatch(r"(CHAR|INT)([1-9][0-9]*)", column.type)
+            assert kind, column.name
+            assert all(len(text) <= int(kind[2]) for text in check_source(each, file, column)), column.name
+
+
+@EVERY
+def test_no_constant_of_a_text_holds_what_stands_between_fields(each: Product) -> None:
+    for layout in (each.microdata, *([each.ppmf] if each.ppmf else [])):
+        for column in (*layout.person, *layout.unit):
+            if column.source.startswith("constant:"):
+                assert not set(column.source) & {layout.delimiter, "\n", '"'}
+
+
 @FILES
 def test_every_microdata_column_has_a_source_and_fits_its_type(each: Product, file: str) -> None:
     columns = each.microdata.columns(file)
@@ -214,8 +240,8 @@ def test_persons_in_different_cells_differ_in_the_file_but_for_the_kind_of_facil
 
 @EVERY
 def test_the_comment_of_a_file_is_one_comment_line(each: Product) -> None:
-    comment = each.microdata.comment
-    assert not comment or (comment.startswith("# ") and "\n" not in comment)
+    for layout in (each.microdata, *([each.ppmf] if each.ppmf else [])):
+        assert not layout.comment or (layout.comment.startswith("# ") and "\n" not in layout.comment)
 
 
 @EVERY

@@ -26,10 +26,24 @@ def test_reader_and_writer_of_a_layout_agree(name):
         assert codes.kinds == {text: kind for kind, text in enumerate(rows)}
         assert codes.vacant == len(product.unit_classes)
         assert codes.unit_place == geocode_parts(unit.columns)
-        assert codes.unit_layout == tuple(column.name for column in unit.columns)
+        assert codes.forms["text"].unit == tuple(column.name for column in unit.columns)
     assert codes.class_of_cell == tuple(class_codes(product).tolist())
     assert codes.person_place == geocode_parts(person.columns)
-    assert codes.person_layout == tuple(column.name for column in person.columns)
+    assert codes.forms["text"].person == tuple(column.name for column in person.columns)
+    assert codes.forms["parquet"] == codes.forms["text"]
+    assert ("ppmf" in codes.forms) == (product.ppmf is not None)
+    if product.ppmf is not None:
+        form, copy = codes.forms["ppmf"], record_columns(product, "ppmf", units=dealt)
+        assert form.person == tuple(column.name for column in copy.columns)
+        assert (form.delimiter, form.names_inside) == (copy.delimiter, copy.names_inside)
+
+
+@pytest.mark.parametrize("changed", ["VOTING_AGE", "TABBLK"])
+def test_a_public_layout_with_other_codes_or_places_is_refused(changed):
+    product = PRODUCTS["pl94_2020_person"]
+    fewer = tuple(column for column in product.ppmf.person if column.name != changed)
+    with pytest.raises(ConfigurationError, match="other codes"):
+        microdata_codes(replace(product, ppmf=replace(product.ppmf, person=fewer)))
 
 
 def test_group_quarters_that_are_listed_have_a_cell_of_their_own_behind_all_others():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -208,5 +209,28 @@ def test_the_person_file_has_the_columns_of_the_specification_in_order() -> None
     assert sources["EPNUM"] == "record_number"
     assert sources["GQTYPE_PL"] == "recode:hhgq:0,1,2,3,4,5,6,7"
     assert sources["VOTING_AGE"] == "recode:votingage:1,2"
-    assert PERSON.microdata.header
+    assert PERSON.microdata.header == "beside"
+    assert PERSON.microdata.delimiter == "|"
     assert PERSON.files(units=True) == ("person",)
+
+
+def test_the_public_copy_of_the_person_file_has_the_columns_of_2021_in_order() -> None:
+    assert PERSON.ppmf is not None
+    vintage, *others = PERSON.ppmf.person
+    assert [vintage.name, *(column.name for column in others)] == [
+        "VINTAGE",
+        "TABBLKST",
+        "TABBLKCOU",
+        "TABTRACTCE",
+        "TABBLKGRPCE",
+        "TABBLK",
+        "RTYPE",
+        "GQTYPE_PL",
+        "VOTING_AGE",
+        "CENHISP",
+        "CENRACE",
+    ]
+    assert re.fullmatch(r"constant:pl94_2020_person_das_spark-[0-9][^,|\s]*", vintage.source)
+    assert vintage.type == f"CHAR{len(vintage.source.removeprefix('constant:'))}"
+    assert set(others) < set(PERSON.microdata.person)
+    assert (PERSON.ppmf.unit, PERSON.ppmf.header, PERSON.ppmf.delimiter) == ((), "inside", ",")

@@ -104,5 +104,16 @@ def test_the_unit_file_has_the_columns_of_the_specification_in_order() -> None:
     assert [(column.name, column.type) for column in columns[7:]] == [("RTYPE", "CHAR1"), ("HH_STATUS", "CHAR1")]
     assert columns[0].source == "constant:MUD"
     assert columns[8].source == "recode:h1:2,1,0"  # vacant, occupied, group quarters
-    assert UNIT.microdata.header
+    assert UNIT.microdata.header == "beside"
     assert UNIT.files(units=True) == UNIT.files(units=False) == ("unit",)
+
+
+def test_the_public_copy_of_the_unit_file_is_analogous_to_that_of_persons() -> None:
+    assert UNIT.ppmf is not None
+    assert PERSON.ppmf is not None
+    vintage, *others = UNIT.ppmf.unit
+    assert vintage.name == "VINTAGE"
+    assert vintage.source.startswith("constant:pl94_2020_unit_das_spark-")
+    assert tuple(others[:5]) == PERSON.ppmf.person[1:6]
+    assert tuple(others[5:]) == UNIT.microdata.unit[7:]
+    assert (UNIT.ppmf.person, UNIT.ppmf.header, UNIT.ppmf.delimiter) == ((), "inside", ",")

@@ -24,7 +24,7 @@ from das_spark.spark.verify_microdata import MicrodataTables, verify_microdata
 pytestmark = pytest.mark.spark
 
 CODES = microdata_codes(PRODUCT)
-NAMES = {"person": CODES.person_layout, "unit": CODES.unit_layout}
+NAMES = {"person": CODES.forms["text"].person, "unit": CODES.forms["text"].unit}
 Change = Callable[[pd.DataFrame], pd.DataFrame | None]
 
 

@@ -61,28 +61,43 @@ def with_place(frame: DataFrame) -> DataFrame:
     )
 
 
-def row_numbers(placed: DataFrame, bad: DataFrame) -> tuple[int, ...]:
+#: Of each file, its blocks: where the block starts, the least row identity in it, and how many rows it has.
+Blocks = Mapping[str, Sequence[tuple[int, int, int]]]
+
+
+def row_numbers(placed: DataFrame, bad: DataFrame, blocks: Blocks | None = None) -> tuple[int, ...]:
     """Number some rows of text files, counted from 1 in their file; costs another pass.
 
     Args:
         placed: From :func:`with_place`.
         bad: The rows of it to number, with its three columns of place.
+        blocks: From :func:`blocks_of`, where several kinds of rows of one frame are numbered; None: found out.
 
     Returns:
         The first few numbers found; of several files mixed.
     """
     found = bad.select(*_PLACE).limit(MOST_EXAMPLES).collect()
-    blocks: dict[str, list[tuple[int, int, int]]] = {}
-    for file, start, least, count in (
-        placed.groupBy("row_file", "row_block").agg(F.min("row_id"), F.count("row_id")).collect()
-    ):
-        blocks.setdefault(file, []).append((start, least, count))
+    if blocks is None:
+        blocks = blocks_of(placed)
     numbers = []
     for file, block, identity in found:
         before = sum(count for start, _, count in blocks[file] if start < block)
         first = next(least for start, least, _ in blocks[file] if start == block)
         numbers.append(before + identity - first + 1)
     return tuple(sorted(numbers))
+
+
+def blocks_of(placed: DataFrame) -> Blocks:
+    """Where the rows of each block of each file begin; a pass over the files.
+
+    Args:
+        placed: From :func:`with_place`.
+    """
+    blocks: dict[str, list[tuple[int, int, int]]] = {}
+    counted = placed.groupBy("row_file", "row_block").agg(F.min("row_id"), F.count("row_id"))
+    for file, start, least, count in counted.collect():
+        blocks.setdefault(file, []).append((start, least, count))
+    return blocks
 
 
 def problems_of(placed: DataFrame, counted: Mapping[int, int], checks: Sequence[Check]) -> list[Problem]:
@@ -94,11 +109,16 @@ def problems_of(placed: DataFrame, counted: Mapping[int, int], checks: Sequence[
         checks: In the order in which the column was made.
     """
     found = []
-    for bit, check in enumerate(checks):
-        rows = sum(number for value, number in counted.items() if value >> bit & 1)
-        if rows:
-            bad = placed.where(F.col(FAULTS).bitwiseAND(F.lit(1 << bit)) != 0)
-            found.append(Problem(check.file, check.field, check.expected, rows, row_numbers(placed, bad)))
+    failed = [
+        (bit, rows)
+        for bit in range(len(checks))
+        if (rows := sum(number for value, number in counted.items() if value >> bit & 1))
+    ]
+    blocks = blocks_of(placed) if failed else {}
+    for bit, rows in failed:
+        check = checks[bit]
+        bad = placed.where(F.col(FAULTS).bitwiseAND(F.lit(1 << bit)) != 0)
+        found.append(Problem(check.file, check.field, check.expected, rows, row_numbers(placed, bad, blocks)))
     return found
 
 

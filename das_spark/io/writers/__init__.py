@@ -5,10 +5,11 @@ from types import MappingProxyType
 
 from das_spark.io.writers.base import Flavour, Rows, Sink
 from das_spark.io.writers.parquet import ParquetFlavour
+from das_spark.io.writers.ppmf import PpmfFlavour
 from das_spark.io.writers.text import TextFlavour
 
 WRITERS: Mapping[str, Flavour] = MappingProxyType(
-    {flavour.name: flavour for flavour in (ParquetFlavour(), TextFlavour())}
+    {flavour.name: flavour for flavour in (ParquetFlavour(), TextFlavour(), PpmfFlavour())}
 )
 
-__all__ = ["WRITERS", "Flavour", "ParquetFlavour", "Rows", "Sink", "TextFlavour"]
+__all__ = ["WRITERS", "Flavour", "ParquetFlavour", "PpmfFlavour", "Rows", "Sink", "TextFlavour"]

@@ -17,11 +17,13 @@ from das_spark.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from das_spark.histogram import Schema
-    from das_spark.products.base import MicrodataColumn, Product
+    from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
 
 #: What stands in the number columns of a file that is written without units.
 NO_UNIT_NUMBER = "999999999"
 NO_PERSON_NUMBER = "99999"
+#: The flavour whose columns are compiled where none is named.
+TEXT = "text"
 #: Name of the class of a unit in a `recode` source.
 UNIT_CLASS = "unit_class"
 
@@ -77,10 +79,14 @@ class FileColumns:
     Attributes:
         kind: `person` or `unit`.
         columns: In the order of the layout.
+        delimiter: What stands between the fields of a text file.
+        names_inside: Whether each part of a text file begins with a line of the names of its columns.
     """
 
     kind: str
     columns: tuple[Column, ...]
+    delimiter: str = "|"
+    names_inside: bool = False
 
     @property
     def produced(self) -> tuple[Column, ...]:
@@ -88,19 +94,21 @@ class FileColumns:
         return tuple(column for column in self.columns if column.produced)
 
 
-def record_columns(product: Product, *, units: bool) -> FileColumns:
+def record_columns(product: Product, flavour: str = TEXT, *, units: bool) -> FileColumns:
     """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last.
 
     Args:
         product: Whose layout.
+        flavour: Of which files.
         units: Whether people are dealt to units; if not, the number columns hold fillers.
 
     Raises:
-        ConfigurationError: A source of the layout is none of those above.
+        ConfigurationError: A source of the layout is none of those above, or there is no layout for the flavour.
     """
+    layout = product.layout(flavour)
     compiled = []
     home, quarters = _RECORD_TYPES[product.record]
-    for column in product.microdata.columns(product.record):
+    for column in layout.columns(product.record):
         if column.source == "record_type":
             values = tuple(home if kind == 0 else quarters for kind in class_codes(product).tolist())
             compiled.append(Column(column.name, Scope.CODE, values=values))
@@ -112,7 +120,7 @@ def record_columns(product: Product, *, units: bool) -> FileColumns:
             compiled.append(Column(column.name, Scope.CONSTANT, values=(filler,)))
         else:
             compiled.append(_common(column))
-    return FileColumns(product.record, tuple(compiled))
+    return _file(product.record, compiled, layout)
 
 
 def lists_quarters(product: Product) -> bool:
@@ -120,15 +128,17 @@ def lists_quarters(product: Product) -> bool:
     return product.record == "unit"
 
 
-def unit_columns(product: Product) -> FileColumns:
+def unit_columns(product: Product, flavour: str = TEXT) -> FileColumns:
     """Compile the columns of the file of the units that people are dealt to; codes are by class, vacant units last.
 
     Args:
         product: Whose layout.
+        flavour: Of which files.
 
     Raises:
-        ConfigurationError: A source of the layout is none of those above.
+        ConfigurationError: A source of the layout is none of those above, or there is no layout for the flavour.
     """
+    layout = product.layout(flavour)
     classes = len(product.unit_classes)
     home, quarters = _RECORD_TYPES["unit"]
     tables = {
@@ -137,7 +147,7 @@ def unit_columns(product: Product) -> FileColumns:
         "vacancy": (*["0"] * classes, "9"),
     }
     compiled = []
-    for column in product.microdata.unit:
+    for column in layout.unit:
         if column.source in tables:
             compiled.append(Column(column.name, Scope.CODE, values=tables[column.source]))
         elif column.source.startswith(f"recode:{UNIT_CLASS}:"):
@@ -145,7 +155,7 @@ def unit_columns(product: Product) -> FileColumns:
             compiled.append(Column(column.name, Scope.CODE, values=values))
         else:
             compiled.append(_common(column))
-    return FileColumns("unit", tuple(compiled))
+    return _file("unit", compiled, layout)
 
 
 def class_codes(product: Product) -> np.ndarray:
@@ -172,6 +182,10 @@ def geocode_parts(columns: Sequence[Column]) -> tuple[str, ...]:
             raise ConfigurationError(f"microdata column {part.name}: begins at digit {part.begin}, expected {reached}")
         reached = part.end
     return tuple(part.name for part in parts)
+
+
+def _file(kind: str, columns: Sequence[Column], layout: MicrodataLayout) -> FileColumns:
+    return FileColumns(kind, tuple(columns), layout.delimiter, layout.header == "inside")
 
 
 def _common(column: MicrodataColumn) -> Column:

@@ -35,24 +35,24 @@ class WriteTask:
     """Everything a worker needs; small, and made of public things.
 
     Attributes:
-        records: Columns of the file of what is counted.
-        unit: Columns of the file of the units that people are dealt to; None where they are not dealt.
+        record: What is counted, and the kind of its file.
+        files: Flavour (a name in `WRITERS`) and columns of every file.
+        dealt: Whether there is a file of units that people are dealt to.
         listed: What stands for the cell of group quarters, which are listed besides; None where they are not.
         class_of_cell: Shape (cells of the schema,), int64; one more where group quarters are listed.
         classes: Number of classes of units.
         least: Shape (C,), int64: least persons of a unit of each class.
-        flavours: Names in `WRITERS`.
         staging: Where the files go, readable and writable by every worker; one folder `<kind>.<flavour>` a file.
         notices: Sentences that every file must carry.
     """
 
-    records: FileColumns
-    unit: FileColumns | None
+    record: str
+    files: tuple[tuple[str, FileColumns], ...]
+    dealt: bool
     listed: int | None
     class_of_cell: np.ndarray
     classes: int
     least: np.ndarray
-    flavours: tuple[str, ...]
     staging: Path
     notices: tuple[str, ...]
 
@@ -96,19 +96,16 @@ class _Slice:
 
         context = TaskContext.get()
         attempt = context.taskAttemptId() if context else 0
-        for columns in (self.task.records, self.task.unit):
-            if columns is None:
-                continue
+        for name, columns in self.task.files:
             self.rows[columns.kind] = 0
-            for name in self.task.flavours:
-                flavour = WRITERS[name]
-                folder = self.task.staging / f"{columns.kind}.{name}"
-                path = folder / f"part-{self.number:05d}-{attempt}{flavour.suffix}"
-                self.sinks[columns.kind, name] = (path, flavour.open(path, columns, self.task.notices))
+            flavour = WRITERS[name]
+            folder = self.task.staging / f"{columns.kind}.{name}"
+            path = folder / f"part-{self.number:05d}-{attempt}{flavour.suffix}"
+            self.sinks[columns.kind, name] = (path, flavour.open(path, columns, self.task.notices))
 
     def write(self, batch: pa.RecordBatch) -> None:
         geocodes = tuple(batch.column("geocode").to_pylist())
-        geounits = _geounits(batch, self.task.classes, with_units=self.task.unit is not None)
+        geounits = _geounits(batch, self.task.classes, with_units=self.task.dealt)
         if self.task.listed is not None:
             geounits = with_listed(geounits, _units(batch, self.task.classes), self.task.listed)
         if geounits.units is not None:
@@ -123,7 +120,7 @@ class _Slice:
             numbers = {Scope.RECORD_NUMBER: record_number}
             if people.unit_number is not None and people.person_number is not None:
                 numbers |= {Scope.UNIT_NUMBER: people.unit_number, Scope.PERSON_NUMBER: people.person_number}
-            self._append(self.task.records.kind, Rows(geocodes, people.owner, people.cell, numbers))
+            self._append(self.task.record, Rows(geocodes, people.owner, people.cell, numbers))
         if geounits.units is not None:
             self.next_unit += int(geounits.units.sum())
 

@@ -1,4 +1,4 @@
-"""Microdata as text: the exact layout, fields joined by `|`, no quotes, no header; comments in a file `metadata`."""
+"""Microdata as text: the exact layout, fields joined by its delimiter, no quotes; comments in a file `metadata`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from das_spark.io.writers._columns import NUMBERS, Column, FileColumns, Scope
 from das_spark.io.writers.base import Rows, Sink
 
-DELIMITER = "|"
 #: Rows that are made into text at once: bounds memory (a hundred bytes a row, several copies).
 _CHUNK = 1 << 18
 
@@ -30,9 +29,28 @@ class TextFlavour:
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
         """Begin a file; the notices stand in the metadata file. See `das_spark.io.writers.base.Flavour`."""
-        runs = [(scope, tuple(run)) for scope, run in groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])]
-        segments = tuple(_segment(scope, tuple(column for _, column in run)) for scope, run in runs)
-        return _TextSink(path.open("wb"), segments)
+        return text_sink(path, columns)
+
+
+def text_sink(path: Path, columns: FileColumns) -> Sink:
+    """Begin a text file.
+
+    Args:
+        path: The file.
+        columns: What it holds, what stands between, and whether their names come first.
+    """
+    delimiter = columns.delimiter
+    runs = [(scope, tuple(run)) for scope, run in groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])]
+    segments = tuple(_segment(scope, tuple(column for _, column in run), delimiter) for scope, run in runs)
+    file = path.open("wb")
+    if columns.names_inside:
+        file.write(name_line(columns).encode("ascii"))
+    return _TextSink(file, segments, delimiter)
+
+
+def name_line(columns: FileColumns) -> str:
+    """The names of the columns, as a line of a text file."""
+    return columns.delimiter.join(column.name for column in columns.columns) + "\n"
 
 
 Segment = Callable[[Rows], pa.Array]
@@ -42,6 +60,7 @@ Segment = Callable[[Rows], pa.Array]
 class _TextSink:
     file: BinaryIO
     segments: tuple[Segment, ...]
+    delimiter: str
 
     def write(self, rows: Rows) -> None:
         for begin in range(0, len(rows.owner), _CHUNK):
@@ -50,7 +69,7 @@ class _TextSink:
             part = Rows(rows.geocodes, rows.owner[cut], rows.code[cut], numbers)
             fields = [segment(part) for segment in self.segments]
             line_end = pa.scalar("\n")
-            joined = pc.binary_join_element_wise(*fields, pa.scalar(DELIMITER))
+            joined = pc.binary_join_element_wise(*fields, pa.scalar(self.delimiter))
             lines = pc.binary_join_element_wise(joined, pa.scalar(""), line_end)
             self.file.write(_bytes_of(lines))
 
@@ -71,22 +90,24 @@ def _with_scopes(columns: tuple[Column, ...]) -> list[tuple[Scope, Column]]:
     return paired
 
 
-def _segment(scope: Scope, columns: tuple[Column, ...]) -> Segment:
+def _segment(scope: Scope, columns: tuple[Column, ...], delimiter: str) -> Segment:
     """A function from rows to the text of neighbouring columns that depend on the same thing."""
     if scope in NUMBERS:
         return lambda rows: pc.cast(pa.array(rows.numbers[scope]), pa.string())
     if scope is Scope.GEOCODE:
-        return lambda rows: pa.array([_place(geocode, columns) for geocode in rows.geocodes]).take(pa.array(rows.owner))
+        return lambda rows: pa.array([_place(geocode, columns, delimiter) for geocode in rows.geocodes]).take(
+            pa.array(rows.owner)
+        )
     size = max((len(column.values) for column in columns if column.produced), default=1)
     values = [column.values if column.produced else column.values * size for column in columns]
-    table = pa.array([DELIMITER.join(codes) for codes in zip(*values, strict=True)], pa.string())
+    table = pa.array([delimiter.join(codes) for codes in zip(*values, strict=True)], pa.string())
     if size == 1:
         return lambda rows: pa.repeat(table[0], len(rows.owner))
     return lambda rows: table.take(pa.array(rows.code))
 
 
-def _place(geocode: str, columns: tuple[Column, ...]) -> str:
-    return DELIMITER.join(
+def _place(geocode: str, columns: tuple[Column, ...], delimiter: str) -> str:
+    return delimiter.join(
         geocode[column.begin : column.end] if column.produced else column.values[0] for column in columns
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +36,48 @@ class Files:
         return self.cef.write(self.folder, self.persons, self.units, self.blocks)
 
 
+#: Spark compiles every plan to bytecode, or interprets it. A file of a few lines is read in half the time by the
+#: latter, and without a second partition; the tests that are marked `as_in_runs` read as runs do.
+QUICK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+def _set(spark: SparkSession, settings: dict[str, str]) -> None:
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick(spark: SparkSession) -> Iterator[dict[str, str]]:
+    """The settings that were there before."""
+    before = {key: spark.conf.get(key) for key in QUICK}
+    _set(spark, QUICK)
+    yield before
+    _set(spark, before)
+
+
+@pytest.fixture
+def as_in_runs(spark: SparkSession, quick: dict[str, str]) -> Iterator[None]:
+    _set(spark, quick)
+    yield
+    _set(spark, QUICK)
+
+
 @pytest.fixture
 def files(cef: type, tmp_path: Path) -> Files:
     return Files(cef, tmp_path / "cef")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def usual(read: Callable, cef: type, contents: Callable, tmp_path_factory: pytest.TempPathFactory) -> tuple:
+    """What is read of the three files as they are."""
+    return contents(read(Files(cef, tmp_path_factory.mktemp("usual"))))
+
+
+@pytest.fixture(scope="module")
 def read(spark: SparkSession, of_product: Callable) -> Callable:
     def run(files: Files, product: str = "pl94_2020_person", levels: int = 6, **settings: str):
         given, spine = of_product(product)
@@ -57,6 +93,7 @@ def _cell(level: int, adult: int, hispanic: int, race: int) -> int:
     return ((level * 2 + adult) * 2 + hispanic) * 63 + race
 
 
+@pytest.mark.usefixtures("as_in_runs")
 def test_codes_become_cells_of_class_age_origin_and_race(read: Callable, cef: type, files: Files, contents: Callable):
     files.persons += [
         cef.person(HOME, 3, age=18, hisp="2", race="63"),
@@ -109,26 +146,25 @@ def _delimited(line: str, ends: list[int]) -> str:
     return "|".join(line[start:end].strip() for start, end in zip([0, *ends], ends, strict=False))
 
 
-def test_fields_may_be_delimited(read: Callable, files: Files, contents: Callable):
+def test_fields_may_be_delimited(read: Callable, files: Files, contents: Callable, usual: tuple):
     from das_spark.io.cef_layout import PERSON, UNIT
 
-    expected = contents(read(files))
     files.persons = [_delimited(line, [field.end for field in PERSON.fields]) for line in files.persons]
     files.units = [_delimited(line, [field.end for field in UNIT.fields]) for line in files.units]
     assert "|" in files.persons[0]
-    assert contents(read(files)) == expected
+    assert contents(read(files)) == usual
 
 
 def test_parts_of_states_and_gzip_are_read_and_files_may_be_named_one_by_one(
-    read: Callable, files: Files, contents: Callable, tmp_path: Path
+    read: Callable, files: Files, contents: Callable, usual: tuple, tmp_path: Path
 ):
-    expected = contents(read(files))
+    files.write()
     for place, line in enumerate(files.persons):
         (tmp_path / "persons").mkdir(exist_ok=True)
         (tmp_path / "persons" / f"part-{place}.txt.gz").write_bytes(gzip.compress(f"{line}\n".encode()))
     (tmp_path / "persons" / "README.md").write_text("not data")
     named = {name: str(files.folder / f"{name}.txt") for name in ("units", "geography")}
-    assert contents(read(files, path=None, persons=str(tmp_path / "persons"), **named)) == expected
+    assert contents(read(files, path=None, persons=str(tmp_path / "persons"), **named)) == usual
 
 
 UNIT_BROKEN = {
@@ -185,6 +221,7 @@ def test_every_broken_field_is_named_with_its_file_and_the_number_of_its_line(re
             assert field.rsplit("expected ", maxsplit=1)[-1] in str(problem)
 
 
+@pytest.mark.usefixtures("as_in_runs")
 def test_no_value_of_a_line_is_in_a_message(read: Callable, cef: type, files: Files):
     files.persons.append(cef.set(cef.person(HOME, 3), 42, "9666"))
     error = _refused(read, files)
@@ -205,18 +242,17 @@ ACROSS = {
 }
 
 
-@pytest.mark.parametrize("case", ACROSS)
-def test_fields_of_a_unit_that_contradict_each_other_are_refused(read: Callable, cef: type, files: Files, case: str):
-    make, start, text, field = ACROSS[case]
-    files.units.append(cef.set(make(cef), start, text))
-    (problem,) = _refused(read, files).problems
-    assert (problem.field, problem.examples) == (field, (3,))
-
-
-def test_a_person_in_group_quarters_without_their_type_is_refused(read: Callable, cef: type, files: Files):
-    files.persons.append(cef.set(cef.person(HOME, 3), 0, "5"))
-    (problem,) = _refused(read, files).problems
-    assert (problem.field, problem.examples) == ("RTYPE, QGQTYP", (4,))
+def test_fields_of_a_record_that_contradict_each_other_are_refused(read: Callable, cef: type, files: Files):
+    expected: dict[str, list[int]] = {}
+    for make, start, text, field in ACROSS.values():
+        files.units.append(cef.set(make(cef), start, text))
+        expected.setdefault(field, []).append(len(files.units))
+    files.persons.append(cef.set(cef.person(HOME, 3), 0, "5"))  # in group quarters without their type
+    *of_units, of_persons = _refused(read, files).problems
+    assert {problem.field: (problem.rows, list(problem.examples)) for problem in of_units} == {
+        field: (len(lines), lines) for field, lines in expected.items()
+    }
+    assert (of_persons.field, of_persons.rows, of_persons.examples) == ("RTYPE, QGQTYP", 1, (4,))
 
 
 def test_a_person_without_a_unit_is_refused(read: Callable, cef: type, files: Files):
@@ -292,20 +328,21 @@ BAD_BLOCKS = {
 }
 
 
-@pytest.mark.parametrize("field", BAD_BLOCKS)
-def test_a_broken_row_of_the_geography_is_named(read: Callable, files: Files, field: str):
-    files.blocks[1] = BAD_BLOCKS[field](files.blocks[1])
-    problems = _refused(read, files).problems
-    assert [problem.field for problem in problems if problem.file.endswith("geography.txt")] == [field]
-    assert problems[0].examples == (3,)  # the line of names is the first
+def test_a_broken_row_of_the_geography_is_named(read: Callable, files: Files):
+    files.blocks += [change(files.blocks[1]) for change in BAD_BLOCKS.values()]
+    problems = [each for each in _refused(read, files).problems if each.file.endswith("geography.txt")]
+    # The line of names is the first, three good blocks follow; each row breaks one rule and no other.
+    assert {problem.field: problem.examples for problem in problems} == {
+        field: (row,) for row, field in enumerate(BAD_BLOCKS, start=5)
+    }
+    assert [problem.rows for problem in problems] == [1] * len(BAD_BLOCKS)
 
 
 def test_a_key_of_two_blocks_is_refused_and_a_row_that_stands_twice_is_not(
-    read: Callable, cef: type, files: Files, contents: Callable
+    read: Callable, cef: type, files: Files, contents: Callable, usual: tuple
 ):
-    expected = contents(read(files))
     files.blocks.append(files.blocks[0])
-    assert contents(read(files)) == expected
+    assert contents(read(files)) == usual
     files.blocks.append(cef.block("4400700010011009", 11))
     (problem,) = _refused(read, files).problems
     assert (problem.field, problem.rows, problem.examples) == ("OIDTABBLK", 3, (2, 5, 6))

@@ -77,4 +77,20 @@ def test_a_gap_in_the_geocode_is_found():
 
 
 def test_every_flavour_is_registered_under_its_own_name():
-    assert {name: flavour.name for name, flavour in WRITERS.items()} == {"parquet": "parquet", "text": "text"}
+    assert {name: flavour.name for name, flavour in WRITERS.items()} == {
+        name: name for name in ("parquet", "text", "ppmf")
+    }
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
+def test_the_public_copy_compiles_to_the_codes_of_the_microdata(product):
+    if product.ppmf is None:
+        with pytest.raises(ConfigurationError, match="no public layout"):
+            record_columns(product, "ppmf", units=False)
+        return
+    text, copy = (record_columns(product, flavour, units=False) for flavour in ("text", "ppmf"))
+    coded = [[column for column in each.columns if column.scope is Scope.CODE] for each in (text, copy)]
+    assert coded[0] == coded[1]
+    assert geocode_parts(text.columns) == geocode_parts(copy.columns)
+    assert (text.delimiter, text.names_inside) == ("|", False)
+    assert (copy.delimiter, copy.names_inside) == (",", True)
