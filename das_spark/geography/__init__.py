@@ -1,5 +1,30 @@
-"""Where people are counted: geocodes and the spine of geolevels, root first."""
+"""Where people are counted: geocodes, the spine of geolevels, off-spine entities, and spines made to bring them close.
 
+The way of a county: `BlockTable` -> `county_spines` -> summaries -> `join_counties` -> `county_paths`.
+"""
+
+from das_spark.geography.aian import (
+    AIAN_CATEGORIES,
+    NO_AIAN_AREA,
+    PRODUCTION_AIAN,
+    AianCategory,
+    aian_area,
+    aian_category,
+    in_aian_branch,
+)
+from das_spark.geography.block_table import GQ_TYPES, NO_ENTITY, BlockTable, block_geocodes, census_blocks
+from das_spark.geography.bypass import BYPASS_RULES, BypassRule, absorb_only_children, bypass, bypass_rule, bypassed
+from das_spark.geography.county_spine import CountySpine, CountySummary, FanOut, county_spines
+from das_spark.geography.distance import Touch, climb, climb_to_top, entity_distances, name_entities, touch_blocks
+from das_spark.geography.entities import (
+    ENTITY_CATEGORIES,
+    STRONG_MCD_STATES,
+    crosswalk_geounits,
+    group_quarters,
+    places_or_subdivisions,
+    primitive_geounits,
+    school_districts,
+)
 from das_spark.geography.geocode import (
     BLOCK,
     CENSUS_BLOCK,
@@ -10,17 +35,113 @@ from das_spark.geography.geocode import (
     geounit_number,
     geounit_numbers,
 )
+from das_spark.geography.grouping import GROUP_TYPES, group_labels, size_limits
+from das_spark.geography.matrix_mechanism import (
+    Regression,
+    climb_regression,
+    downward,
+    entity_variances,
+    geounit_variances,
+    precisions,
+    regression_of,
+    top_variances,
+    upward,
+)
+from das_spark.geography.merging import MERGERS, TractDistances
+from das_spark.geography.national import (
+    CountyLevel,
+    CountyPaths,
+    NationalSpine,
+    UpperGeounit,
+    county_paths,
+    join_counties,
+)
+from das_spark.geography.settings import (
+    DHC,
+    PL94_PERSON,
+    PL94_UNIT,
+    PRESETS,
+    SPINE_KINDS,
+    LevelShares,
+    SpineSettings,
+)
 from das_spark.geography.spine import Geolevel, Spine
+from das_spark.geography.tree import Tree, drop_level, tree_of
 
 __all__ = [
+    "AIAN_CATEGORIES",
     "BLOCK",
+    "BYPASS_RULES",
     "CENSUS_BLOCK",
+    "DHC",
+    "ENTITY_CATEGORIES",
+    "GQ_TYPES",
+    "GROUP_TYPES",
     "LONGEST_GEOCODE",
+    "MERGERS",
+    "NO_AIAN_AREA",
+    "NO_ENTITY",
+    "PL94_PERSON",
+    "PL94_UNIT",
+    "PRESETS",
+    "PRODUCTION_AIAN",
     "ROOT_GEOCODE",
+    "SPINE_KINDS",
+    "STRONG_MCD_STATES",
+    "AianCategory",
+    "BlockTable",
+    "BypassRule",
+    "CountyLevel",
+    "CountyPaths",
+    "CountySpine",
+    "CountySummary",
+    "FanOut",
     "Geolevel",
+    "LevelShares",
+    "NationalSpine",
+    "Regression",
     "Spine",
+    "SpineSettings",
+    "Touch",
+    "TractDistances",
+    "Tree",
+    "UpperGeounit",
+    "absorb_only_children",
+    "aian_area",
+    "aian_category",
     "block_geocode",
+    "block_geocodes",
+    "bypass",
+    "bypass_rule",
+    "bypassed",
+    "census_blocks",
     "check_geocode",
+    "climb",
+    "climb_regression",
+    "climb_to_top",
+    "county_paths",
+    "county_spines",
+    "crosswalk_geounits",
+    "downward",
+    "drop_level",
+    "entity_distances",
+    "entity_variances",
     "geounit_number",
     "geounit_numbers",
+    "geounit_variances",
+    "group_labels",
+    "group_quarters",
+    "in_aian_branch",
+    "join_counties",
+    "name_entities",
+    "places_or_subdivisions",
+    "precisions",
+    "primitive_geounits",
+    "regression_of",
+    "school_districts",
+    "size_limits",
+    "top_variances",
+    "touch_blocks",
+    "tree_of",
+    "upward",
 ]
