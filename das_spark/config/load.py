@@ -22,6 +22,7 @@ _PATH_KEYS = (
     ("input", "persons"),
     ("input", "units"),
     ("input", "geography"),
+    ("geography", "path"),
     ("output", "root"),
     ("output", "public"),
     ("output", "restricted"),

@@ -44,12 +44,15 @@ class Spine:
 
     Attributes:
         levels: Geolevels with strictly growing geocode lengths.
+        kind: Kind of the spine, a name in `SPINE_KINDS`. On others than "census" the leaf's geocode ends with the
+            geocode that the census gives it.
 
     Raises:
         GeographyError: There is no level, a name occurs twice, or lengths do not grow.
     """
 
     levels: tuple[Geolevel, ...]
+    kind: str = "census"
 
     def __post_init__(self) -> None:
         """Check that the levels nest."""

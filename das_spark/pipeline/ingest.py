@@ -11,6 +11,7 @@ from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, promote
 from das_spark.io.readers import READERS, Problem
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
+from das_spark.pipeline.spines import placed
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 
@@ -35,12 +36,12 @@ def ingest(context: RunContext, identity: str) -> None:
         InputError: If the input cannot be read, contradicts itself, or has changed since the run read it.
         InfeasibleError: If invariants and bounds leave no possible estimate.
     """
-    plan = context.plan
     folder = context.layout.restricted.table("leaves")
     if not finished(folder):
         _write_leaves(context, folder, identity)
     load_input_record(context, identity)
-    leaves = _leaves(context, folder)
+    leaves = placed(context, _leaves(context, folder))
+    plan = context.plan  # with the geocodes of its spine
     if not context.is_finished("geounits"):
         context.write_all("geounits", histograms.all_geounits(leaves, plan.spine))
     if not context.is_finished("histograms"):

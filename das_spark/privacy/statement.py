@@ -27,6 +27,13 @@ _NOT_CLAIMED = (
     "The key of the run lived in the memory of the processes that measured. Whoever could read that memory, or the"
     " confidential files themselves, is outside this statement, and so are differences in running time.",
 )
+_OWN_SHARES = (
+    "\nGeounits of this spine have shares of their own (table `shares`): where a geounit has one child only, or was taken"
+    " out of the spine, shares went up. The table above is that of the geounits for which this was not so. On each of"
+    " the {paths} different paths from the top to a lowest geounit the shares sum to exactly 1, as the verification"
+    " checks, so that the claim is that of the total all the same (Cumings-Menon et al. 2022, Theorem 3). The losses"
+    " below are those of the worst path.\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,8 @@ class StatementFacts:
         public_rules: Structural zeros and constraints that use public constants only, each a sentence.
         attributes: Losses about single attributes.
         within: Losses about the place within a geounit.
+        paths: In how many ways the budget is shared on the paths to the lowest geounits; 0 where all geounits of a
+            level have the same share.
         insecure: Whether a test key was used.
         unit: What one record is: "person" or "unit".
         held_within: Name of what a record does not leave between neighbours, such as the level of invariant totals.
@@ -58,6 +67,7 @@ class StatementFacts:
     public_rules: tuple[str, ...] = ()
     attributes: tuple[Loss, ...] = ()
     within: tuple[Loss, ...] = ()
+    paths: int = 0
     insecure: bool = False
     unit: str = "person"
     held_within: str | None = None
@@ -153,7 +163,7 @@ def _spending(facts: StatementFacts) -> str:
                 f"| {level.geolevel} | {level.share} | {item.query} | {item.share} | {spent} | {parameter}"
                 f" | {deviation:.5g} |"
             )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + (_OWN_SHARES.format(paths=facts.paths) if facts.paths else "")
 
 
 def _partial(heading: str, column: str, losses: Sequence[Loss], framework: Framework) -> str:

@@ -43,6 +43,10 @@ LEAVES = StructType(
 #: public; one row a geounit of the spine. `parent` is empty at the top; `children` is 0 in the lowest level.
 GEOUNITS = StructType([GEOCODE, PARENT, StructField("children", LongType(), nullable=False)])
 
+#: public; one row a geounit of a spine that is made of areas: its exact share of the budget, as text; "0" where it is
+#: not measured.
+SHARES = StructType([GEOCODE, PARENT, StructField("share", StringType(), nullable=False)])
+
 #: restricted; one row a geounit, empty geounits too.
 HISTOGRAMS = StructType([GEOCODE, PARENT, _integers("cells"), _longs("counts")])
 
@@ -115,10 +119,12 @@ ESTIMATION_OUTPUT = StructType(
 LEVEL_TABLES = {
     "histograms": (HISTOGRAMS, True),
     "geounits": (GEOUNITS, False),
+    "shares": (SHARES, False),
     "invariants": (INVARIANTS, False),
     "bounds": (BOUNDS, False),
     "measurements": (MEASUREMENTS, False),
     "estimates": (ESTIMATES, False),
+    "census_estimates": (ESTIMATES, False),
 }
 
 #: The long form in which everything that belongs to a family travels to the task that works on it.

@@ -1,0 +1,98 @@
+"""The spine of a run: built of the areas that its blocks lie in, once; a resumed run finds it again.
+
+Which blocks exist, where they lie and (as a declared invariant) which have group quarters is public, so the spine is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.errors import InputError
+from das_spark.geography import Geolevel, LevelShares, Spine
+from das_spark.io.files import discard, finished
+from das_spark.io.geography import GEOGRAPHY_READERS
+from das_spark.spark.census import geounit_shares, on_spine, strangers
+from das_spark.spark.spine import build_spine, read_spine, write_spine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame
+
+    from das_spark.pipeline.context import RunContext
+
+#: How many blocks an error names.
+NAMED = 5
+_QUARTERS = 7
+
+
+def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
+    """The leaves of a run under their geocodes on its spine, which is built where it is not there yet.
+
+    Args:
+        context: The run; its plan gets the geocodes of the spine.
+        leaves: `tables.LEAVES` under the geocodes of the census.
+
+    Raises:
+        GeographyError: No spine can be made of the areas.
+        InputError: Areas are given for other blocks than the input has, or cannot be read.
+        OutputError: The disk is full.
+    """
+    if not context.has_shares:
+        return leaves
+    folder = context.layout.public.spine
+    if not finished(folder):
+        _build(context, leaves, folder)
+    paths = found(context)
+    if not context.is_finished("shares"):
+        context.write_all("shares", geounit_shares(paths, context.plan.spine.names))
+    return on_spine(leaves, paths)
+
+
+def found(context: RunContext) -> DataFrame:
+    """Give a run the geocodes of the spine that it was built with.
+
+    Returns:
+        Columns block, path and shares.
+
+    Raises:
+        InputError: The spine is not whole, or of other levels.
+    """
+    stored = read_spine(context.spark, context.layout.public.spine)
+    lengths = zip(stored.record.levels, stored.record.lengths, strict=True)
+    spine = Spine(tuple(Geolevel(name, length) for name, length in lengths), context.plan.spine.kind)
+    context.plan = replace(context.plan, spine=spine)
+    return stored.blocks
+
+
+def share_paths(context: RunContext) -> tuple[tuple[Fraction, ...], ...]:
+    """Every way in which the budget is shared on the path to some block: shares of the levels, root first."""
+    rows = found(context).select("shares").distinct().collect()  # a handful: only sums of the levels' shares occur
+    return tuple(tuple(Fraction(share) for share in row["shares"]) for row in rows)
+
+
+def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
+    plan, settings = context.plan, context.plan.geography
+    shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
+    areas = GEOGRAPHY_READERS[str(settings.reader)].read(context.spark, str(settings.path))
+    unknown = strangers(leaves, areas.withColumnRenamed("geocode", "block"))
+    named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
+    if named:
+        raise InputError(
+            f"{settings.path}: says of {unknown.count():,} blocks of the input nothing, such as {', '.join(named)}",
+            hint="geography.path is about another geography than the input",
+        )
+    blocks = leaves.select("geocode", _quarters().alias("gq")).join(areas, "geocode")
+    built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework))
+    discard(folder)
+    write_spine(built, folder, {"run_id": context.layout.run_id, "reader": str(settings.reader)})
+
+
+def _quarters() -> Column:
+    """Which types of group quarters a block has facilities of; null where no units are known."""
+    facilities = F.transform(F.slice("units", 2, _QUARTERS), lambda count: count > 0)
+    return F.when(F.col("units").isNotNull() & (F.size("units") > _QUARTERS), facilities)
