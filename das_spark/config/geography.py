@@ -34,6 +34,8 @@ _OWN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
 _GRFC: Final = "geography.txt"
 #: Levels between county and block groups on a spine with primitive geounits; their geocodes are given when it is built.
 _DHC: Final = (Geolevel("Prim", 6), Geolevel("Tract_Subset_Group", 7), Geolevel("Tract_Subset", 8))
+#: Levels whose geounits may lie on both branches of a spine with tribal areas, and whose totals are exact all the same.
+_DIVIDED: Final = ("State", "County")
 _OVERRIDES: Final = (
     "fanout_cutoff",
     "bypass_cutoff",
@@ -83,8 +85,8 @@ def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Sp
     kind = run_file.geography.spine
     known = {level.name: level for level in known_levels(product, kind)}
     strategy = product.strategies.get(run_file.budget.strategy or "")
-    usual = tuple(known) if kind == "dhc" else product.default_levels
-    names = run_file.geography.levels or (strategy.geolevels if strategy else usual)
+    usual = strategy.geolevels if strategy else product.default_levels
+    names = run_file.geography.levels or (tuple(known) if kind == "dhc" else usual)
     unknown = [name for name in names if name not in known]
     for name in unknown:
         problems.add("geography.levels", f"the product has no geolevel '{name}'; {nearest(name, known)}")
@@ -117,6 +119,12 @@ def resolve_geography(
     with problems.at("geography"):
         settings = replace(product.spine_settings, kind=section.spine, **given)
     _check_levels(spine, problems)
+    total_at = run_file.invariants.total_at or product.total_at
+    if total_at not in (*_DIVIDED, spine.leaf.name, "none", "US"):
+        sentence = (
+            f"exact totals at '{total_at}' cannot be kept on a spine that divides it; {', '.join(_DIVIDED)} or none"
+        )
+        problems.add("invariants.total_at", sentence)
     if settings.consider_gq and not run_file.invariants.units:
         sentence = "the spine would tell which blocks have group quarters, and units are no invariant; set it to false"
         problems.add("geography.consider_gq", sentence)
