@@ -44,6 +44,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
             "counts": plan.product.counted,
             "cells": plan.product.schema.size,
         },
+        "spine": plan.resolved["geography"],
         "config_hash": plan.config_hash,
         "framework": str(budget.framework),
         "total": str(budget.total),

@@ -100,8 +100,8 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
         )
     if plan.spine.kind != CENSUS:
         raise ConfigurationError(
-            f"{run_folder}: the measurements of a run on a spine of areas (geography.spine = {plan.spine.kind!r}) cannot "
-            "be published as a folder of their own yet",
+            f"{run_folder}: the measurements of a run on a spine of areas (geography.spine = "
+            f"{plan.spine.kind!r}) cannot be published as a folder of their own yet",
             hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
         )
     for table in _NEEDED:

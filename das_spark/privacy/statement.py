@@ -30,9 +30,9 @@ _NOT_CLAIMED = (
 _OWN_SHARES = (
     "\nGeounits of this spine have shares of their own (table `shares`): where a geounit has one child only, or was"
     " taken out of the spine, shares went up. The table above is that of the geounits for which this was not so. On"
-    " each of the {paths} different paths from the top to a lowest geounit the shares sum to exactly 1, as the verification"
-    " checks, so that the claim is that of the total all the same (Cumings-Menon et al. 2022, Theorem 3). The losses"
-    " below are those of the worst path.\n"
+    " each of the {paths} different paths from the top to a lowest geounit the shares sum to exactly 1, as the"
+    " verification checks, so that the claim is that of the total all the same (Cumings-Menon et al. 2022, Theorem 3)."
+    " The losses below are those of the worst path.\n"
 )
 
 
