@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from das_spark.histogram import Query
 
 #: Share of geounits that are not measured: only children, whose part of the budget their parent has.
-UNMEASURED: Final = "0"
+UNMEASURED: Final = "0/1"
 
 
 @dataclass(frozen=True, slots=True)
