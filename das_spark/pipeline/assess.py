@@ -91,6 +91,7 @@ def _judged(
         queries=_bound_queries(product, config),
         zeros={zero.name: np.flatnonzero(zero.mask(product.schema)).tolist() for zero in product.structural_zeros},
         totals=declared.total_levels(spine.names),
+        total_key=spine.total_key_at(declared.total_at),
     )
     codes = microdata_codes(product)
     # Of this process alone: a run may be verified twice at once.

@@ -46,11 +46,13 @@ GEOUNITS = StructType([GEOCODE, PARENT, StructField("children", LongType(), null
 #: restricted; one row a geounit, empty geounits too.
 HISTOGRAMS = StructType([GEOCODE, PARENT, _integers("cells"), _longs("counts")])
 
-#: public; one row a geounit and declared invariant (`total`, `units`, `vacant`).
+#: public; one row a geounit and declared invariant (`total`, `units`, `vacant`). A `group_total` is the total of all
+#: geounits that share the spine's `total_key` with this one, whose own total is not known.
 INVARIANTS = StructType([GEOCODE, PARENT, StructField("name", StringType(), nullable=False), _longs("values")])
 
 #: public; one row a geounit and bound, derived from invariants only. `member` is the geounit itself, or, in a `flow`
-#: row, the descendant whose total is invariant: its class bounds followed by its total.
+#: row, the descendant whose total is invariant: its class bounds followed by its total. In a `group_total` row it is
+#: the key of the group of geounits that have the total together.
 BOUNDS = StructType(
     [
         GEOCODE,
