@@ -34,8 +34,9 @@ _OWN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
 _GRFC: Final = "geography.txt"
 #: Levels between county and block groups on a spine with primitive geounits; their geocodes are given when it is built.
 _DHC: Final = (Geolevel("Prim", 6), Geolevel("Tract_Subset_Group", 7), Geolevel("Tract_Subset", 8))
-#: Levels whose geounits may lie on both branches of a spine with tribal areas, and whose totals are exact all the same.
-_DIVIDED: Final = ("State", "County")
+#: The level that is divided on every spine but that of the census, and where its digits stand in a geocode (S-3).
+STATE: Final = "State"
+STATE_DIGITS: Final = (2, 2)
 _OVERRIDES: Final = (
     "fanout_cutoff",
     "bypass_cutoff",
@@ -54,12 +55,29 @@ def known_levels(product: Product, kind: str) -> tuple[Geolevel, ...]:
         product: Its levels are those of the census.
         kind: Kind of the spine.
     """
-    if kind != "dhc":
+    if kind == CENSUS:
         return product.geolevels
+    levels = tuple(Geolevel(STATE, 3) if level.name == STATE else level for level in product.geolevels)
+    if kind != "dhc":
+        return levels
     names = [level.name for level in product.geolevels]
     above = names.index("County") + 1 if "County" in names else 0
     below = [level for level in product.geolevels if level.name in ("Block_Group", "Block")]
-    return (*product.geolevels[:above], *_DHC, *below)
+    return (*levels[:above], *_DHC, *below)
+
+
+def spine_of(levels: Sequence[Geolevel], kind: str) -> Spine:
+    """The spine of a run.
+
+    Args:
+        levels: Root first.
+        kind: On all kinds but that of the census a state is divided into its part in tribal areas and the other.
+
+    Raises:
+        GeographyError: The levels do not nest.
+    """
+    divided = kind != CENSUS and any(level.name == STATE for level in levels)
+    return Spine(tuple(levels), kind, STATE_DIGITS if divided else None)
 
 
 def planned_spine(product: Product, config: Mapping[str, Any]) -> Spine:
@@ -71,7 +89,7 @@ def planned_spine(product: Product, config: Mapping[str, Any]) -> Spine:
     """
     kind = config["geography"].get("spine", CENSUS)
     known = Spine(known_levels(product, kind))
-    return Spine(tuple(known.level(name) for name in config["geography"]["levels"]), kind)
+    return spine_of([known.level(name) for name in config["geography"]["levels"]], kind)
 
 
 def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | None:
@@ -93,7 +111,7 @@ def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Sp
     if unknown:
         return None
     with problems.at("geography.levels"):
-        return Spine(tuple(known[name] for name in names), kind)
+        return spine_of([known[name] for name in names], kind)
     return None
 
 
@@ -119,17 +137,20 @@ def resolve_geography(
     with problems.at("geography"):
         settings = replace(product.spine_settings, kind=section.spine, **given)
     _check_levels(spine, problems)
-    total_at = run_file.invariants.total_at or product.total_at
-    if total_at not in (*_DIVIDED, spine.leaf.name, "none", "US"):
-        sentence = (
-            f"exact totals at '{total_at}' cannot be kept on a spine that divides it; {', '.join(_DIVIDED)} or none"
-        )
-        problems.add("invariants.total_at", sentence)
+    _check_total(run_file.invariants.total_at or product.total_at, spine, problems)
     if settings.consider_gq and not run_file.invariants.units:
         sentence = "the spine would tell which blocks have group quarters, and units are no invariant; set it to false"
         problems.add("geography.consider_gq", sentence)
     reader, path = _areas(section, run_file.input, problems, files=files)
     return GeographySettings(settings, reader, path)
+
+
+def _check_total(total_at: str, spine: Spine, problems: Problems) -> None:
+    """Totals that are exact are those of a level that no tribal area divides, or of whole states."""
+    above = spine.names[: spine.names.index("County")] if "County" in spine.names else ()
+    if total_at in spine.names and total_at not in (*above, spine.leaf.name):
+        sentence = f"exact totals at '{total_at}' cannot be kept on a spine that divides it; {STATE}, or none"
+        problems.add("invariants.total_at", sentence)
 
 
 def _check_levels(spine: Spine, problems: Problems) -> None:

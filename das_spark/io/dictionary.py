@@ -32,7 +32,12 @@ _TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
         (
             _GEOCODE,
             _PARENT,
-            ("name", "string", "total (people), units (units by class) or vacant (vacant units)"),
+            (
+                "name",
+                "string",
+                "total (people), group_total (people of all geounits that are parts of the same area), units (units by "
+                "class) or vacant (vacant units)",
+            ),
             ("values", "array<long>", "exact values: people or units"),
         ),
     ),
@@ -42,8 +47,13 @@ _TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
         (
             _GEOCODE,
             _PARENT,
-            ("name", "string", "total, class (people by unit class), flow, or added:<constraint>"),
-            ("member", "string", "the geounit itself, or in a flow row the descendant that is bounded"),
+            ("name", "string", "total, group_total, class (people by unit class), flow, or added:<constraint>"),
+            (
+                "member",
+                "string",
+                "the geounit itself; in a flow row the descendant that is bounded, or the area whose parts have a "
+                "total together; in a group_total row that area",
+            ),
             ("lower", "array<long>", "least people, by answer of the query"),
             ("upper", "array<long>", "most people, by answer of the query"),
         ),

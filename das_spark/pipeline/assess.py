@@ -28,6 +28,7 @@ from das_spark.io.files import discard, finished, part_files, write_durably
 from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
+from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product, microdata_codes
@@ -70,7 +71,7 @@ def verify_public(spark: SparkSession, layout: PublicLayout) -> VerificationRepo
     """The same, of a public root that is open already."""
     manifest = PublicManifest.load(layout.manifest)
     product = PRODUCTS[manifest.product]
-    spine = planned_spine(product, manifest.config)
+    spine = spine_of_run(layout, product, manifest.config)
     complete = _complete(layout, spine, manifest)
     checks = [complete, ledger_equals_config(*_shares(manifest))]
     if complete.passed:  # what is not whole is not read
@@ -94,6 +95,7 @@ def _judged(
         queries=_bound_queries(product, config),
         zeros={zero.name: np.flatnonzero(zero.mask(product.schema)).tolist() for zero in product.structural_zeros},
         totals=declared.total_levels(spine.names),
+        total_key=spine.total_key_at(declared.total_at),
     )
     codes = microdata_codes(product)
     # Of this process alone: a run may be verified twice at once.

@@ -19,7 +19,7 @@ from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of
 from das_spark.io.layout import PublicLayout, open_public
 from das_spark.io.manifest import PublicManifest
-from das_spark.io.spine_files import copy_spine
+from das_spark.io.spine_files import read_spine, write_spine
 from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.origin import Origin, OriginKind, entry_of
@@ -96,7 +96,8 @@ class RunSource:
             OutputError: The disk is full.
         """
         if self.has_shares and not finished(context.layout.public.spine):
-            copy_spine(self.public.spine, context.layout.public.spine)
+            stored = read_spine(context.spark, self.public.spine)
+            write_spine(stored.blocks, stored.record, context.layout.public.spine)
         for table in (*ADOPTED, *(("shares",) if self.has_shares else ())):
             for name in self.plan.spine.names:
                 adopt_level(context, table, name, self.public.level(table, name))

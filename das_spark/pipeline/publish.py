@@ -168,7 +168,10 @@ def software_versions() -> dict[str, str]:
 
 def _declared(plan: RunPlan) -> tuple[str, ...]:
     """The declared invariants, each a sentence."""
-    return plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals)
+    in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
+    return plan.invariants.describe(
+        plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
+    )
 
 
 def _public_rules(context: RunContext) -> tuple[str, ...]:

@@ -11,19 +11,25 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from das_spark.config.geography import CENSUS, planned_spine, spine_of
 from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.files import discard, finished
 from das_spark.io.geography import GEOGRAPHY_READERS
+from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
 from das_spark.spark.census import geounit_shares, on_spine, strangers
-from das_spark.spark.spine import build_spine, read_spine, write_spine
+from das_spark.spark.spine import build_spine
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
     from pyspark.sql import Column, DataFrame
 
+    from das_spark.io.layout import PublicLayout
     from das_spark.pipeline.context import RunContext
+    from das_spark.products import Product
 
 #: How many blocks an error names.
 NAMED = 5
@@ -63,10 +69,29 @@ def found(context: RunContext) -> DataFrame:
         InputError: The spine is not whole, or of other levels.
     """
     stored = read_spine(context.spark, context.layout.public.spine)
-    lengths = zip(stored.record.levels, stored.record.lengths, strict=True)
-    spine = Spine(tuple(Geolevel(name, length) for name, length in lengths), context.plan.spine.kind)
-    context.plan = replace(context.plan, spine=spine)
-    return stored.blocks
+    context.plan = replace(context.plan, spine=_spine(stored.record))
+    blocks: DataFrame = stored.blocks
+    return blocks
+
+
+def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, Any]) -> Spine:
+    """The spine of a run, from its public folder.
+
+    Args:
+        public: The folder.
+        product: What was published.
+        config: The resolved configuration.
+
+    Raises:
+        InputError: The spine was made of areas, and is not there.
+    """
+    if config["geography"].get("spine", CENSUS) == CENSUS:
+        return planned_spine(product, config)
+    return _spine(read_record(public.spine))
+
+
+def _spine(record: SpineRecord) -> Spine:
+    return spine_of([Geolevel(level.name, level.length) for level in record.levels], record.kind)
 
 
 def share_paths(context: RunContext) -> tuple[tuple[Fraction, ...], ...]:
@@ -79,17 +104,22 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     plan, settings = context.plan, context.plan.geography
     shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
     areas = GEOGRAPHY_READERS[str(settings.reader)].read(context.spark, str(settings.path))
-    unknown = strangers(leaves, areas.withColumnRenamed("geocode", "block"))
+    unknown = strangers(leaves, areas.blocks.withColumnRenamed("geocode", "block"))
     named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
     if named:
         raise InputError(
             f"{settings.path}: says of {unknown.count():,} blocks of the input nothing, such as {', '.join(named)}",
             hint="geography.path is about another geography than the input",
         )
-    blocks = leaves.select("geocode", _quarters().alias("gq")).join(areas, "geocode")
-    built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework))
-    discard(folder)
-    write_spine(built, folder, {"run_id": context.layout.run_id, "reader": str(settings.reader)})
+    blocks = leaves.select("geocode", _quarters().alias("gq")).join(areas.blocks, "geocode")
+    built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), notes=areas.notes)
+    facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
+    record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
+    discard(folder)  # what a driver left that died
+    try:
+        write_spine(built.blocks, record, folder)
+    finally:
+        built.release()
 
 
 def _quarters() -> Column:

@@ -20,7 +20,7 @@ LEVELS = ("US", "State", "Block_Group", "Block")
 SHARES = {
     "4400700010011000": ["1/4", "1/4", "1/4", "1/4"],
     "4400700010011001": ["1/4", "1/4", "1/4", "1/4"],
-    "4400700020011000": ["1/4", "1/4", "1/2", "0"],
+    "4400700020011000": ["1/4", "1/4", "1/2", "0/1"],
 }
 SPINE = Spine((Geolevel("US", 0), Geolevel("State", 2), Geolevel("Tract", 11), Geolevel("Block", 16)))
 PEOPLE = {"4400700010011000": {0: 3, 2: 1}, "4400700010011001": {}, "4400700020011000": {2: 5}}
@@ -56,7 +56,7 @@ def test_every_geounit_has_its_share_once(paths):
     found = {row["geocode"]: (row["level"], row["parent"], row["share"]) for row in rows}
     assert found["0"] == ("US", "", "1/4")
     assert found["04411"] == ("Block_Group", "044", "1/2")
-    assert found["044114400700020011000"] == ("Block", "04411", "0")
+    assert found["044114400700020011000"] == ("Block", "04411", "0/1")
 
 
 def test_histograms_of_the_census_are_sums_of_blocks(spark):

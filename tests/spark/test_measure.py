@@ -99,7 +99,9 @@ def test_two_actions_on_a_lazy_frame_draw_the_same_and_another_key_draws_otherwi
 
 def _shared(spark, shares, lazy=False):
     """Measurements where each child has the share of the budget that `shares` says, and its law by that."""
-    laws = {share: DiscreteGaussian(Fraction(4) / Fraction(share)) for share in set(shares.values()) - {"0"}}
+    laws = {
+        share: DiscreteGaussian(Fraction(4) / Fraction(share)) for share in set(shares.values()) - {measure.UNMEASURED}
+    }
     task = replace(
         _task(lazy),
         mechanisms={
@@ -131,6 +133,6 @@ def test_geounits_with_other_shares_have_other_noise_and_say_so(spark):
 
 def test_families_whose_children_have_no_share_are_not_measured(spark):
     first = sorted(CHILDREN)[0][:2]
-    shares = {code: "0" if code[:2] == first else "1" for code in CHILDREN}
+    shares = {code: measure.UNMEASURED if code[:2] == first else "1" for code in CHILDREN}
     _, found = _shared(spark, shares)
     assert {code for code, _ in found} == {code for code in CHILDREN if code[:2] != first} != set(CHILDREN)
