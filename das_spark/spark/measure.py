@@ -98,7 +98,7 @@ class MeasurementTask:
             table, variance[mine] = self.mechanisms[str(share)][name]
             of_rows = np.tile(rows, int(mine.sum())).astype(np.int64)
             drawn = sample_many(table, self.streams[name], np.repeat(numbers[mine], len(rows)), of_rows)
-            noise[mine] = drawn.reshape(-1, len(rows))
+            noise[mine] = drawn.reshape(int(mine.sum()), len(rows))
         return noise, variance
 
 

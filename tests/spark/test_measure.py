@@ -136,3 +136,10 @@ def test_families_whose_children_have_no_share_are_not_measured(spark):
     shares = {code: measure.UNMEASURED if code[:2] == first else "1" for code in CHILDREN}
     _, found = _shared(spark, shares)
     assert {code for code, _ in found} == {code for code in CHILDREN if code[:2] != first} != set(CHILDREN)
+
+
+def test_children_of_a_parent_where_nobody_lives_are_measured_without_answers(spark):
+    histograms = _frame(spark, {"0301": {}, "0302": {}}, lambda code: code[:2])
+    parents = _frame(spark, {"03": {}}, lambda code: "")
+    rows = measure.measurements(histograms, parents, _task(lazy=True), 1).collect()
+    assert {(row["geocode"], len(row["values"])) for row in rows} == {("0301", 0), ("0302", 0)}
