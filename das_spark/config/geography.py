@@ -131,9 +131,11 @@ def resolve_geography(
     given = {name: value for name in _OVERRIDES if (value := getattr(section, name)) is not None}
     settings = SpineSettings()
     if section.spine == CENSUS:
-        for name in (*given, *(name for name in ("reader", "path") if getattr(section, name) is not None)):
+        for name in given:
             problems.add(f"geography.{name}", 'would not be read; geography.spine is "census"')
-        return GeographySettings(settings)
+        if section.reader is None and section.path is None:
+            return GeographySettings(settings)
+        return GeographySettings(settings, *_areas(section, run_file.input, problems, files=files))
     with problems.at("geography"):
         settings = replace(product.spine_settings, kind=section.spine, **given)
     _check_levels(spine, problems)

@@ -60,8 +60,8 @@ class GeographySettings:
 
     Attributes:
         spine: Kind and shape.
-        reader: Who reads which areas blocks lie in, a name in `READER_NEEDS` of `das_spark.config.geography`; None
-            where the spine is that of the census.
+        reader: Who reads which areas blocks lie in, a name in `AREA_READERS` of `das_spark.config.geography`; None
+            where neither spine nor accuracy report ask for them.
         path: What it reads.
     """
 

@@ -264,9 +264,10 @@ def _resolved(
 
 def _geography(spine: Spine, geography: GeographySettings) -> dict[str, Any]:
     found: dict[str, Any] = {"levels": list(spine.names), "spine": spine.kind}
+    if geography.reader is not None:
+        found |= {"reader": geography.reader, "path": geography.path}
     if spine.kind != CENSUS:
-        shape = {key: value for key, value in asdict(geography.spine).items() if key != "kind"}
-        found |= {"reader": geography.reader, "path": geography.path, "shape": shape}
+        found["shape"] = {key: value for key, value in asdict(geography.spine).items() if key != "kind"}
     return found
 
 

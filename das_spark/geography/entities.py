@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -116,22 +117,41 @@ def crosswalk_geounits(table: BlockTable, geocode15: ArrayLike, primitive: Array
     return names[position]
 
 
-def _named(codes: NDArray[np.str_], prefix: NDArray[np.str_], none: str) -> NDArray[np.str_]:
-    return np.where(codes == none, "", joined(prefix, codes))
+@dataclass(frozen=True, slots=True)
+class EntityCode:
+    """Where the entities of a category stand in the columns of blocks.
+
+    Attributes:
+        column: Column of `BlockTable` with the code.
+        within: Digits of the geocode in which a code is unique: none of the nation's, 2 of a state's, 5 of a county's.
+        none: The code of blocks that lie in no such entity.
+    """
+
+    column: str
+    within: int
+    none: str
+
+    def names(self, table: BlockTable) -> NDArray[np.str_]:
+        """Name of the entity of every block, (n,), "" where it lies in none."""
+        codes = getattr(table, self.column)
+        prefix = slice_column(table.geocode16, 0, self.within) if self.within else None
+        named = codes if prefix is None else joined(prefix, codes)
+        return np.where(codes == self.none, "", named)
 
 
-def _districts(column: str) -> Callable[[BlockTable], NDArray[np.str_]]:
-    return lambda table: _named(getattr(table, column), slice_column(table.geocode16, 0, 2), NO_ENTITY)
-
+#: Category -> where its entities stand; what accuracy is told of besides the geolevels.
+ENTITY_CODES: Final[Mapping[str, EntityCode]] = {
+    "aian_area": EntityCode("aiannhce", 0, NO_AIAN_AREA),
+    "place": EntityCode("placefp", 2, NO_ENTITY),
+    "county_subdivision": EntityCode("cousubfp", 5, NO_ENTITY),
+    "unified_school_district": EntityCode("sdunilea", 2, NO_ENTITY),
+    "secondary_school_district": EntityCode("sdseclea", 2, NO_ENTITY),
+    "elementary_school_district": EntityCode("sdelmlea", 2, NO_ENTITY),
+}
 
 #: Category -> name of the entity of every block, (n,), "" where it lies in none; what reports are made for.
 ENTITY_CATEGORIES: Final[Mapping[str, Callable[[BlockTable], NDArray[np.str_]]]] = {
-    "aian_area": lambda table: np.where(table.aiannhce == NO_AIAN_AREA, "", table.aiannhce),
-    "place": lambda table: _named(table.placefp, slice_column(table.geocode16, 0, 2), NO_ENTITY),
-    "county_subdivision": lambda table: _named(table.cousubfp, slice_column(table.geocode16, 0, 5), NO_ENTITY),
-    "unified_school_district": _districts("sdunilea"),
-    "secondary_school_district": _districts("sdseclea"),
-    "elementary_school_district": _districts("sdelmlea"),
+    **{name: code.names for name, code in ENTITY_CODES.items()},
     "tract": lambda table: table.tract,
     "block_group": lambda table: table.block_group,
 }

@@ -25,6 +25,7 @@ from das_spark.evaluation import (
 )
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.files import discard, finished, part_files, write_durably
+from das_spark.io.geography import GEOGRAPHY_READERS
 from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
@@ -36,7 +37,7 @@ from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, on_census, published_estimates
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.evaluate import Subject, evaluate_levels
-from das_spark.spark.evaluate_areas import Areas
+from das_spark.spark.evaluate_areas import Areas, entity_areas
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
@@ -137,7 +138,8 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
     """
     plan, restricted = context.plan, context.layout.restricted
     subject = _subject(plan.product, plan.queries)
-    report = _accuracy(context.spark, context.layout, plan.product, plan.spine, subject, plan.evaluation.areas)
+    asked = _asked(context.spark, context.census, plan.evaluation.areas, plan.geography.reader, plan.geography.path)
+    report = _accuracy(context.spark, context.layout, plan.product, plan.spine, subject, asked)
     write_durably(restricted.accuracy_json, report.to_json())
     write_durably(restricted.accuracy_html, accuracy_page(report))
     figures = {}
@@ -181,7 +183,10 @@ def evaluate_runs(run_folders: Sequence[Path], areas: Path | None = None) -> tup
         spine = planned_spine(product, manifest.config)
         measured = [query for level in manifest.config["budget"]["levels"] for query in level["queries"]]
         subject = _subject(product, measured)
-        reports.append(_accuracy(spark, layout, product, spine, subject, None if areas is None else str(areas)))
+        place = manifest.config["geography"]
+        named = None if areas is None else str(areas)
+        asked = _asked(spark, product.census(spine), named, place.get("reader"), place.get("path"))
+        reports.append(_accuracy(spark, layout, product, spine, subject, asked))
     return tuple(reports)
 
 
@@ -216,7 +221,7 @@ def _subject(product: Product, measured: Iterable[str]) -> Subject:
 
 
 def _accuracy(
-    spark: SparkSession, layout: RunLayout, product: Product, spine: Spine, subject: Subject, areas: str | None
+    spark: SparkSession, layout: RunLayout, product: Product, spine: Spine, subject: Subject, areas: Sequence[Areas]
 ) -> AccuracyReport:
     census = product.census(spine)
     of_spine = [layout.restricted.level("histograms", name) for name in spine.names]
@@ -235,8 +240,18 @@ def _accuracy(
         subject,
         product=product.name,
         run=layout.run_id,
-        areas=None if areas is None else _areas(spark, Path(areas), census),
+        areas=areas,
     )
+
+
+def _asked(
+    spark: SparkSession, census: Spine, areas: str | None, reader: str | None, path: str | None
+) -> tuple[Areas, ...]:
+    """Areas that a file names, and the off-spine entities of a geography that the run has read."""
+    named = () if areas is None else (_areas(spark, Path(areas), census),)
+    if reader is None or path is None or not Path(path).exists():  # long after the run the files may be gone
+        return named
+    return (*named, *entity_areas(GEOGRAPHY_READERS[reader].read(spark, path).blocks))
 
 
 def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:

@@ -108,7 +108,7 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
     if named:
         raise InputError(
-            f"{settings.path}: says of {unknown.count():,} blocks of the input nothing, such as {', '.join(named)}",
+            f"{settings.path}: says nothing of {unknown.count():,} blocks of the input, such as {', '.join(named)}",
             hint="geography.path is about another geography than the input",
         )
     blocks = leaves.select("geocode", _quarters().alias("gq")).join(areas.blocks, "geocode")

@@ -40,6 +40,12 @@ def test_the_usual_spine_is_that_of_the_census():
     assert plan.resolved["geography"] == {"levels": list(plan.spine.names), "spine": "census"}
 
 
+def test_areas_can_be_read_for_the_accuracy_report_alone():
+    plan = load(*AREAS)
+    assert plan.spine.kind == "census"
+    assert (plan.geography.reader, plan.geography.path) == ("block_assignment", "areas")
+
+
 @pytest.mark.parametrize("kind", ["aian", "optimised"])
 def test_a_spine_of_areas_has_the_levels_of_the_census_and_the_shape_of_the_production(kind):
     plan = load(f"geography.spine={kind}", *AREAS)
@@ -95,7 +101,7 @@ def test_a_run_on_given_measurements_has_the_same_spine():
     [
         (["geography.spine=optimized"], "'optimized' is not one of"),
         (["geography.fanout_cutoff=3"], 'geography.fanout_cutoff: would not be read; geography.spine is "census"'),
-        (["geography.path=x"], "geography.path: would not be read"),
+        (["geography.path=x"], "geography.reader: is missing"),
         (["geography.spine=optimised"], "geography.reader: is missing: who reads in which areas blocks lie"),
         (["geography.spine=optimised", "geography.reader=block_assigment"], "did you mean 'block_assignment'"),
         (["geography.spine=optimised", "geography.reader=tidy"], "geography.path: is missing: a table of blocks"),
