@@ -11,22 +11,14 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
-from math import gcd
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from das_spark.errors import GeographyError
 from das_spark.geography import (
-    GQ_TYPES,
-    BlockTable,
-    CountyPaths,
     CountySpine,
     CountySummary,
     FanOut,
@@ -39,34 +31,13 @@ from das_spark.geography import (
 )
 from das_spark.geography.bypass import bypass_rule
 from das_spark.geography.county_spine import check_levels
+from das_spark.spark.spine_rows import COUNTY, ENTITIES, PATHS, block_table, counties, path_rows, text_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Columns of blocks behind the geocode, as `BlockTable` names them.
-ENTITIES: Final = (
-    "aiannhce",
-    "cousubfp",
-    "cousubfs",
-    "placefp",
-    "placefs",
-    "sdunilea",
-    "sdseclea",
-    "sdelmlea",
-)
-
-#: One row a block: its 16 digits; geocodes and exact shares ("n/d") of the geounits that contain it, root first.
-PATHS: Final = StructType(
-    [
-        StructField("block", StringType(), nullable=False),
-        StructField("path", ArrayType(StringType(), containsNull=False), nullable=False),
-        StructField("shares", ArrayType(StringType(), containsNull=False), nullable=False),
-    ]
-)
-
 _SUMMARIES: Final = "county string, error string, hint string, summary string"
 _PRIMITIVE: Final = "primitive"
-_COUNTY: Final = "county"
 #: Rows of a record batch of paths: a row holds a dozen short texts.
 _ROWS_OF_A_BATCH: Final = 20_000
 
@@ -108,9 +79,8 @@ class _Task:
 
     def spines(self, rows: pa.Table) -> tuple[CountySpine, ...]:
         """The spines of the county that the rows are."""
-        columns = {name: _text(rows, name) for name in ENTITIES}
-        table = BlockTable(geocode16=_text(rows, "geocode"), gq=_flags(rows.column("gq")), **columns)
-        primitive = _text(rows, _PRIMITIVE) if _PRIMITIVE in rows.column_names else None
+        table = block_table(rows)
+        primitive = text_column(rows, _PRIMITIVE) if _PRIMITIVE in rows.column_names else None
         return county_spines(table, self.settings, self.shares, self.framework, primitive)
 
 
@@ -189,119 +159,39 @@ def _with_primitive(blocks: DataFrame, settings: SpineSettings, primitive: DataF
 
 
 def _by_county(blocks: DataFrame) -> DataFrame:
-    county = F.substring("geocode", 1, 5).alias(_COUNTY)
-    return blocks.select(county, "*").repartition(F.col(_COUNTY)).sortWithinPartitions(_COUNTY, "geocode")
+    county = F.substring("geocode", 1, 5).alias(COUNTY)
+    return blocks.select(county, "*").repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
 
 
 def _summaries(held: DataFrame, task: _Task) -> list[CountySummary]:
     """The summaries of all counties; what cannot be built comes as a row, and is said once."""
     rows = held.mapInArrow(partial(_summary_batches, task), _SUMMARIES).collect()
-    failed = sorted((row for row in rows if row["error"] is not None), key=lambda row: str(row[_COUNTY]))
+    failed = sorted((row for row in rows if row["error"] is not None), key=lambda row: str(row[COUNTY]))
     if failed:
         more = f" (and {len(failed) - 1:,} counties more)" if len(failed) > 1 else ""
         first = failed[0]
-        raise GeographyError(f"county {first[_COUNTY]}: {first['error']}{more}", hint=first["hint"])
+        raise GeographyError(f"county {first[COUNTY]}: {first['error']}{more}", hint=first["hint"])
     return [_summary(row["summary"]) for row in rows]
 
 
 def _summary_batches(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for county, rows in _counties(batches):
+    for county, rows in counties(batches):
         found: list[tuple[str, str | None, str | None, str | None]] = []
         try:
             found = [(county, None, None, json.dumps(asdict(spine.summary()))) for spine in task.spines(rows)]
         except GeographyError as error:
             found = [(county, error.message, error.hint, None)]
         columns = zip(*found, strict=True)
-        names = (_COUNTY, "error", "hint", "summary")
+        names = (COUNTY, "error", "hint", "summary")
         yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names)
 
 
 def _path_batches(task: _Task, national: NationalSpine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _, rows in _counties(batches):
+    for _, rows in counties(batches):
         for spine in task.spines(rows):
-            whole = _path_rows(county_paths(spine, national))
+            whole = path_rows(county_paths(spine, national))
             for start in range(0, whole.num_rows, _ROWS_OF_A_BATCH):
                 yield whole.slice(start, _ROWS_OF_A_BATCH)
-
-
-def _path_rows(paths: CountyPaths) -> pa.RecordBatch:
-    codes = _lists([level.codes for level in paths.levels], paths.positions)
-    shares: list[NDArray[Any]] = []
-    places: list[NDArray[np.int64]] = []
-    for level, position in zip(paths.levels, paths.positions, strict=True):
-        # Few shares differ: each is made into text once.
-        values, place = np.unique(level.numerators, return_inverse=True)
-        shares.append(np.array([_fraction(int(value), paths.denominator) for value in values]))
-        places.append(place[position])
-    return pa.RecordBatch.from_arrays(
-        [pa.array(paths.blocks.tolist(), pa.string()), codes, _lists(shares, places)],
-        schema=pa.schema(
-            [
-                pa.field("block", pa.string(), nullable=False),
-                pa.field("path", codes.type, nullable=False),
-                pa.field("shares", codes.type, nullable=False),
-            ]
-        ),
-    )
-
-
-def _lists(texts: Sequence[NDArray[Any]], positions: Sequence[NDArray[np.int64]]) -> pa.Array:
-    """For each block the list, over the levels, of the text at its position of the level."""
-    starts = np.concatenate([[0], np.cumsum([level.size for level in texts])[:-1]])
-    known = pa.array([text for level in texts for text in level.tolist()], pa.string())
-    index = np.stack([position + start for position, start in zip(positions, starts, strict=True)], axis=1)
-    count, depth = index.shape
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * depth)
-    items = pa.field("element", pa.string(), nullable=False)
-    return pa.ListArray.from_arrays(offsets, known.take(pa.array(index.ravel())), type=pa.list_(items))
-
-
-def _fraction(numerator: int, denominator: int) -> str:
-    common = gcd(numerator, denominator)
-    return f"{numerator // common}/{denominator // common}"
-
-
-def _counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by county, into one table a county, across the borders of batches."""
-    waiting: list[pa.RecordBatch] = []
-    current = ""
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        codes = batch.column(_COUNTY).dictionary_encode()
-        index = codes.indices.to_numpy()
-        cuts = [0, *(np.flatnonzero(np.diff(index)) + 1).tolist(), batch.num_rows]
-        for start, stop in pairwise(cuts):
-            county = codes.dictionary[int(index[start])].as_py()
-            if waiting and county != current:
-                yield current, pa.Table.from_batches(waiting)
-                waiting = []
-            current = county
-            waiting.append(batch.slice(start, stop - start))
-    if waiting:
-        yield current, pa.Table.from_batches(waiting)
-
-
-def _text(rows: pa.Table, name: str) -> NDArray[np.str_]:
-    column = rows.column(name)
-    if column.null_count:
-        raise GeographyError(f"column {name!r} of the blocks holds {column.null_count:,} nulls")
-    return np.asarray(column.to_numpy().tolist(), dtype=np.str_)
-
-
-def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Flags of group quarters (blocks, 7); none where a list is null."""
-    whole = column.combine_chunks()
-    flags = np.zeros((len(whole), GQ_TYPES), dtype=np.bool_)
-    given = whole.is_valid().to_numpy(zero_copy_only=False)
-    lengths = whole.value_lengths().to_numpy(zero_copy_only=False)[given]
-    values = whole.flatten()
-    if (lengths != GQ_TYPES).any() or values.null_count:
-        raise GeographyError(
-            f"column 'gq' of the blocks must hold {GQ_TYPES} booleans, or null for a block without any"
-        )
-    flags[given] = values.to_numpy(zero_copy_only=False).reshape(-1, GQ_TYPES)
-    return flags
 
 
 def _summary(text: str) -> CountySummary:

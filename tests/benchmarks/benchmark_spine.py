@@ -9,6 +9,7 @@ writes it. Prints a Markdown table, and the exponent with which time grows.
 from __future__ import annotations
 
 import math
+import multiprocessing
 import resource
 import shutil
 import sys
@@ -64,7 +65,10 @@ def write_blocks(file: Path, count: int) -> None:
 
 def measure(spark, folder: Path, count: int) -> tuple[float, float, float, int]:
     file = folder / "blocks.parquet"
-    write_blocks(file, count)
+    # In a process of its own, so that its memory is not taken for the driver's.
+    writer = multiprocessing.get_context("spawn").Process(target=write_blocks, args=(file, count))
+    writer.start()
+    writer.join()
     spark.sparkContext._jvm.java.lang.System.gc()
     start = time.monotonic()
     blocks = GEOGRAPHY_READERS["tidy"].read(spark, str(file)).blocks
@@ -87,9 +91,8 @@ def main() -> None:
     found = []
     with tempfile.TemporaryDirectory() as place:
         measure(spark, Path(place), 5_000)  # starts workers, compiles plans
-        print(
-            "| blocks | read and check, s | build and join, s | paths written, s | all, s | us a block | driver, MB |"
-        )
+        heads = ("blocks", "read and check, s", "build and join, s", "paths written, s", "all, s", "us a block")
+        print(f"| {' | '.join(heads)} | driver, MB |")
         print("|---|---|---|---|---|---|---|")
         for count in sizes:
             read, joined, written, memory = measure(spark, Path(place), count)

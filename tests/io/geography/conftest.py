@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -97,7 +98,7 @@ def grfc() -> type[Grfc]:
 class Assignment:
     """Block assignment files of one state: kind -> its columns and rows."""
 
-    COLUMNS = {
+    COLUMNS: ClassVar[Mapping[str, tuple[str, str]]] = {
         "AIANNH": ("AIANNHCE", "aiannhce"),
         "INCPLACE_CDP": ("PLACEFP", "placefp"),
         "MCD": ("COUSUBFP", "cousubfp"),
@@ -133,7 +134,14 @@ def assignment() -> type[Assignment]:
 class Header:
     """Geographic header of the official summary files: 97 columns, a row of the county before those of blocks."""
 
-    PLACES = {"cousubfp": 17, "placefp": 29, "aiannhce": 35, "sdelmlea": 80, "sdseclea": 81, "sdunilea": 82}
+    PLACES: ClassVar[Mapping[str, int]] = {
+        "cousubfp": 17,
+        "placefp": 29,
+        "aiannhce": 35,
+        "sdelmlea": 80,
+        "sdseclea": 81,
+        "sdunilea": 82,
+    }
 
     @classmethod
     def lines(cls) -> list[str]:

@@ -62,7 +62,7 @@ def test_files_of_other_blocks_are_refused(read, assignment):
     lines = assignment.lines("AIANNH")
     with pytest.raises(BadInputError, match=r"AIANNH.txt, BLOCKID: expected every block of INCPLACE_CDP; not so in 1"):
         read(AIANNH=lines[:-1])
-    with pytest.raises(BadInputError, match="INCPLACE_CDP.txt, BLOCKID: expected every block of all the other files"):
+    with pytest.raises(BadInputError, match=r"INCPLACE_CDP\.txt, BLOCKID: expected every block of all the other files"):
         read(AIANNH=[*lines, "440010002002001|"])
 
 

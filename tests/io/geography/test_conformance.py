@@ -25,7 +25,7 @@ def test_every_class_that_reads_is_registered_under_its_name():
 
 
 def test_an_unknown_name_is_answered_by_the_nearest():
-    with pytest.raises(ConfigurationError, match="no reader of geography is called 'grf_c'.*'grfc'"):
+    with pytest.raises(ConfigurationError, match=r"no reader of geography is called 'grf_c'.*'grfc'"):
         geography_reader("grf_c")
 
 
