@@ -130,6 +130,10 @@ def resolve_geography(
     section = run_file.geography
     given = {name: value for name in _OVERRIDES if (value := getattr(section, name)) is not None}
     settings = SpineSettings()
+    if section.crosswalk is not None and section.spine != "dhc":
+        problems.add("geography.crosswalk", 'would not be read; geography.spine is not "dhc"')
+    elif files and section.crosswalk is not None and not Path(section.crosswalk).exists():
+        problems.add("geography.crosswalk", f"{section.crosswalk}: no such file or folder")
     if section.spine == CENSUS:
         for name in given:
             problems.add(f"geography.{name}", 'would not be read; geography.spine is "census"')
@@ -144,7 +148,7 @@ def resolve_geography(
         sentence = "the spine would tell which blocks have group quarters, and units are no invariant; set it to false"
         problems.add("geography.consider_gq", sentence)
     reader, path = _areas(section, run_file.input, problems, files=files)
-    return GeographySettings(settings, reader, path)
+    return GeographySettings(settings, reader, path, section.crosswalk)
 
 
 def _check_total(total_at: str, spine: Spine, problems: Problems) -> None:

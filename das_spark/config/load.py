@@ -23,6 +23,7 @@ _PATH_KEYS = (
     ("input", "units"),
     ("input", "geography"),
     ("geography", "path"),
+    ("geography", "crosswalk"),
     ("output", "root"),
     ("output", "public"),
     ("output", "restricted"),

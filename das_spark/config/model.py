@@ -106,6 +106,7 @@ class Geography(Section):
     spine: Literal["census", "aian", "optimised", "dhc"] = "census"
     reader: str | None = None
     path: str | None = None
+    crosswalk: str | None = None
     fanout_cutoff: Annotated[int, Field(ge=0)] | None = None
     bypass_cutoff: Annotated[int, Field(ge=0)] | None = None
     entity_threshold: Annotated[int, Field(ge=0)] | None = None

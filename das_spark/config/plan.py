@@ -63,11 +63,13 @@ class GeographySettings:
         reader: Who reads which areas blocks lie in, a name in `AREA_READERS` of `das_spark.config.geography`; None
             where neither spine nor accuracy report ask for them.
         path: What it reads.
+        crosswalk: Table of primitive geounits by block, for a spine of kind "dhc"; None takes the built-in rule (S-9).
     """
 
     spine: SpineSettings
     reader: str | None = None
     path: str | None = None
+    crosswalk: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,6 +267,7 @@ def _geography(spine: Spine, geography: GeographySettings) -> dict[str, Any]:
     if geography.reader is not None:
         found |= {"reader": geography.reader, "path": geography.path}
     if spine.kind != CENSUS:
+        found["crosswalk"] = geography.crosswalk
         found["shape"] = {key: value for key, value in asdict(geography.spine).items() if key != "kind"}
     return found
 

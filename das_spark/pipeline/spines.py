@@ -15,7 +15,7 @@ from das_spark.config.geography import CENSUS, planned_spine, spine_of
 from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.files import discard, finished
-from das_spark.io.geography import GEOGRAPHY_READERS
+from das_spark.io.geography import GEOGRAPHY_READERS, read_crosswalk
 from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
 from das_spark.spark.census import geounit_shares, on_spine, strangers
 from das_spark.spark.spine import build_spine
@@ -112,7 +112,8 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
             hint="geography.path is about another geography than the input",
         )
     blocks = leaves.select("geocode", _quarters().alias("gq")).join(areas.blocks, "geocode")
-    built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), notes=areas.notes)
+    crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
+    built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
     facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
     record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
     discard(folder)  # what a driver left that died

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.geography import planned_spine
+from das_spark.config.geography import AREA_READERS, planned_spine
 from das_spark.config.reopen import reopen
 from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
 from das_spark.geography import PL94_PERSON, PL94_UNIT
+from das_spark.io.geography import GEOGRAPHY_READERS
 
 CONF = Path(__file__).parents[2] / "conf"
 STATE = CONF / "pl94_2020_state.toml"
@@ -101,6 +102,7 @@ def test_a_run_on_given_measurements_has_the_same_spine():
     [
         (["geography.spine=optimized"], "'optimized' is not one of"),
         (["geography.fanout_cutoff=3"], 'geography.fanout_cutoff: would not be read; geography.spine is "census"'),
+        (["geography.crosswalk=x"], 'geography.crosswalk: would not be read; geography.spine is not "dhc"'),
         (["geography.path=x"], "geography.reader: is missing"),
         (["geography.spine=optimised"], "geography.reader: is missing: who reads in which areas blocks lie"),
         (["geography.spine=optimised", "geography.reader=block_assigment"], "did you mean 'block_assignment'"),
@@ -123,3 +125,7 @@ def test_what_is_wrong_is_said_by_its_key(settings, said):
 def test_areas_must_be_there(tmp_path):
     with pytest.raises(ConfigurationError, match=r"geography.path: .*: no such file or folder"):
         load_plan(STATE, settings=["geography.spine=optimised", *AREAS])
+
+
+def test_every_reader_of_areas_can_be_named():
+    assert set(AREA_READERS) == set(GEOGRAPHY_READERS)
