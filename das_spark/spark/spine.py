@@ -66,7 +66,8 @@ PATHS: Final = StructType(
 
 _SUMMARIES: Final = "county string, error string, hint string, summary string"
 _PRIMITIVE: Final = "primitive"
-_COUNTY: Final = "county"
+#: The column by which rows are brought together.
+COUNTY: Final = "county"
 #: Rows of a record batch of paths: a row holds a dozen short texts.
 _ROWS_OF_A_BATCH: Final = 20_000
 
@@ -108,9 +109,9 @@ class _Task:
 
     def spines(self, rows: pa.Table) -> tuple[CountySpine, ...]:
         """The spines of the county that the rows are."""
-        columns = {name: _text(rows, name) for name in ENTITIES}
-        table = BlockTable(geocode16=_text(rows, "geocode"), gq=_flags(rows.column("gq")), **columns)
-        primitive = _text(rows, _PRIMITIVE) if _PRIMITIVE in rows.column_names else None
+        columns = {name: text_column(rows, name) for name in ENTITIES}
+        table = BlockTable(geocode16=text_column(rows, "geocode"), gq=_flags(rows.column("gq")), **columns)
+        primitive = text_column(rows, _PRIMITIVE) if _PRIMITIVE in rows.column_names else None
         return county_spines(table, self.settings, self.shares, self.framework, primitive)
 
 
@@ -189,35 +190,35 @@ def _with_primitive(blocks: DataFrame, settings: SpineSettings, primitive: DataF
 
 
 def _by_county(blocks: DataFrame) -> DataFrame:
-    county = F.substring("geocode", 1, 5).alias(_COUNTY)
-    return blocks.select(county, "*").repartition(F.col(_COUNTY)).sortWithinPartitions(_COUNTY, "geocode")
+    county = F.substring("geocode", 1, 5).alias(COUNTY)
+    return blocks.select(county, "*").repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
 
 
 def _summaries(held: DataFrame, task: _Task) -> list[CountySummary]:
     """The summaries of all counties; what cannot be built comes as a row, and is said once."""
     rows = held.mapInArrow(partial(_summary_batches, task), _SUMMARIES).collect()
-    failed = sorted((row for row in rows if row["error"] is not None), key=lambda row: str(row[_COUNTY]))
+    failed = sorted((row for row in rows if row["error"] is not None), key=lambda row: str(row[COUNTY]))
     if failed:
         more = f" (and {len(failed) - 1:,} counties more)" if len(failed) > 1 else ""
         first = failed[0]
-        raise GeographyError(f"county {first[_COUNTY]}: {first['error']}{more}", hint=first["hint"])
+        raise GeographyError(f"county {first[COUNTY]}: {first['error']}{more}", hint=first["hint"])
     return [_summary(row["summary"]) for row in rows]
 
 
 def _summary_batches(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for county, rows in _counties(batches):
+    for county, rows in county_tables(batches):
         found: list[tuple[str, str | None, str | None, str | None]] = []
         try:
             found = [(county, None, None, json.dumps(asdict(spine.summary()))) for spine in task.spines(rows)]
         except GeographyError as error:
             found = [(county, error.message, error.hint, None)]
         columns = zip(*found, strict=True)
-        names = (_COUNTY, "error", "hint", "summary")
+        names = (COUNTY, "error", "hint", "summary")
         yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names)
 
 
 def _path_batches(task: _Task, national: NationalSpine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _, rows in _counties(batches):
+    for _, rows in county_tables(batches):
         for spine in task.spines(rows):
             whole = _path_rows(county_paths(spine, national))
             for start in range(0, whole.num_rows, _ROWS_OF_A_BATCH):
@@ -261,14 +262,14 @@ def _fraction(numerator: int, denominator: int) -> str:
     return f"{numerator // common}/{denominator // common}"
 
 
-def _counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by county, into one table a county, across the borders of batches."""
+def county_tables(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """Cut a stream of rows, sorted by `COUNTY`, into one table a county, across the borders of batches."""
     waiting: list[pa.RecordBatch] = []
     current = ""
     for batch in batches:
         if not batch.num_rows:
             continue
-        codes = batch.column(_COUNTY).dictionary_encode()
+        codes = batch.column(COUNTY).dictionary_encode()
         index = codes.indices.to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(index)) + 1).tolist(), batch.num_rows]
         for start, stop in pairwise(cuts):
@@ -282,7 +283,12 @@ def _counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table
         yield current, pa.Table.from_batches(waiting)
 
 
-def _text(rows: pa.Table, name: str) -> NDArray[np.str_]:
+def text_column(rows: pa.Table, name: str) -> NDArray[np.str_]:
+    """A column of text as an array (rows,).
+
+    Raises:
+        GeographyError: It holds nulls.
+    """
     column = rows.column(name)
     if column.null_count:
         raise GeographyError(f"column {name!r} of the blocks holds {column.null_count:,} nulls")
