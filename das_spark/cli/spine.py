@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from das_spark.cli import spine_report
 from das_spark.cli.options import Json, Settings
 from das_spark.cli.render import console, number, table
 
@@ -20,6 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("report")(spine_report.report)
 
 
 @app.callback()

@@ -14,6 +14,14 @@ from das_spark.geography.aian import (
 )
 from das_spark.geography.block_table import GQ_TYPES, NO_ENTITY, BlockTable, block_geocodes, census_blocks
 from das_spark.geography.bypass import BYPASS_RULES, BypassRule, absorb_only_children, bypass, bypass_rule, bypassed
+from das_spark.geography.comparison import EntityComparison, SpineComparison, join_comparisons
+from das_spark.geography.county_comparison import (
+    CountyComparison,
+    CountyParts,
+    CountySide,
+    check_categories,
+    compare_county,
+)
 from das_spark.geography.county_spine import CountySpine, CountySummary, FanOut, county_spines
 from das_spark.geography.distance import Touch, climb, climb_to_top, entity_distances, name_entities, touch_blocks
 from das_spark.geography.entities import (
@@ -59,6 +67,7 @@ from das_spark.geography.national import (
     county_paths,
     join_counties,
 )
+from das_spark.geography.paths import LevelArrays, SpinePaths, census_paths, census_shares, level_arrays
 from das_spark.geography.settings import (
     DHC,
     PL94_PERSON,
@@ -96,17 +105,24 @@ __all__ = [
     "AianCategory",
     "BlockTable",
     "BypassRule",
+    "CountyComparison",
     "CountyLevel",
+    "CountyParts",
     "CountyPaths",
+    "CountySide",
     "CountySpine",
     "CountySummary",
     "EntityCode",
+    "EntityComparison",
     "FanOut",
     "Geolevel",
+    "LevelArrays",
     "LevelShares",
     "NationalSpine",
     "Regression",
     "Spine",
+    "SpineComparison",
+    "SpinePaths",
     "SpineSettings",
     "Touch",
     "TractDistances",
@@ -121,10 +137,14 @@ __all__ = [
     "bypass_rule",
     "bypassed",
     "census_blocks",
+    "census_paths",
+    "census_shares",
+    "check_categories",
     "check_geocode",
     "climb",
     "climb_regression",
     "climb_to_top",
+    "compare_county",
     "county_paths",
     "county_spines",
     "crosswalk_geounits",
@@ -138,7 +158,9 @@ __all__ = [
     "group_labels",
     "group_quarters",
     "in_aian_branch",
+    "join_comparisons",
     "join_counties",
+    "level_arrays",
     "name_entities",
     "places_or_subdivisions",
     "precisions",
