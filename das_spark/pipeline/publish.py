@@ -141,7 +141,11 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
         overridden_guards=notices(context),
         relaxed=relaxed,
         data_dictionary=data_dictionary(
-            plan.product, plan.microdata_formats, units=plan.invariants.units, tabulated=bool(plan.table_formats)
+            plan.product,
+            plan.microdata_formats,
+            units=plan.invariants.units,
+            tabulated=bool(plan.table_formats),
+            areas=context.has_shares,
         ),
     )
 

@@ -109,6 +109,14 @@ def test_tables_and_microdata_are_of_census_geounits(optimised, population):
     assert persons.num_rows == sum(people(row) for row in rows(public, "estimates", "State"))
 
 
+def test_the_manifest_tells_of_the_tables_of_the_spine(optimised):
+    manifest = json.loads(optimised.public.manifest.read_text())
+    told = {entry["path"] for entry in manifest["data_dictionary"]}
+    assert {"spine/blocks", "shares/level=<geolevel>", "census_estimates/level=<census geolevel>"} <= told
+    blocks = len(rows(optimised.public, "estimates", "Block"))
+    assert manifest["rows"]["shares/Block"] == manifest["rows"]["census_estimates/Block"] == blocks
+
+
 def test_the_statement_says_what_shares_and_losses_are(optimised):
     statement = optimised.public.privacy_statement.read_text()
     assert "Geounits of this spine have shares of their own" in statement
