@@ -135,7 +135,8 @@ def data_dictionary(
     Returns:
         One entry an output: path, root, what a row is, columns (name, type, meaning); ready for JSON.
     """
-    known = {f"{name}/level=<geolevel>": told for name, told in _TABLES.items()} | (_OF_AREAS if areas else {})
+    known = {f"{name}/level=<geolevel>": told for name, told in _TABLES.items()}
+    known |= _OF_AREAS if areas else {}
     tables = [
         {"path": path, "root": root, "row": row, "columns": [_entry(*column) for column in columns]}
         for path, (root, row, columns) in known.items()
