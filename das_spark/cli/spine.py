@@ -44,7 +44,7 @@ def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     ] = None,
     shares: Annotated[
         Path | None,
-        typer.Option("--shares", metavar="CONF", help="Run file, or TOML of budget.geolevels, with the level shares."),
+        typer.Option("--shares", metavar="CONF", help="Run file, TOML of budget.geolevels, or dhc_person_us and such."),
     ] = None,
     product: Annotated[
         str | None, typer.Option("--product", metavar="NAME", help="Product whose strategy gives the level shares.")

@@ -22,7 +22,7 @@ from das_spark.config.load import apply_setting, read_tables
 from das_spark.config.plan import JointPlan
 from das_spark.config.problems import nearest
 from das_spark.errors import ConfigurationError
-from das_spark.geography import DHC, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
+from das_spark.geography import DHC, DHC_SHARES, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
 from das_spark.privacy.budget import Framework, exact
 from das_spark.products import product
 
@@ -65,7 +65,7 @@ def choose_spine(
     Args:
         kind: Kind of the spine; that of the preset where it is None.
         preset: Name of settings of 2020; None takes those that fit the kind.
-        shares: Run file of a single run, or file of shares alone.
+        shares: Run file of a single run, file of shares alone, or a name in `DHC_SHARES`.
         product_name: Product whose strategy gives the shares.
         strategy: Its name; the usual one where it is None.
         settings: Texts `spine.key=value` and `budget.key=value`, laid over the rest.
@@ -120,6 +120,8 @@ def _budget(shares: Path | None, name: str | None, strategy: str | None) -> tupl
     if shares is not None:
         if strategy is not None:
             raise ConfigurationError("--strategy is one of a product, and shares come from a file", hint=_WAYS)
+        if str(shares) in DHC_SHARES:
+            return {_FRAMEWORK: str(Framework.ZCDP), _LEVELS: dict(DHC_SHARES[str(shares)])}, {"shares": str(shares)}
         return _of_file(shares), {"shares": shares.name}
     found = product(str(name))
     if strategy is not None and strategy not in found.strategies:

@@ -70,6 +70,7 @@ from das_spark.geography.national import (
 from das_spark.geography.paths import LevelArrays, SpinePaths, census_paths, census_shares, level_arrays
 from das_spark.geography.settings import (
     DHC,
+    DHC_SHARES,
     PL94_PERSON,
     PL94_UNIT,
     PRESETS,
@@ -86,6 +87,7 @@ __all__ = [
     "BYPASS_RULES",
     "CENSUS_BLOCK",
     "DHC",
+    "DHC_SHARES",
     "ENTITY_CATEGORIES",
     "ENTITY_CODES",
     "GQ_TYPES",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -148,3 +148,19 @@ class LevelShares:
     def county_numerators(self) -> tuple[int, ...]:
         """Shares of the levels from the county down."""
         return self.numerators[self.above :]
+
+
+def _parts(levels: Sequence[str], numerators: Sequence[int], denominator: int) -> dict[str, Fraction]:
+    return {level: Fraction(part, denominator) for level, part in zip(levels, numerators, strict=True)}
+
+
+_DHC_LEVELS: Final = ("US", "State", COUNTY, "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block")
+
+#: Shares of the levels in the zCDP production runs of the Demographic and Housing Characteristics. Those of P.L. 94-171
+#: are strategies of its products.
+DHC_SHARES: Final[Mapping[str, Mapping[str, Fraction]]] = {
+    "dhc_person_us": _parts(_DHC_LEVELS, (949, 12987, 4960, 6214, 6214, 13888, 4300, 110), 49622),
+    "dhc_person_pr": _parts(_DHC_LEVELS[1:], (13142, 5120, 6371, 6371, 14048, 4460, 110), 49622),
+    "dhc_unit_us": _parts(_DHC_LEVELS, (4834, 17012, 14454, 9712, 9712, 16861, 4260, 160), 77005),
+    "dhc_unit_pr": _parts(_DHC_LEVELS[1:], (17813, 15261, 10519, 10519, 17666, 5067, 160), 77005),
+}

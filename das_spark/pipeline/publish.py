@@ -93,7 +93,8 @@ def publish_census(context: RunContext) -> None:
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> None:
     """Write the privacy statement and the ledger entry: of the run, or of the one whose measurements it estimates."""
     plan, origin = context.plan, context.origin
-    paths = share_paths(context) if context.has_shares else ()
+    counted = share_paths(context) if context.has_shares else {}
+    paths = tuple(counted)
     facts = StatementFacts(
         title=plan.product.title,
         run_id=context.layout.run_id,
@@ -102,7 +103,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         public_rules=_public_rules(context),
         attributes=attribute_losses(plan.budget, plan.queries, plan.product.schema, paths=paths),
         within=within_geolevel_losses(plan.budget, paths=paths),
-        paths=len(paths),
+        paths={tuple(map(str, path)): blocks for path, blocks in counted.items()},
         insecure=context.is_insecure,
         unit=plan.product.record,
         held_within=plan.invariants.total_at,

@@ -94,10 +94,15 @@ def _spine(record: SpineRecord) -> Spine:
     return spine_of([Geolevel(level.name, level.length) for level in record.levels], record.kind)
 
 
-def share_paths(context: RunContext) -> tuple[tuple[Fraction, ...], ...]:
-    """Every way in which the budget is shared on the path to some block: shares of the levels, root first."""
-    rows = found(context).select("shares").distinct().collect()  # a handful: only sums of the levels' shares occur
-    return tuple(tuple(Fraction(share) for share in row["shares"]) for row in rows)
+def share_paths(context: RunContext) -> dict[tuple[Fraction, ...], int]:
+    """Every way in which the budget is shared on the path to some block.
+
+    Returns:
+        Shares of the levels, root first -> number of blocks.
+    """
+    rows = found(context).groupBy("shares").count().collect()  # a handful: only sums of the levels' shares occur
+    paths = {tuple(Fraction(share) for share in row["shares"]): row["count"] for row in rows}
+    return dict(sorted(paths.items(), key=lambda path: (-path[1], path[0])))
 
 
 def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from das_spark.config.spine_choice import choose_spine
 from das_spark.errors import BudgetError, ConfigurationError, GeographyError
-from das_spark.geography import DHC, PL94_UNIT, PRESETS, SpineSettings
+from das_spark.geography import DHC, DHC_SHARES, PL94_UNIT, PRESETS, SpineSettings
 
 CONF = Path(__file__).parents[2] / "conf"
 FILE = """\
@@ -117,3 +117,13 @@ def test_a_wrong_file_of_shares_is_answered(file, text, kind, words):
     file.write_text(text)
     with pytest.raises(kind, match=words):
         choose(product_name=None, shares=file)
+
+
+@pytest.mark.parametrize("name", DHC_SHARES)
+def test_shares_of_the_demographic_and_housing_characteristics_have_names(name):
+    choice = choose(kind="dhc", product_name=None, shares=Path(name))
+    assert dict(choice.facts) == {"shares": name}
+    assert choice.framework == "zcdp"
+    assert sum(DHC_SHARES[name].values()) == 1
+    assert choice.shares.levels[-5:] == ("Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block")
+    assert ("US" in choice.shares.levels) == name.endswith("us")

@@ -121,6 +121,13 @@ def test_the_statement_says_what_shares_and_losses_are(optimised):
     statement = optimised.public.privacy_statement.read_text()
     assert "Geounits of this spine have shares of their own" in statement
     assert "The losses below are those of the worst path" in statement
+    whole = statement.split("| State | County | Tract | Block_Group | Block | lowest geounits |")[1]
+    paths = [line.strip("| ").split(" | ") for line in whole.splitlines()[2:] if line.startswith("|")]
+    paths = paths[: next(place for place, path in enumerate(paths) if len(path) != 6)]
+    assert len(paths) > 1
+    assert {sum(Fraction(share) for share in path[:5]) for path in paths} == {1}
+    blocks = len(rows(optimised.public, "estimates", "Block"))
+    assert sum(int(path[5].replace(",", "")) for path in paths) == blocks
 
 
 def test_the_accuracy_report_has_off_spine_entities(optimised):
