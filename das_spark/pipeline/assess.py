@@ -225,8 +225,8 @@ def _accuracy(
 ) -> AccuracyReport:
     census = product.census(spine)
     of_spine = [layout.restricted.level("histograms", name) for name in spine.names]
-    if gone := [folder for folder in of_spine if not finished(folder)]:
-        raise OutputError(f"{layout.folder}: the confidential histograms of {gone[0].name} are not there any more")
+    if gone := [name for name, folder in zip(spine.names, of_spine, strict=True) if not finished(folder)]:
+        raise OutputError(f"{layout.folder}: the confidential histograms of {gone[0]} are not there any more")
     read = spark.read.schema(tables.HISTOGRAMS)
     if census is spine:
         truths = {name: read.parquet(str(folder)) for name, folder in zip(spine.names, of_spine, strict=True)}
