@@ -53,13 +53,13 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
     folder = context.layout.public.spine
     if not finished(folder):
         _build(context, leaves, folder)
-    paths = found(context)
+    paths = adopt_spine(context)
     if not context.is_finished("shares"):
         context.write_all("shares", geounit_shares(paths, context.plan.spine.names))
     return on_spine(leaves, paths)
 
 
-def found(context: RunContext) -> DataFrame:
+def adopt_spine(context: RunContext) -> DataFrame:
     """Give a run the geocodes of the spine that it was built with.
 
     Returns:
@@ -100,7 +100,7 @@ def share_paths(context: RunContext) -> dict[tuple[Fraction, ...], int]:
     Returns:
         Shares of the levels, root first -> number of blocks.
     """
-    rows = found(context).groupBy("shares").count().collect()  # a handful: only sums of the levels' shares occur
+    rows = adopt_spine(context).groupBy("shares").count().collect()  # a handful: only sums of the levels' shares occur
     paths = {tuple(Fraction(share) for share in row["shares"]): row["count"] for row in rows}
     return dict(sorted(paths.items(), key=lambda path: (-path[1], path[0])))
 
