@@ -26,6 +26,7 @@ FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "m
 REGISTRIES = {
     "das_spark.products": "PRODUCTS",
     "das_spark.io.readers": "READERS",
+    "das_spark.io.geography": "GEOGRAPHY_READERS",
     "das_spark.io.writers": "WRITERS",
     "das_spark.estimation.solvers": "SOLVERS",
 }

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from das_spark import __version__
-from das_spark.cli import catalogue, doctor, measurements, plans, results, runs, simulate, tables
+from das_spark.cli import catalogue, doctor, measurements, plans, results, runs, simulate, spine, tables
 from das_spark.errors import DasError
 
 INTERRUPTED = 130
@@ -43,6 +43,7 @@ app.command("evaluate")(results.evaluate)
 app.command("list")(catalogue.list_registry)
 app.command("simulate")(simulate.simulate)
 app.command("doctor")(doctor.doctor)
+app.add_typer(spine.app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -44,6 +44,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
             "counts": plan.product.counted,
             "cells": plan.product.schema.size,
         },
+        "spine": plan.resolved["geography"],
         "config_hash": plan.config_hash,
         "framework": str(budget.framework),
         "total": str(budget.total),
@@ -55,7 +56,11 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         "losses": _losses(plan),
         "passes": plan.resolved["estimation"]["passes"],
         "invariants": [
-            *plan.invariants.describe(leaf=plan.spine.leaf.name, counted=plan.product.counted_in_totals),
+            *plan.invariants.describe(
+                leaf=plan.spine.leaf.name,
+                counted=plan.product.counted_in_totals,
+                in_parts=plan.spine.total_key_at(plan.invariants.total_at) is not None,
+            ),
             *input_sentences(plan.input, units_invariant=plan.invariants.units),
         ],
         "warnings": [each.sentence(total_name(plan)) for each in unread_shares(plan, geounits.counts)],

@@ -12,6 +12,7 @@ from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings
 from das_spark.cli.plan_record import joint_record, plan_record, total_name
 from das_spark.cli.render import console, number, size, table
+from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
 
@@ -80,6 +81,11 @@ def _print(record: dict[str, Any], out: Console) -> None:
     out.print(f"total {name} = {record['total']} ({record['framework']}), exact; neighbours: one record replaced")
     for each in record["conversions"]:
         out.print(f"  epsilon {each['epsilon']:.4f} at delta {each['delta']:g}, {each['conversion']}")
+    if record["spine"]["spine"] != CENSUS:
+        out.print(
+            f"spine {record['spine']['spine']}, made of areas ({record['spine']['reader']}): a geounit with one child"
+            " takes over its share, is measured better than shown here, and its child not at all"
+        )
     parameter = "scale" if name == "epsilon" else "sigma^2"
     columns = ("geolevel", "query", "level share", "query share", f"{name} spent", parameter, "sd", "answers")
     rows = [

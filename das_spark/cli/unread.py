@@ -52,6 +52,8 @@ def unread_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnreadSh
     """
     alone = unread_levels(plan.spine, counts)
     exact = plan.invariants.total_levels(plan.spine.names)
+    # Where parts have a total together, their noisy totals divide it.
+    exact = tuple(name for name in exact if plan.spine.total_key_at(name) is None)
     for level in plan.budget.levels:
         name = level.geolevel
         if name in alone:

@@ -22,6 +22,8 @@ _PATH_KEYS = (
     ("input", "persons"),
     ("input", "units"),
     ("input", "geography"),
+    ("geography", "path"),
+    ("geography", "crosswalk"),
     ("output", "root"),
     ("output", "public"),
     ("output", "restricted"),

@@ -100,9 +100,20 @@ class Output(Section):
 
 
 class Geography(Section):
-    """`[geography]`: the levels of the spine, root first."""
+    """`[geography]`: the levels of the spine, root first, and how the spine is made."""
 
     levels: Names | None = None
+    spine: Literal["census", "aian", "optimised", "dhc"] = "census"
+    reader: str | None = None
+    path: str | None = None
+    crosswalk: str | None = None
+    fanout_cutoff: Annotated[int, Field(ge=0)] | None = None
+    bypass_cutoff: Annotated[int, Field(ge=0)] | None = None
+    entity_threshold: Annotated[int, Field(ge=0)] | None = None
+    group_type: Literal["orig", "even"] | None = None
+    merge: Literal["none", "paper", "released"] | None = None
+    aian_categories: Names | None = None
+    consider_gq: bool | None = None
 
 
 class Budget(Section):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from das_spark.constraints import AddedConstraint, Invariants
     from das_spark.estimation import OuterPass
-    from das_spark.geography import Spine
+    from das_spark.geography import Spine, SpineSettings
     from das_spark.histogram import Query
     from das_spark.privacy.budget import Budget
     from das_spark.products import Product
@@ -52,6 +52,24 @@ class InputSettings:
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
     simulate: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GeographySettings:
+    """How the spine of a run is made.
+
+    Attributes:
+        spine: Kind and shape.
+        reader: Who reads which areas blocks lie in, a name in `AREA_READERS` of `das_spark.config.geography`; None
+            where neither spine nor accuracy report ask for them.
+        path: What it reads.
+        crosswalk: Table of primitive geounits by block, for a spine of kind "dhc"; None takes the built-in rule (S-9).
+    """
+
+    spine: SpineSettings
+    reader: str | None = None
+    path: str | None = None
+    crosswalk: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +129,9 @@ class RunPlan:
     Attributes:
         name: Name of the run, part of its run id.
         product: What is published.
-        spine: Geolevels of this run, root first.
+        spine: Geolevels of this run, root first. Where it is made of areas, its geocodes have the lengths that the
+            census gives them, by which the input is read, until it is built.
+        geography: How the spine is made.
         budget: Exact budget: total, shares of levels and of queries.
         invariants: What is published exactly.
         queries: Every measured query by its name in the budget.
@@ -130,6 +150,7 @@ class RunPlan:
     name: str
     product: Product
     spine: Spine
+    geography: GeographySettings
     budget: Budget
     invariants: Invariants
     queries: Mapping[str, Query]

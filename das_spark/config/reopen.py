@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from das_spark.config.load import apply_setting
-from das_spark.config.model import Input
+from das_spark.config.model import Geography, Input
 from das_spark.config.plan import EvaluationSettings, RunPlan
 from das_spark.config.problems import Problems
 from das_spark.config.resolve import NO_TOTAL, config_hash, resolve
@@ -102,6 +102,8 @@ def _as_run_file(resolved: Mapping[str, Any]) -> dict[str, Any]:
         data["budget"]["strategy"] = budget["strategy"]
     if data["invariants"]["total_at"] is None:
         data["invariants"]["total_at"] = NO_TOTAL
+    shape = data["geography"].pop("shape", {})
+    data["geography"] |= {key: value for key, value in shape.items() if key in Geography.model_fields}
     passes = data["estimation"]["passes"]
     data["estimation"]["passes"] = [{**each, "geolevels": [each["geolevel"]]} for each in passes]
     for each in data["estimation"]["passes"]:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from das_spark.config.geography import CENSUS, resolve_geography, resolve_spine
 from das_spark.config.inputs import resolve_input
 from das_spark.config.load import read_tables, run_file_of
 from das_spark.config.model import RunFile
 from das_spark.config.passes import as_json, measured_queries, resolve_passes
-from das_spark.config.plan import EstimationSettings, EvaluationSettings, OutputSettings, RunPlan, TableFormat
+from das_spark.config.plan import (
+    EstimationSettings,
+    EvaluationSettings,
+    GeographySettings,
+    OutputSettings,
+    RunPlan,
+    TableFormat,
+)
 from das_spark.config.problems import Problems, nearest
 from das_spark.config.shares import resolve_budget
 from das_spark.constraints import AddedConstraint, Invariants, Sense
@@ -92,7 +100,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         The plan, or None where something is wrong.
     """
     product = PRODUCTS.get(run_file.run.product)
-    spine = _spine(run_file, product, problems) if product else None
+    spine = resolve_spine(run_file, product, problems) if product else None
     levels = spine.names if spine else ()
     invariants = _invariants(run_file, product, levels, problems)
     units_invariant = invariants is not None and invariants.units
@@ -109,19 +117,21 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
     for flavour in run_file.output.microdata:
         with problems.at("output.microdata"):
             product.layout(flavour)
+    geography = resolve_geography(run_file, product, spine, problems, files=files) if spine else None
     budget = resolve_budget(run_file.budget, product, levels, problems)
     measured = measured_queries(*budget) if budget else None
     strategy = product.strategies.get(run_file.budget.strategy or "")
     passes = resolve_passes(run_file.estimation.passes, strategy, product.schema, levels, measured, problems)
     estimation = replace(estimation, passes=passes)
     added = _added(run_file, product, levels, problems)
-    if problems.found or spine is None or budget is None or invariants is None:
+    if problems.found or spine is None or geography is None or budget is None or invariants is None:
         return None
-    resolved = _resolved(run_file, product, spine, budget[0], invariants, estimation)
+    resolved = _resolved(run_file, product, spine, geography, budget[0], invariants, estimation)
     return RunPlan(
         name=resolved["run"]["name"],
         product=product,
         spine=spine,
+        geography=geography,
         budget=budget[0],
         invariants=invariants,
         queries=MappingProxyType(budget[1]),
@@ -136,20 +146,6 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         config_hash=config_hash(resolved),
         resolved=resolved,
     )
-
-
-def _spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | None:
-    known = {level.name: level for level in product.geolevels}
-    strategy = product.strategies.get(run_file.budget.strategy or "")
-    names = run_file.geography.levels or (strategy.geolevels if strategy else product.default_levels)
-    unknown = [name for name in names if name not in known]
-    for name in unknown:
-        problems.add("geography.levels", f"the product has no geolevel '{name}'; {nearest(name, known)}")
-    if unknown:
-        return None
-    with problems.at("geography.levels"):
-        return Spine(tuple(known[name] for name in names))
-    return None
 
 
 def _invariants(
@@ -236,6 +232,7 @@ def _resolved(
     run_file: RunFile,
     product: Product,
     spine: Spine,
+    geography: GeographySettings,
     budget: Budget,
     invariants: Invariants,
     estimation: EstimationSettings,
@@ -243,7 +240,7 @@ def _resolved(
     """The whole configuration as JSON values, with every default and every share spelled out."""
     resolved = run_file.model_dump(mode="json")
     resolved["run"]["name"] = run_file.run.name or product.name
-    resolved["geography"]["levels"] = list(spine.names)
+    resolved["geography"] = _geography(spine, geography)
     if run_file.output.tables is None:
         resolved["output"]["tables"] = list(TABLE_FORMATS) if product.tables else []
     resolved["budget"] = {
@@ -263,6 +260,16 @@ def _resolved(
     resolved["estimation"]["solvers"] = list(estimation.solvers)
     resolved["estimation"]["passes"] = as_json(estimation.passes)
     return resolved
+
+
+def _geography(spine: Spine, geography: GeographySettings) -> dict[str, Any]:
+    found: dict[str, Any] = {"levels": list(spine.names), "spine": spine.kind}
+    if geography.reader is not None:
+        found |= {"reader": geography.reader, "path": geography.path}
+    if spine.kind != CENSUS:
+        found["crosswalk"] = geography.crosswalk
+        found["shape"] = {key: value for key, value in asdict(geography.spine).items() if key != "kind"}
+    return found
 
 
 def config_hash(resolved: Mapping[str, Any]) -> str:

@@ -56,22 +56,29 @@ class Invariants:
             )
         return tuple(geolevels[: list(geolevels).index(self.total_at) + 1])
 
-    def describe(self, unit_classes: Sequence[str] = (), leaf: str = "", counted: str = "people") -> tuple[str, ...]:
+    def describe(
+        self, unit_classes: Sequence[str] = (), leaf: str = "", counted: str = "people", *, in_parts: bool = False
+    ) -> tuple[str, ...]:
         """The invariants as plain sentences, for the privacy statement.
 
         Args:
             unit_classes: Labels of the classes of units, housing units first, to spell them out.
             leaf: Name of the lowest geolevel of the run.
             counted: What the totals are numbers of, in the plural.
+            in_parts: Whether the geounits of `total_at` may be parts of an area, and only the area's total is exact.
 
         Returns:
             One sentence each; a single sentence where nothing is invariant.
         """
         sentences = []
         if self.total_at is not None:
+            whole = f"every geounit of the geolevel {self.total_at}"
+            if in_parts:
+                whole = f"every area that the geolevel {self.total_at} holds, whole or in parts"
+            apart = "; the totals of parts are not" if in_parts else ""
             sentences.append(
-                f"The total number of {counted} in every geounit of the geolevel {self.total_at}, and hence of every "
-                "geounit above it, is published exactly."
+                f"The total number of {counted} in {whole}, and hence of every geounit above it, is published "
+                f"exactly{apart}."
             )
         if self.units:
             where = f"of the lowest geolevel, {leaf}," if leaf else "of the lowest geolevel"

@@ -48,6 +48,7 @@ def broken_rules(
         if len(wrong):
             child, row = (int(place) for place in wrong[0])
             found.append(f"{problem.children[child]}: row {row} of {bound.name!r} is out of bounds")
+    found += _against_groups(problem, counts)
     if problem.flows is not None:
         divided = divisible(_answers(problem.flows.query, cells, counts), problem.flows)
         found += [f"{problem.children[child]}: cannot be divided below" for child in np.flatnonzero(~divided)[:1]]
@@ -67,6 +68,14 @@ def _against_parent(
     grouped = np.zeros(len(relaxation.totals), dtype=np.int64)
     np.add.at(grouped, relaxation.group, summed[cells])
     return [] if np.array_equal(grouped, relaxation.totals) else ["children do not sum to the parent's kept margin"]
+
+
+def _against_groups(problem: FamilyProblem, counts: Integers) -> list[str]:
+    if problem.groups is None:
+        return []
+    known = [each for each in problem.groups.members if problem.groups.totals[each[1][0]] >= 0]
+    wrong = [label for label, members in known if counts[members].sum() != problem.groups.totals[members[0]]]
+    return [f"the members of {label} do not sum to its total" for label in wrong[:1]]
 
 
 def _answers(query: Query, cells: NDArray[np.int32], counts: Integers) -> Integers:

@@ -9,6 +9,7 @@ import numpy as np
 from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import Failsafe, relaxed_family, round_relaxed
+from das_spark.estimation.groups import estimate_in_groups
 from das_spark.estimation.passes import estimate_in_passes
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
@@ -39,6 +40,12 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
         EstimationError: When a measurement lacks rows that the parent's occupied cells touch.
         ConfigurationError: When the plan names a solver that does not exist, or its passes do not fit the problem.
     """
+    if problem.groups is not None:
+        return estimate_in_groups(problem, plan, _without_groups)
+    return _without_groups(problem, plan)
+
+
+def _without_groups(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
     support = restrict(problem, plan)
     if support.parent is not None and not len(support.cells) and not support.contradiction:
         return _shortcut(support, plan, FamilyStatus.EMPTY_PARENT)

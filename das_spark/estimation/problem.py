@@ -96,17 +96,39 @@ class FamilyFlows:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyGroups:
+    """Children of whom only the sum has a known total, such as the two parts of a state (E-56).
+
+    Attributes:
+        labels: Label of each child's group; children with the same label are its members.
+        totals: Exact total of each child's group, -1 where it is unknown; the same for all members, int64, shape
+            ``(K,)``.
+    """
+
+    labels: tuple[str, ...]
+    totals: NDArray[np.int64]
+
+    @property
+    def members(self) -> tuple[tuple[str, NDArray[np.int64]], ...]:
+        """Every group, by label: its label and the positions of its children."""
+        labels = np.array(self.labels)
+        return tuple((label, np.flatnonzero(labels == label)) for label in sorted(set(self.labels)))
+
+
+@dataclass(frozen=True, slots=True)
 class FamilyProblem:
     """One parent and its children: the unit of work.
 
     Attributes:
         parent_geocode: Geocode of the parent, empty at the root.
-        parent: The parent's finished estimate; None at the root, whose only child is the geounit itself.
+        parent: The parent's finished estimate; None at the root, whose only child is the geounit itself, or whose
+            children are the members of groups.
         children: Geocodes, sorted.
         size: Number of cells of the schema.
         measurements: Noisy answers; kept sorted by the name of the query.
         bounds: What must hold in each child; kept sorted by name.
         flows: What must remain divisible below the children, or None.
+        groups: Which children have a known total together, or None where none have.
     """
 
     parent_geocode: str
@@ -116,6 +138,7 @@ class FamilyProblem:
     measurements: tuple[FamilyMeasurement, ...]
     bounds: tuple[FamilyBounds, ...] = ()
     flows: FamilyFlows | None = None
+    groups: FamilyGroups | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit together; put measurements and bounds into one order, whatever the caller's."""
@@ -132,6 +155,8 @@ class FamilyProblem:
                 raise EstimationError(f"family {self.parent_geocode!r}: bounds {bound.name!r} need shape {expected}")
         if self.flows is not None:
             _check_flows(self.flows, count, self.parent_geocode)
+        if self.groups is not None:
+            _check_groups(self.groups, count, self.parent_geocode)
 
 
 def _check_measurement(each: FamilyMeasurement, count: int, size: int, family: str) -> None:
@@ -151,6 +176,17 @@ def _check_flows(flows: FamilyFlows, count: int, family: str) -> None:
     fits = flows.lower.shape == shape and flows.upper.shape == shape and flows.total.shape == shape[:1]
     if not fits or ((flows.child < 0) | (flows.child >= count)).any():
         raise EstimationError(f"family {family!r}: flows need bounds of shape {shape}, totals, and a child for each")
+
+
+def _check_groups(groups: FamilyGroups, count: int, family: str) -> None:
+    totals = groups.totals
+    if len(groups.labels) != count or totals.shape != (count,) or totals.dtype != np.int64:
+        raise EstimationError(f"family {family!r}: groups need a label and a 64-bit total for each of {count} children")
+    if (totals < -1).any():
+        raise EstimationError(f"family {family!r}: the total of a group is negative")
+    for label, members in groups.members:
+        if len(np.unique(totals[members])) > 1:
+            raise EstimationError(f"family {family!r}: the members of group {label!r} disagree on its total")
 
 
 @dataclass(frozen=True, slots=True)

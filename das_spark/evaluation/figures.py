@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from fractions import Fraction
 from math import nan
 from typing import TYPE_CHECKING, TypeVar
 
 from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.drawing import PALETTE
+from das_spark.evaluation.drawing import as_svg as _svg
+from das_spark.evaluation.drawing import wide_axes as _axes
 from das_spark.evaluation.lines import Criterion, QueryErrors
 from das_spark.evaluation.report import Entry
 from das_spark.evaluation.spreads import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-#: Blue, vermilion, bluish green, orange, sky blue, reddish purple.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: The share of geounits that shall meet the criterion. Source: U.S. Census Bureau, announcement of spring 2021 on the
 #: tuning of the redistricting data: the largest group within 5 percentage points at least 95 % of the time, in any
@@ -158,30 +157,6 @@ def _by_place(lines: Sequence[_Line]) -> dict[str, tuple[tuple[str, str], list[_
     return found
 
 
-def _axes(rows: int) -> tuple[Figure, Axes]:
-    # The object interface: no global state, no display.
-    from matplotlib.figure import Figure  # noqa: PLC0415 - half a second that only reports should cost
-
-    figure = Figure(figsize=(8, 1.4 + 0.38 * rows), layout="constrained")
-    axes = figure.subplots()
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return figure, axes
-
-
 def _label(axes: Axes, rows: Sequence[Entry] | Sequence[Spread]) -> None:
     axes.set_yticks(range(len(rows)), [f"{row.place}: {row.measure}" for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
-
-
-def _svg(figure: Figure) -> str:
-    """The figure as an SVG element: text stays text, and no time or path is inside."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "das_spark", "font.size": 10}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

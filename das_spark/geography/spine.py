@@ -44,12 +44,19 @@ class Spine:
 
     Attributes:
         levels: Geolevels with strictly growing geocode lengths.
+        kind: Kind of the spine, a name in `SPINE_KINDS`. On others than "census" the leaf's geocode ends with the
+            geocode that the census gives it.
+        total_key: First digit (from 1) and number of the digits that geounits of one level share when only their sum
+            can have an invariant total, such as the two digits of the state in the geocodes of its parts. The digits
+            are the last ones of that level, which is the top or just below a root of length 0.
 
     Raises:
-        GeographyError: There is no level, a name occurs twice, or lengths do not grow.
+        GeographyError: There is no level, a name occurs twice, lengths do not grow, or no level has a total key.
     """
 
     levels: tuple[Geolevel, ...]
+    kind: str = "census"
+    total_key: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         """Check that the levels nest."""
@@ -64,6 +71,32 @@ class Spine:
                 )
         if len(set(self.names)) != len(self.levels):
             raise GeographyError(f"a geolevel occurs twice in the spine: {', '.join(self.names)}")
+        if self.total_key is not None and not any(self.total_key_at(name) for name in self.names):
+            start, length = self.total_key
+            raise GeographyError(
+                f"total_key: digits {start} to {start + length - 1} are not the last ones of the top geolevel, or of "
+                "one just below a root of length 0"
+            )
+
+    def total_key_at(self, name: str | None) -> tuple[int, int] | None:
+        """The digits that geounits of a level share when only their sum has an invariant total.
+
+        Args:
+            name: A level, such as the one whose totals are invariant, or None.
+
+        Returns:
+            First digit (from 1) and number of digits; None where every geounit has a total of its own.
+
+        Raises:
+            GeographyError: No level has that name.
+        """
+        if name is None or self.total_key is None:
+            return None
+        start, length = self.total_key
+        above = self.parent_level(name)
+        together = above is None or above.length == 0
+        ends = start > 1 and length > 0 and start + length - 1 == self.level(name).length
+        return self.total_key if together and ends else None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -203,6 +203,18 @@ LARGEST_CLASS: Final = CLASSES - 1
 GEOCODE_PARTS: Final = (("TABBLKST", 2), ("TABBLKCOU", 3), ("TABTRACTCE", 6), ("TABBLKGRPCE", 1), ("TABBLK", 4))
 """Columns of the geographic reference file (GRF-C), and digits of each, that together are a block's geocode of 16."""
 
+ENTITY_PARTS: Final = (
+    ("AIANNHCE", 4),
+    ("COUSUBFP", 5),
+    ("COUSUBFS", 1),
+    ("PLACEFP", 5),
+    ("PLACEFS", 1),
+    ("SDUNILEA", 5),
+    ("SDSECLEA", 5),
+    ("SDELMLEA", 5),
+)
+"""Columns of that file, and characters of each, with the entities that a block lies in: what a spine is made from."""
+
 BLOCK_KEY: Final = "OIDTABBLK"
 """Column of that file to which OIDTB of a unit leads."""
 

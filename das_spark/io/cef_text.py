@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from das_spark.io.cef_layout import BLOCK_KEY, DELIMITER, GEOCODE_PARTS, PERSON, UNIT
+from das_spark.io.cef_layout import BLOCK_KEY, DELIMITER, ENTITY_PARTS, GEOCODE_PARTS, PERSON, UNIT
 from das_spark.io.record_text import Bytes, Homes, Integers, homes, put_number
+from das_spark.simulation.entities_2020 import entities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +50,9 @@ _OF_FIVE = [races for races in _SETS if _OTHER not in races]
 _RACE2010 = np.array([1 + _OF_FIVE.index(races - {_OTHER} or {0}) for races in _SETS])
 """Combination of five races of each of the 63 of six, 1 to 31; other race alone counts as White."""
 
-_HEADER = (*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY)
+_HEADER = (*(name for name, _ in (*GEOCODE_PARTS, *ENTITY_PARTS)), BLOCK_KEY)
 HEADER = f"{DELIMITER.join(_HEADER)}\n".encode()
-"""First line of the geographic reference file: the columns that the reader needs."""
+"""First line of the geographic reference file: the columns that readers need, those of entities among them."""
 
 
 def block_lines(population: Population, first_block: int) -> bytes:
@@ -63,9 +64,13 @@ def block_lines(population: Population, first_block: int) -> bytes:
     """
     ends = np.cumsum([digits for _, digits in GEOCODE_PARTS]).tolist()
     starts = [0, *ends[:-1]]
+    codes = entities(population.geocodes)
+    of_blocks = zip(*(codes[name].tolist() for name, _ in ENTITY_PARTS), strict=True)
     rows = [
-        DELIMITER.join([*(code[start:end] for start, end in zip(starts, ends, strict=True)), str(first_block + place)])
-        for place, code in enumerate(population.geocodes.tolist())
+        DELIMITER.join(
+            [*(code[start:end] for start, end in zip(starts, ends, strict=True)), *own, str(first_block + place)]
+        )
+        for place, (code, own) in enumerate(zip(population.geocodes.tolist(), of_blocks, strict=True))
     ]
     return "".join(f"{row}\n" for row in rows).encode()
 

@@ -32,7 +32,12 @@ _TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
         (
             _GEOCODE,
             _PARENT,
-            ("name", "string", "total (people), units (units by class) or vacant (vacant units)"),
+            (
+                "name",
+                "string",
+                "total (people), group_total (people of all geounits that are parts of the same area), units (units by "
+                "class) or vacant (vacant units)",
+            ),
             ("values", "array<long>", "exact values: people or units"),
         ),
     ),
@@ -42,8 +47,13 @@ _TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
         (
             _GEOCODE,
             _PARENT,
-            ("name", "string", "total, class (people by unit class), flow, or added:<constraint>"),
-            ("member", "string", "the geounit itself, or in a flow row the descendant that is bounded"),
+            ("name", "string", "total, group_total, class (people by unit class), flow, or added:<constraint>"),
+            (
+                "member",
+                "string",
+                "the geounit itself; in a flow row the descendant that is bounded, or the area whose parts have a "
+                "total together; in a group_total row that area",
+            ),
             ("lower", "array<long>", "least people, by answer of the query"),
             ("upper", "array<long>", "most people, by answer of the query"),
         ),
@@ -84,6 +94,24 @@ _TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
         ),
     ),
 }
+#: Tables of runs whose spine is made of areas, besides.
+_OF_AREAS: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
+    "spine/blocks": (
+        "public",
+        "a block: its way through the spine",
+        (
+            ("block", "string", "the 16 digits that the census gives it"),
+            ("path", "array<string>", "geocodes of the geounits that contain it, root first, itself last"),
+            ("shares", "array<string>", "exact shares of the budget of these geounits; they sum to 1"),
+        ),
+    ),
+    "shares/level=<geolevel>": (
+        "public",
+        "a geounit of the spine",
+        (_GEOCODE, _PARENT, ("share", "string", "exact share of the budget; 0/1 where it is not measured")),
+    ),
+    "census_estimates/level=<census geolevel>": ("public", "a census geounit: its protected histogram", _HISTOGRAM),
+}
 _NUMBERS = {
     Scope.RECORD_NUMBER: "running number of the record over the whole file, from 0",
     Scope.UNIT_NUMBER: "running number of the unit over the whole file, from 0",
@@ -93,7 +121,7 @@ _NUMBERS = {
 
 
 def data_dictionary(
-    product: Product, flavours: Sequence[str], *, units: bool, tabulated: bool = False
+    product: Product, flavours: Sequence[str], *, units: bool, tabulated: bool = False, areas: bool = False
 ) -> tuple[dict[str, Any], ...]:
     """Describe every table and file of a run.
 
@@ -102,18 +130,16 @@ def data_dictionary(
         flavours: Flavours of the microdata files.
         units: Whether the run knows units.
         tabulated: Whether the tables of the product are written.
+        areas: Whether the spine is made of areas.
 
     Returns:
         One entry an output: path, root, what a row is, columns (name, type, meaning); ready for JSON.
     """
+    known = {f"{name}/level=<geolevel>": told for name, told in _TABLES.items()}
+    known |= _OF_AREAS if areas else {}
     tables = [
-        {
-            "path": f"{name}/level=<geolevel>",
-            "root": root,
-            "row": row,
-            "columns": [_entry(*column) for column in columns],
-        }
-        for name, (root, row, columns) in _TABLES.items()
+        {"path": path, "root": root, "row": row, "columns": [_entry(*column) for column in columns]}
+        for path, (root, row, columns) in known.items()
     ]
     cells = {
         "path": "(schema)",

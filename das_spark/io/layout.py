@@ -75,6 +75,11 @@ class PublicLayout:
         return self.path / "microdata" / f"{kind}.{flavour}"
 
     @property
+    def spine(self) -> Path:
+        """The spine of a run whose spine is made of areas."""
+        return self.path / "spine"
+
+    @property
     def tables(self) -> TablesLayout:
         """The published tables."""
         return TablesLayout(self.path / "tables")

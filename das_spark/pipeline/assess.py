@@ -12,6 +12,7 @@ import numpy as np
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
+from das_spark.config.geography import planned_spine
 from das_spark.constraints import Invariants
 from das_spark.errors import InputError, OutputError
 from das_spark.evaluation import (
@@ -24,19 +25,23 @@ from das_spark.evaluation import (
 )
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.files import discard, finished, part_files, write_durably
+from das_spark.io.geography import GEOGRAPHY_READERS
 from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
+from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product, microdata_codes
 from das_spark.spark import tables
+from das_spark.spark.census import census_histograms, on_census, published_estimates
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.evaluate import Subject, evaluate_levels
-from das_spark.spark.evaluate_areas import Areas
+from das_spark.spark.evaluate_areas import Areas, entity_areas
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.spark.verify_spine import spine_rules
 from das_spark.spark.verify_tables import header_checks, table_rules
 
 if TYPE_CHECKING:
@@ -67,7 +72,7 @@ def verify_public(spark: SparkSession, layout: PublicLayout) -> VerificationRepo
     """The same, of a public root that is open already."""
     manifest = PublicManifest.load(layout.manifest)
     product = PRODUCTS[manifest.product]
-    spine = product.spine(manifest.config["geography"]["levels"])
+    spine = spine_of_run(layout, product, manifest.config)
     complete = _complete(layout, spine, manifest)
     checks = [complete, ledger_equals_config(*_shares(manifest))]
     if complete.passed:  # what is not whole is not read
@@ -91,6 +96,7 @@ def _judged(
         queries=_bound_queries(product, config),
         zeros={zero.name: np.flatnonzero(zero.mask(product.schema)).tolist() for zero in product.structural_zeros},
         totals=declared.total_levels(spine.names),
+        total_key=spine.total_key_at(declared.total_at),
     )
     codes = microdata_codes(product)
     # Of this process alone: a run may be verified twice at once.
@@ -102,12 +108,26 @@ def _judged(
         of_units = digest.units if dealt else None
         microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
         flavours_of_tables = _table_flavours(product, manifest)
-        published = read_published(spark, layout.tables, product.tables, flavours_of_tables, spine.names)
-        rules += table_rules(published, read)
-        checks = judge([*rules, *microdata_rules(microdata, read)]) + part_checks(microdata)
-        checks += header_checks(published, spine.names)
+        census = product.census(spine)
+        published = read_published(spark, layout.tables, product.tables, flavours_of_tables, census.names)
+        told = read if census is spine else _told(spark, layout, read, spine, census)
+        if census is not spine:
+            shares, measured = (read_levels(spark, layout, name, spine.names) for name in ("shares", "measurements"))
+            rules += spine_rules(shares, measured, read, told, census)
+        rules += table_rules(published, told)
+        checks = judge([*rules, *microdata_rules(microdata, told)]) + part_checks(microdata)
+        checks += header_checks(published, census.names)
     discard(staging)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, digest))
+
+
+def _told(spark: SparkSession, layout: PublicLayout, read: RunTables, spine: Spine, census: Spine) -> RunTables:
+    """The estimates by geounits of the census as they were published, with the invariants of blocks."""
+    estimates = read_levels(spark, layout, published_estimates(spine), census.names)
+    declared = read.invariants
+    if declared is not None:
+        declared = on_census(declared.where(F.col("level") == spine.leaf.name))
+    return RunTables(census.names, estimates, estimates, declared)
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
@@ -118,7 +138,8 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
     """
     plan, restricted = context.plan, context.layout.restricted
     subject = _subject(plan.product, plan.queries)
-    report = _accuracy(context.spark, context.layout, plan.product, plan.spine, subject, plan.evaluation.areas)
+    asked = _asked(context.spark, context.census, plan.evaluation.areas, plan.geography.reader, plan.geography.path)
+    report = _accuracy(context.spark, context.layout, plan.product, plan.spine, subject, asked)
     write_durably(restricted.accuracy_json, report.to_json())
     write_durably(restricted.accuracy_html, accuracy_page(report))
     figures = {}
@@ -159,10 +180,13 @@ def evaluate_runs(run_folders: Sequence[Path], areas: Path | None = None) -> tup
         layout = find_run(folder)
         manifest = PublicManifest.load(layout.public.manifest)
         product = PRODUCTS[manifest.product]
-        spine = product.spine(manifest.config["geography"]["levels"])
+        spine = planned_spine(product, manifest.config)
         measured = [query for level in manifest.config["budget"]["levels"] for query in level["queries"]]
         subject = _subject(product, measured)
-        reports.append(_accuracy(spark, layout, product, spine, subject, None if areas is None else str(areas)))
+        place = manifest.config["geography"]
+        named = None if areas is None else str(areas)
+        asked = _asked(spark, product.census(spine), named, place.get("reader"), place.get("path"))
+        reports.append(_accuracy(spark, layout, product, spine, subject, asked))
     return tuple(reports)
 
 
@@ -197,22 +221,37 @@ def _subject(product: Product, measured: Iterable[str]) -> Subject:
 
 
 def _accuracy(
-    spark: SparkSession, layout: RunLayout, product: Product, spine: Spine, subject: Subject, areas: str | None
+    spark: SparkSession, layout: RunLayout, product: Product, spine: Spine, subject: Subject, areas: Sequence[Areas]
 ) -> AccuracyReport:
-    levels = []
-    for name in spine.names:
-        truth = layout.restricted.level("histograms", name)
-        if not finished(truth):
-            raise OutputError(f"{layout.folder}: the confidential histograms of {name} are not there any more")
-        read = spark.read.schema(tables.HISTOGRAMS)
-        levels.append((name, read.parquet(str(truth)), read.parquet(str(layout.public.level("estimates", name)))))
+    census = product.census(spine)
+    of_spine = [layout.restricted.level("histograms", name) for name in spine.names]
+    if gone := [name for name, folder in zip(spine.names, of_spine, strict=True) if not finished(folder)]:
+        raise OutputError(f"{layout.folder}: the confidential histograms of {gone[0]} are not there any more")
+    read = spark.read.schema(tables.HISTOGRAMS)
+    if census is spine:
+        truths = {name: read.parquet(str(folder)) for name, folder in zip(spine.names, of_spine, strict=True)}
+    else:
+        whole = census_histograms(read.parquet(str(of_spine[-1])), census)
+        truths = {name: whole.where(F.col("level") == name).drop("level") for name in census.names}
+    published = published_estimates(spine)
+    levels = [(name, truth, read.parquet(str(layout.public.level(published, name)))) for name, truth in truths.items()]
     return evaluate_levels(
         levels,
         subject,
         product=product.name,
         run=layout.run_id,
-        areas=None if areas is None else _areas(spark, Path(areas), spine),
+        areas=areas,
     )
+
+
+def _asked(
+    spark: SparkSession, census: Spine, areas: str | None, reader: str | None, path: str | None
+) -> tuple[Areas, ...]:
+    """Areas that a file names, and the off-spine entities of a geography that the run has read."""
+    named = () if areas is None else (_areas(spark, Path(areas), census),)
+    if reader is None or path is None or not Path(path).exists():  # long after the run the files may be gone
+        return named
+    return (*named, *entity_areas(GEOGRAPHY_READERS[reader].read(spark, path).blocks))
 
 
 def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
@@ -252,19 +291,23 @@ def _run_tables(spark: SparkSession, layout: PublicLayout, spine: Spine, manifes
 
 def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> Check:
     """Every public folder is marked as whole."""
-    folders = {
-        f"{table}/{level}": layout.level(table, level)
-        for table in ("geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics")
-        for level in spine.names
-    }
-    kinds = PRODUCTS[manifest.product].files(units=bool(manifest.config["invariants"]["units"]))
+    product = PRODUCTS[manifest.product]
+    census = product.census(spine)
+    of_spine = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
+    if census is not spine:
+        of_spine.append("shares")
+    folders = {f"{table}/{level}": layout.level(table, level) for table in of_spine for level in spine.names}
+    if census is not spine:
+        folders["spine"] = layout.spine
+        published = published_estimates(spine)
+        folders |= {f"{published}/{level}": layout.level(published, level) for level in census.names}
+    kinds = product.files(units=bool(manifest.config["invariants"]["units"]))
     for flavour in manifest.config["output"]["microdata"]:
         folders |= {f"microdata/{kind}.{flavour}": layout.microdata(kind, flavour) for kind in kinds}
-    product = PRODUCTS[manifest.product]
     for flavour in _table_flavours(product, manifest):
         for table in product.tables:
             name = f"{PLACE}/{table.name}.{flavour}"
-            folders |= {f"{name}/{level}": layout.tables.level(table.name, flavour, level) for level in spine.names}
+            folders |= {f"{name}/{level}": layout.tables.level(table.name, flavour, level) for level in census.names}
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
     return Check("folders are whole", "", not missing, len(folders), missing)
 
@@ -296,7 +339,8 @@ def _counted(layout: PublicLayout, manifest: PublicManifest, digest: Digest) -> 
             found[name] = sum(parquet.read_metadata(path).num_rows for path in files)
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    levels = manifest.config["geography"]["levels"]
+    product = PRODUCTS[manifest.product]
+    levels = product.census(planned_spine(product, manifest.config)).names
     return found | table_rows(layout.tables, _tables_written(manifest), levels)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyarrow import parquet
@@ -13,6 +14,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from das_spark.errors import DasError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, succeed
 from das_spark.spark import tables
+from das_spark.spark.census import published_estimates
+from das_spark.spark.measure import UNMEASURED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config.plan import RunPlan
+    from das_spark.geography import Spine
     from das_spark.io.layout import RunLayout
     from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
@@ -94,17 +98,20 @@ class RunContext:
             whole = whole.unionByName(frame)
         return whole
 
-    def is_finished(self, table: str) -> bool:
-        """Whether every level of a table is whole."""
-        return all(finished(self.folder(table, name)) for name in self.plan.spine.names)
+    def is_finished(self, table: str, levels: Sequence[str] | None = None) -> bool:
+        """Whether every level of a table is whole; of the run, where no levels are named."""
+        return all(finished(self.folder(table, name)) for name in levels or self.plan.spine.names)
 
-    def write_all(self, table: str, frame: DataFrame, check: Check | None = None) -> None:
+    def write_all(
+        self, table: str, frame: DataFrame, check: Check | None = None, levels: Sequence[str] | None = None
+    ) -> None:
         """Write all levels of a table by one job, and let each level's folder appear only when it is whole.
 
         Args:
             table: Name in `tables.LEVEL_TABLES`.
             frame: The table's columns with a column level.
             check: Is given the written rows before any folder appears, and raises what is wrong with them.
+            levels: The levels; of the run, where none are named.
 
         Raises:
             OutputError: If the disk is full or the place cannot be written.
@@ -123,7 +130,7 @@ class RunContext:
                 except DasError:
                     discard(staging)
                     raise
-            for name in self.plan.spine.names:
+            for name in levels or self.plan.spine.names:
                 source, target = staging / f"level={name}", self.folder(table, name)
                 discard(target)  # what a driver promoted that died before the table was whole
                 if source.is_dir():
@@ -139,6 +146,28 @@ class RunContext:
             rows = self.read_all("geounits").groupBy("level").count().collect()  # one row a level
             self._sizes.update({row["level"]: row["count"] for row in rows})
         return self._sizes
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether geounits have shares of the budget of their own, on a spine that is made of areas."""
+        return self.plan.spine.kind != "census"
+
+    def shares_of(self, geolevel: str) -> Mapping[str, Fraction]:
+        """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's."""
+        if not self.has_shares:
+            return {"": self.plan.budget.level(geolevel).share}
+        rows = self.read("shares", geolevel).select("share").distinct().collect()  # a handful
+        return {row["share"]: Fraction(row["share"]) for row in rows if row["share"] != UNMEASURED}
+
+    @property
+    def census(self) -> Spine:
+        """The levels of the census, in which microdata, tables and accuracy are given."""
+        return self.plan.product.census(self.plan.spine)
+
+    @property
+    def published(self) -> str:
+        """The table of estimates by geounits of the census."""
+        return published_estimates(self.plan.spine)
 
     def partitions(self, geolevel: str) -> int:
         """Number of partitions for the families whose children are of a level: never more than there are families."""

@@ -45,6 +45,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
         context.read("estimates", spine.names[depth - 1]) if depth else None,
         estimation_task(context, geolevel),
         context.partitions(geolevel),
+        spine.total_key_at(geolevel),
     )
     with disk_errors(staging):
         frame.write.partitionBy("record").parquet(str(staging / "raw"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +13,13 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
+from das_spark.config.geography import CENSUS
 from das_spark.config.reopen import ORIGIN, reopen, same_estimation
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of
 from das_spark.io.layout import PublicLayout, open_public
 from das_spark.io.manifest import PublicManifest
+from das_spark.io.spine_files import read_spine, write_spine
 from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.origin import Origin, OriginKind, entry_of
@@ -62,18 +65,29 @@ class RunSource:
         measured = read_levels(spark, self.public, "measurements", self.plan.spine.names)
         size = F.size("values")
         kept = F.coalesce(F.when(F.size("rows") >= 0, F.size("rows")), size)
-        found = measured.groupBy("level", "query").agg(
+        shares = read_levels(spark, self.public, "shares", self.plan.spine.names) if self.has_shares else None
+        shared = (
+            measured.withColumn("share", F.lit(None))
+            if shares is None
+            else measured.join(shares.select("level", "geocode", "share"), ["level", "geocode"])
+        )
+        found = shared.groupBy("level", "query", "share").agg(
             F.min("variance").alias("least"),
             F.max("variance").alias("greatest"),
             F.max(size).alias("longest"),
             F.sum((kept != size).cast("int")).alias("uneven"),
         )
-        for row in found.collect():  # one row a level and query
+        for row in found.collect():  # one row a level, query and share
             _judge(row, self.plan, findings)
         geounits = read_levels(spark, self.public, "geounits", self.plan.spine.names)
         for row in unknown_geounits(measured, geounits).limit(1).collect():
             findings.add(f"geolevel {row['level']}: geounit {row['geocode']} is measured and does not exist")
         findings.refuse()
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether geounits have shares of the budget of their own."""
+        return self.plan.spine.kind != CENSUS
 
     def adopt(self, context: RunContext) -> None:
         """Copy every table that comes before estimation.
@@ -81,7 +95,10 @@ class RunSource:
         Raises:
             OutputError: The disk is full.
         """
-        for table in ADOPTED:
+        if self.has_shares and not finished(context.layout.public.spine):
+            stored = read_spine(context.spark, self.public.spine)
+            write_spine(stored.blocks, stored.record, context.layout.public.spine)
+        for table in (*ADOPTED, *(("shares",) if self.has_shares else ())):
             for name in self.plan.spine.names:
                 adopt_level(context, table, name, self.public.level(table, name))
 
@@ -156,7 +173,11 @@ def _judge(row: Any, plan: RunPlan, findings: Findings) -> None:  # noqa: ANN401
     if row["query"] not in {item.query for item in plan.budget.level(row["level"]).queries}:
         findings.add(f"{place}: the budget has no such query at this geolevel")
         return
-    variance = plan.budget.mechanism(row["level"], row["query"]).variance()
+    share = plan.budget.level(row["level"]).share if row["share"] is None else Fraction(row["share"])
+    if not share:
+        findings.add(f"{place}: geounits are measured that have no share of the budget")
+        return
+    variance = plan.budget.mechanism_at(row["level"], row["query"], share).variance()
     if not row["least"] == row["greatest"] == variance:
         findings.add(f"{place}: its variance is {row['least']}, and {variance} follows from the budget")
     if row["uneven"] or row["longest"] > plan.queries[row["query"]].rows:

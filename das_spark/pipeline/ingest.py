@@ -11,8 +11,10 @@ from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, promote
 from das_spark.io.readers import READERS, Problem
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
+from das_spark.pipeline.spines import placed
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
+from das_spark.spark.group_totals import GROUP_TOTAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,18 +37,19 @@ def ingest(context: RunContext, identity: str) -> None:
         InputError: If the input cannot be read, contradicts itself, or has changed since the run read it.
         InfeasibleError: If invariants and bounds leave no possible estimate.
     """
-    plan = context.plan
     folder = context.layout.restricted.table("leaves")
     if not finished(folder):
         _write_leaves(context, folder, identity)
     load_input_record(context, identity)
-    leaves = _leaves(context, folder)
+    leaves = placed(context, _leaves(context, folder))
+    plan = context.plan  # with the geocodes of its spine
     if not context.is_finished("geounits"):
         context.write_all("geounits", histograms.all_geounits(leaves, plan.spine))
     if not context.is_finished("histograms"):
         context.write_all("histograms", histograms.all_levels(leaves, plan.spine))
     if not context.is_finished("invariants"):
-        declared = bounds.all_invariants(leaves, context.read_all("histograms"), plan.spine, plan.invariants)
+        key = plan.spine.total_key_at(plan.invariants.total_at)
+        declared = bounds.all_invariants(leaves, context.read_all("histograms"), plan.spine, plan.invariants, key)
         context.write_all("invariants", declared)
     if not context.is_finished("bounds"):
         write_bounds(context)
@@ -135,6 +138,7 @@ def write_bounds(context: RunContext, further: Check | None = None) -> None:
         _boxes(context, invariants, staging, formulas) if plan.invariants.units and formulas else None,
         formulas,
         tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
+        plan.spine.total_key_at(plan.invariants.total_at),
     )
 
     def check(written: DataFrame) -> None:
@@ -160,7 +164,8 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: 
 
 def refuse_impossible(context: RunContext, written: DataFrame) -> None:
     """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
-    indivisible = [row["geocode"] for row in bounds.indivisible(written).limit(NAMED).collect()]
+    grouped = context.plan.spine.total_key_at(context.plan.invariants.total_at) is not None
+    indivisible = [row["geocode"] for row in bounds.indivisible(written, grouped=grouped).limit(NAMED).collect()]
     if indivisible:
         raise _infeasible(
             context,
@@ -184,12 +189,18 @@ def _against_totals(context: RunContext, written: DataFrame) -> DataFrame:
     plan = context.plan
     whole = [f"added:{each.name}" for each in plan.added if plan.product.schema.query(each.query).is_partition]
     total = F.col("lower").getItem(0).alias("total")
-    totals = written.where("name = 'total'").select("level", "geocode", total)
-    rules = written.where(F.col("name").startswith("added:")).join(totals, ["level", "geocode"])
-    least, most = (
-        F.aggregate(side, F.lit(0).cast("long"), lambda people, value: people + value) for side in ("lower", "upper")
+    # Geounits with a total together are asked together, under the name of their group.
+    totals = written.where(F.col("name").isin("total", GROUP_TOTAL)).select(
+        "level", "geocode", F.col("member").alias("holder"), total
     )
-    return rules.where((least > F.col("total")) | (F.col("name").isin(whole) & (most < F.col("total"))))
+    sums = [
+        F.sum(F.aggregate(side, F.lit(0).cast("long"), lambda people, value: people + value)).alias(name)
+        for side, name in (("lower", "least"), ("upper", "most"))
+    ]
+    rules = written.where(F.col("name").startswith("added:")).join(totals, ["level", "geocode"])
+    asked = rules.groupBy("level", F.col("holder").alias("geocode"), "name", "total").agg(*sums)
+    least, most = F.col("least"), F.col("most")
+    return asked.where((least > F.col("total")) | (F.col("name").isin(whole) & (most < F.col("total"))))
 
 
 def _infeasible(context: RunContext, message: str, hint: str) -> InfeasibleError:

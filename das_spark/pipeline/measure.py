@@ -51,14 +51,18 @@ def _drawn(context: RunContext, geolevel: str, attempt: int) -> DataFrame:
     depth = spine.index(geolevel)
     parents = context.read("estimates", spine.names[depth - 1]) if depth else None
     task = measurement_task(context, geolevel, attempt)
-    return measurements(context.read("histograms", geolevel), parents, task, context.partitions(geolevel))
+    shares = context.read("shares", geolevel) if context.has_shares else None
+    return measurements(context.read("histograms", geolevel), parents, task, context.partitions(geolevel), shares)
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
     """What the tasks of one attempt at a level are given."""
     plan = context.plan
     queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
-    laws = {name: plan.budget.mechanism(geolevel, name) for name in queries}
+    laws = {
+        share: {name: plan.budget.mechanism_at(geolevel, name, part) for name in queries}
+        for share, part in context.shares_of(geolevel).items()
+    }
     key = context.required_key()
     # A test key exists to repeat a run byte for byte, so a repeated draw repeats the draw.
     number = 0 if key.is_insecure else attempt
@@ -70,7 +74,10 @@ def measurement_task(context: RunContext, geolevel: str, attempt: int) -> Measur
     return MeasurementTask(
         size=plan.product.schema.size,
         queries=queries,
-        mechanisms={name: (cumulative_table(law), law.variance()) for name, law in laws.items()},
+        mechanisms={
+            share: {name: (cumulative_table(law), law.variance()) for name, law in each.items()}
+            for share, each in laws.items()
+        },
         streams=streams,
         lazy=plan.measurement_rows == "support",
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
+from das_spark.config.geography import CENSUS
 from das_spark.config.plan import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
@@ -96,6 +97,12 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
             f"{run_folder}: the run has kept only those noisy answers that its estimates need (measurement.rows = "
             '"support")',
             hint='measure with measurement.rows = "all" to publish them; `das-spark estimate RUN` needs no such folder',
+        )
+    if plan.spine.kind != CENSUS:
+        raise ConfigurationError(
+            f"{run_folder}: the measurements of a run on a spine of areas (geography.spine = "
+            f"{plan.spine.kind!r}) cannot be published as a folder of their own yet",
+            hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
         )
     for table in _NEEDED:
         for name in plan.spine.names:

@@ -15,8 +15,10 @@ from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.microdata_files import records_of, write_microdata
+from das_spark.pipeline.spines import share_paths
 from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
 from das_spark.spark import tables
+from das_spark.spark.census import census_histograms, on_census
 
 if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
@@ -61,9 +63,10 @@ def publish_microdata(context: RunContext, created: str) -> None:
         context.public_facts["microdata_rows"] = json.loads(rows_file.read_text(encoding="utf-8"))
         return
     leaf = plan.spine.leaf.name
+    declared = context.read("invariants", leaf) if plan.invariants.units else None
     written = write_microdata(
-        context.read("estimates", leaf),
-        context.read("invariants", leaf) if plan.invariants.units else None,
+        context.read(context.published, leaf),
+        on_census(declared) if declared is not None and context.has_shares else declared,
         plan.product,
         context.layout.public,
         plan.microdata_formats,
@@ -75,17 +78,32 @@ def publish_microdata(context: RunContext, created: str) -> None:
     context.public_facts["microdata_rows"] = rows
 
 
+def publish_census(context: RunContext) -> None:
+    """Write the estimates by geounits of the census, where the spine has others.
+
+    Raises:
+        OutputError: If the disk is full.
+    """
+    levels = context.census.names
+    if context.has_shares and not context.is_finished(context.published, levels):
+        leaf = context.read("estimates", context.plan.spine.leaf.name)
+        context.write_all(context.published, census_histograms(leaf, context.census), levels=levels)
+
+
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> None:
     """Write the privacy statement and the ledger entry: of the run, or of the one whose measurements it estimates."""
     plan, origin = context.plan, context.origin
+    counted = share_paths(context) if context.has_shares else {}
+    paths = tuple(counted)
     facts = StatementFacts(
         title=plan.product.title,
         run_id=context.layout.run_id,
         budget=plan.budget,
         invariants=_declared(plan),
         public_rules=_public_rules(context),
-        attributes=tuple(attribute_losses(plan.budget, plan.queries, plan.product.schema)),
-        within=tuple(within_geolevel_losses(plan.budget)),
+        attributes=attribute_losses(plan.budget, plan.queries, plan.product.schema, paths=paths),
+        within=within_geolevel_losses(plan.budget, paths=paths),
+        paths={tuple(map(str, path)): blocks for path, blocks in counted.items()},
         insecure=context.is_insecure,
         unit=plan.product.record,
         held_within=plan.invariants.total_at,
@@ -124,7 +142,11 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
         overridden_guards=notices(context),
         relaxed=relaxed,
         data_dictionary=data_dictionary(
-            plan.product, plan.microdata_formats, units=plan.invariants.units, tabulated=bool(plan.table_formats)
+            plan.product,
+            plan.microdata_formats,
+            units=plan.invariants.units,
+            tabulated=bool(plan.table_formats),
+            areas=context.has_shares,
         ),
     )
 
@@ -151,7 +173,10 @@ def software_versions() -> dict[str, str]:
 
 def _declared(plan: RunPlan) -> tuple[str, ...]:
     """The declared invariants, each a sentence."""
-    return plan.invariants.describe(plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals)
+    in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
+    return plan.invariants.describe(
+        plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
+    )
 
 
 def _public_rules(context: RunContext) -> tuple[str, ...]:
@@ -193,7 +218,11 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
 
 
 def _rows(context: RunContext) -> dict[str, int]:
-    counted = {f"{table}/{name}": context.rows(table, name) for table in _COUNTED for name in context.plan.spine.names}
+    places = [(table, name) for table in _COUNTED for name in context.plan.spine.names]
+    if context.has_shares:
+        places += [("shares", name) for name in context.plan.spine.names]
+        places += [(context.published, name) for name in context.census.names]
+    counted = {f"{table}/{name}": context.rows(table, name) for table, name in places}
     micro = context.public_facts.get("microdata_rows", {})
     counted |= {f"microdata/{name}": rows for name, rows in micro.items()}  # type: ignore[attr-defined]
     return counted | _table_rows(context)

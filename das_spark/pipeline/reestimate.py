@@ -24,6 +24,7 @@ from das_spark.pipeline.from_run import ADOPTED, open_run_source
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import ADOPT
 from das_spark.pipeline.runner import LEAST_SPACE, conclude, families
+from das_spark.pipeline.spines import adopt_spine
 from das_spark.spark.session import session
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ def estimate_from(
         created = _created(context)
         if not adopted:
             _adopt(context, source)
+        if context.has_shares:
+            adopt_spine(context)
         for level in plan.spine.names:
             with context.progress.stage(started, f"estimate {level}", families(context, level)):
                 estimate(context, level)

@@ -20,7 +20,13 @@ from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.publish import public_manifest, publish_microdata, publish_statement, restricted_manifest
+from das_spark.pipeline.publish import (
+    public_manifest,
+    publish_census,
+    publish_microdata,
+    publish_statement,
+    restricted_manifest,
+)
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.spark.session import require_safe_session, session
@@ -175,6 +181,9 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, cre
         VerificationError: What was written breaks a rule.
     """
     plan, progress = context.plan, context.progress
+    if context.has_shares:
+        with progress.stage(context.spark, "census geounits"):
+            publish_census(context)
     with progress.stage(context.spark, "microdata"):
         publish_microdata(context, created)
     if plan.table_formats:

@@ -11,6 +11,7 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from das_spark.config.geography import planned_spine
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote
@@ -19,6 +20,7 @@ from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
 from das_spark.pipeline.publish import TABULATE, notices
 from das_spark.products import product as product_of
+from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
 from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.spark.tabulate import table_schema, tabulated
@@ -58,7 +60,8 @@ class _Work:
         spark: The session.
         source: The public root with the estimates.
         target: Where the tables go.
-        levels: Geolevels of the run.
+        estimates: Name of the table of estimates.
+        levels: Its geolevels.
         flavours: Of the files.
         facts: What the folder of each table must say of the run.
     """
@@ -66,6 +69,7 @@ class _Work:
     spark: SparkSession
     source: PublicLayout
     target: TablesLayout
+    estimates: str
     levels: tuple[str, ...]
     flavours: tuple[str, ...]
     facts: tuple[str, ...]
@@ -84,7 +88,7 @@ def publish_tables(context: RunContext, created: str) -> None:
     plan, public = context.plan, context.layout.public
     flavours = tuple(plan.table_formats)
     facts = _facts(context.layout.run_id, plan.product.name, created, notices(context))
-    work = _Work(context.spark, public, public.tables, plan.spine.names, flavours, facts)
+    work = _Work(context.spark, public, public.tables, context.published, context.census.names, flavours, facts)
     _write_all(work, [table for table in plan.product.tables if not _finished(work, table)])
     context.public_facts["table_rows"] = _rows(work, plan.product.tables)
 
@@ -108,14 +112,15 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     product = product_of(manifest.product)
     if not product.tables:
         raise ConfigurationError(f"product {product.name!r} has no tables")
-    levels = tuple(manifest.config["geography"]["levels"])
-    if missing := [level for level in levels if not finished(public.level("estimates", level))]:
+    spine = planned_spine(product, manifest.config)
+    levels, estimates = product.census(spine).names, published_estimates(spine)
+    if missing := [level for level in levels if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="Finish the run first.")
     target = public.tables if out is None else TablesLayout(out)
     facts = _facts(manifest.run_id, product.name, manifest.created, manifest.overridden_guards)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
-    work = _Work(started, public, target, levels, flavours, facts)
+    work = _Work(started, public, target, estimates, levels, flavours, facts)
     _write_all(work, product.tables)
     rows = _rows(work, product.tables)
     if out is None:
@@ -199,8 +204,8 @@ def _write(work: _Work, table: Table) -> None:
 
 def _ordered(work: _Work, table: Table) -> DataFrame:
     """The rows of a table at all levels, in the order of levels and geocodes over all partitions."""
-    estimates = read_levels(work.spark, work.source, "estimates", work.levels)
-    folders = [work.source.level("estimates", level) for level in work.levels]
+    estimates = read_levels(work.spark, work.source, work.estimates, work.levels)
+    folders = [work.source.level(work.estimates, level) for level in work.levels]
     geounits = sum(parquet.read_metadata(path).num_rows for folder in folders for path in part_files(folder))
     partitions = -(-geounits // _ROWS_A_FILE)
     order = ("level", GEOCODE)

@@ -147,6 +147,16 @@ class Budget:
         """The law of the noise of one query of one geolevel."""
         return mechanism_for(self.framework, self.spent(geolevel, query))
 
+    def mechanism_at(self, geolevel: str, query: str, share: Fraction) -> Mechanism:
+        """The law of the noise of a query of geounits that have a share of their own.
+
+        Args:
+            geolevel: Their geolevel, which says what part of the share the query has.
+            query: The query.
+            share: Share of the total of each of the geounits (Theorem 3 of Cumings-Menon et al. 2022), > 0.
+        """
+        return mechanism_for(self.framework, self.total * share * self.level(geolevel).share_of(query))
+
     def with_total(self, total: Fraction) -> Budget:
         """The same shares of another total."""
         return replace(self, total=total)

@@ -7,7 +7,7 @@ queries or levels are spent on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -36,8 +36,16 @@ class Loss:
     delta: Fraction
 
 
+Path = Sequence[Fraction]
+"""Shares of the geounits on a way through the spine, one a geolevel of the budget, root first."""
+
+
 def attribute_losses(
-    budget: Budget, queries: Mapping[str, Query], schema: Schema, delta: Fraction = PUBLISHED_DELTA
+    budget: Budget,
+    queries: Mapping[str, Query],
+    schema: Schema,
+    delta: Fraction = PUBLISHED_DELTA,
+    paths: Sequence[Path] = (),
 ) -> tuple[Loss, ...]:
     """The loss about each attribute, were all others of the person known and unchanged.
 
@@ -48,39 +56,51 @@ def attribute_losses(
         queries: Every query of the budget, by name.
         schema: The attributes, in the order of the queries' factors.
         delta: For the conversion of rho.
+        paths: All that occur in the spine, where geounits have shares of their own; the loss is that of the worst.
 
     Raises:
         BudgetError: If the budget names a query that is not given.
     """
-    spent = [Fraction(0)] * len(schema.attributes)
-    for level in budget.levels:
+    involved = [[Fraction(0)] * len(budget.levels) for _ in schema.attributes]
+    for depth, level in enumerate(budget.levels):
         for item in level.queries:
             if item.query not in queries:
                 raise BudgetError(f"the budget names query '{item.query}', which is not among the queries of the run")
             for axis in range(len(schema.attributes)):
-                if queries[item.query].involves(axis):
-                    spent[axis] += budget.spent(level.geolevel, item.query)
+                involved[axis][depth] += item.share if queries[item.query].involves(axis) else 0
     return tuple(
-        _loss(attribute.name, value, budget.framework, delta)
-        for attribute, value in zip(schema.attributes, spent, strict=True)
+        _loss(attribute.name, _worst(budget, parts, paths), budget.framework, delta)
+        for attribute, parts in zip(schema.attributes, involved, strict=True)
     )
 
 
-def within_geolevel_losses(budget: Budget, delta: Fraction = PUBLISHED_DELTA) -> tuple[Loss, ...]:
+def _worst(budget: Budget, parts: Sequence[Fraction], paths: Sequence[Path]) -> Fraction:
+    """What is spent on some part of every geolevel, on the path where that is most."""
+    usual = tuple(level.share for level in budget.levels)
+    every = [
+        sum((share * part for share, part in zip(path, parts, strict=True)), Fraction(0)) for path in paths or [usual]
+    ]
+    return budget.total * max(every)
+
+
+def within_geolevel_losses(
+    budget: Budget, delta: Fraction = PUBLISHED_DELTA, paths: Sequence[Path] = ()
+) -> tuple[Loss, ...]:
     """The loss about where in a geounit of each level a person lives: what is spent strictly below that level.
 
     Args:
         budget: Budget of the run, geolevels root first.
         delta: For the conversion of rho.
+        paths: All that occur in the spine, where geounits have shares of their own; the loss is that of the worst.
 
     Returns:
         A loss for every geolevel but the last, root first.
     """
+    depths = range(len(budget.levels))
     losses = []
-    below = Fraction(1)
-    for level in budget.levels[:-1]:
-        below -= level.share
-        losses.append(_loss(level.geolevel, budget.total * below, budget.framework, delta))
+    for depth, level in enumerate(budget.levels[:-1]):
+        below = [Fraction(int(each > depth)) for each in depths]
+        losses.append(_loss(level.geolevel, _worst(budget, below, paths), budget.framework, delta))
     return tuple(losses)
 
 

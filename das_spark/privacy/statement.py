@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from das_spark.privacy.accounting import PUBLISHED_DELTA, epsilon_bun_steinke, epsilon_cks
@@ -27,6 +27,15 @@ _NOT_CLAIMED = (
     "The key of the run lived in the memory of the processes that measured. Whoever could read that memory, or the"
     " confidential files themselves, is outside this statement, and so are differences in running time.",
 )
+#: Paths that a statement lists; the table `shares` has all.
+_MOST_PATHS = 20
+_OWN_SHARES = (
+    "\nGeounits of this spine have shares of their own (table `shares`): where a geounit has one child only, or was"
+    " taken out of the spine, shares went up. The table above is that of the geounits for which this was not so. On"
+    " each of the {paths} different paths from the top to a lowest geounit the shares sum to exactly 1, as the"
+    " verification checks, so that the claim is that of the total all the same (Cumings-Menon et al. 2022, Theorem 3)."
+    " The losses below are those of the worst path.\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,8 @@ class StatementFacts:
         public_rules: Structural zeros and constraints that use public constants only, each a sentence.
         attributes: Losses about single attributes.
         within: Losses about the place within a geounit.
+        paths: Shares of the levels on the path to a lowest geounit, root first -> number of such geounits, the most
+            first; empty where all geounits of a level have the same share.
         insecure: Whether a test key was used.
         unit: What one record is: "person" or "unit".
         held_within: Name of what a record does not leave between neighbours, such as the level of invariant totals.
@@ -58,6 +69,7 @@ class StatementFacts:
     public_rules: tuple[str, ...] = ()
     attributes: tuple[Loss, ...] = ()
     within: tuple[Loss, ...] = ()
+    paths: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     insecure: bool = False
     unit: str = "person"
     held_within: str | None = None
@@ -153,7 +165,20 @@ def _spending(facts: StatementFacts) -> str:
                 f"| {level.geolevel} | {level.share} | {item.query} | {item.share} | {spent} | {parameter}"
                 f" | {deviation:.5g} |"
             )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + _own_shares(facts)
+
+
+def _own_shares(facts: StatementFacts) -> str:
+    """How the budget is shared on the paths of a spine whose geounits have shares of their own."""
+    if not facts.paths:
+        return ""
+    names = [level.geolevel for level in facts.budget.levels]
+    lines = ["", f"| {' | '.join(names)} | lowest geounits |", "|---" * (len(names) + 1) + "|"]
+    shown = list(facts.paths.items())[:_MOST_PATHS]
+    lines += [f"| {' | '.join(path)} | {number:,} |" for path, number in shown]
+    left = sum(facts.paths.values()) - sum(number for _, number in shown)
+    lines += [f"| {' | '.join(['...'] * len(names))} | {left:,} |"] if left else []
+    return _OWN_SHARES.format(paths=len(facts.paths)) + "\n".join(lines) + "\n"
 
 
 def _partial(heading: str, column: str, losses: Sequence[Loss], framework: Framework) -> str:

@@ -30,7 +30,7 @@ from typing import Final, Literal
 from das_spark.constraints import StructuralZero, UnitBounds
 from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
-from das_spark.geography import Geolevel, Spine
+from das_spark.geography import Geolevel, Spine, SpineSettings
 from das_spark.histogram import Schema
 from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.tabulation import Table
@@ -40,6 +40,7 @@ Record = Literal["person", "unit"]
 Header = Literal["none", "beside", "inside"]
 #: The flavour of microdata files that has a layout of its own, and that not every product offers.
 PPMF: Final = "ppmf"
+PLAIN_SPINE: Final = SpineSettings()
 #: What one record is -> what many are, in sentences.
 COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units"}
 
@@ -151,6 +152,8 @@ class Product:
         tables: Published tables: sums over the cells of the schema, made for every geolevel of a run.
         ppmf: Layout of the public copy of the microdata files (flavour "ppmf"): the same records of the same files, and
             the same columns with codes, fewer of the others; None where there is none.
+        spine_settings: Shape of a spine that is made of areas, where a run does not say otherwise; the kind is the
+            run's.
     """
 
     name: str
@@ -171,6 +174,7 @@ class Product:
     vacant_counted: bool = False
     tables: tuple[Table, ...] = ()
     ppmf: MicrodataLayout | None = None
+    spine_settings: SpineSettings = PLAIN_SPINE
 
     @property
     def counted(self) -> str:
@@ -204,6 +208,17 @@ class Product:
         if layout is None:
             raise ConfigurationError(f"product '{self.name}' has no public layout of its microdata; leave '{PPMF}' out")
         return layout
+
+    def census(self, spine: Spine) -> Spine:
+        """The levels of the census that a spine spans, from its top to its leaf: those of tables and of accuracy.
+
+        Args:
+            spine: The spine of a run; it is given back where it is that of the census.
+        """
+        if spine.kind == PLAIN_SPINE.kind:
+            return spine
+        names = [level.name for level in self.geolevels]
+        return Spine(self.geolevels[names.index(spine.names[0]) : names.index(spine.leaf.name) + 1])
 
     def spine(self, levels: Sequence[str] | None = None) -> Spine:
         """The spine of a run.

@@ -11,6 +11,7 @@ from typing import Final
 
 from das_spark.constraints import UnitBounds
 from das_spark.estimation import OuterPass
+from das_spark.geography import PL94_PERSON
 from das_spark.histogram import Schema
 from das_spark.products._pl94_2020 import (
     COMMENT,
@@ -118,6 +119,7 @@ PL94_2020_PERSON: Final = Product(
         comment=COMMENT,
         header="beside",
     ),
+    spine_settings=PL94_PERSON,
     ppmf=ppmf("pl94_2020_person", "person", _CODED),
     total_at="State",
     vacant_counted=True,

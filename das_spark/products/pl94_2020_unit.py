@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from das_spark.estimation import OuterPass
+from das_spark.geography import PL94_UNIT
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.products._pl94_2020 import (
     COMMENT,
@@ -75,6 +76,7 @@ PL94_2020_UNIT: Final = Product(
         comment=COMMENT,
         header="beside",
     ),
+    spine_settings=PL94_UNIT,
     ppmf=ppmf("pl94_2020_unit", "unit", _CODED),
     total_at="Block",
     record="unit",

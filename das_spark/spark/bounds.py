@@ -3,6 +3,9 @@
 Nothing here reads a confidential count other than the declared invariants themselves. Levels at and below the one
 where totals are invariant get boxes on the class margins; levels above it get, besides, one `flow` row for each
 descendant whose total is invariant (das_spark/estimation/README.md says why sums of boxes are not enough there).
+
+Where a state is split into parts only the total of the state is invariant. The parts are then a *group*: they share the
+digits `total_key` of their geocodes (first digit, from 1, and number of digits), and each has a row `group_total`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pyspark.sql import functions as F
 from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
 from das_spark.geography import Spine
 from das_spark.spark.families import ArrowFunction, flat_lists, list_array
+from das_spark.spark.group_totals import GROUP_TOTAL, TotalKey, boxes_of_groups, shared_totals
 from das_spark.spark.histograms import level_structs
 
 if TYPE_CHECKING:
@@ -29,13 +33,16 @@ if TYPE_CHECKING:
 UNBOUNDED = 10**12
 
 _KEYS = ("level", "geocode", "parent")
+_TOTALS = ("total", GROUP_TOTAL)
 _BOXES = (
     "level string, depth int, geocode string, parent string, units array<bigint>, total bigint, "
     "lower array<bigint>, upper array<bigint>"
 )
 
 
-def all_invariants(leaves: DataFrame, histograms: DataFrame, spine: Spine, invariants: Invariants) -> DataFrame:
+def all_invariants(
+    leaves: DataFrame, histograms: DataFrame, spine: Spine, invariants: Invariants, total_key: TotalKey | None = None
+) -> DataFrame:
     """The declared invariants: `tables.INVARIANTS` with a column level in front.
 
     Args:
@@ -43,16 +50,17 @@ def all_invariants(leaves: DataFrame, histograms: DataFrame, spine: Spine, invar
         histograms: `tables.HISTOGRAMS` of all levels, with a column level.
         spine: The levels.
         invariants: What is declared; totals at a level are declared at every level above it too, as sums.
+        total_key: Digits that the members of a group share at the level of the totals; None where each geounit has its
+            own. A member's row holds the total of its group, never its own.
     """
     frames = []
     if invariants.total_at is not None:
         names = spine.names[: spine.index(invariants.total_at) + 1]
         total = F.aggregate("counts", F.lit(0).cast("long"), lambda summed, count: summed + count)
-        frames.append(
-            histograms.where(F.col("level").isin(*names)).select(
-                *_KEYS, F.lit("total").alias("name"), F.array(total).alias("values")
-            )
+        totals = histograms.where(F.col("level").isin(*names)).select(
+            *_KEYS, F.lit("total").alias("name"), F.array(total).alias("values")
         )
+        frames.append(totals if total_key is None else shared_totals(totals, invariants.total_at, total_key))
     if invariants.units:
         geounit = level_structs(spine).getItem(len(spine.levels) - 1)
         leaf = leaves.select(geounit.alias("at"), "units", "vacant")
@@ -66,7 +74,8 @@ def all_invariants(leaves: DataFrame, histograms: DataFrame, spine: Spine, invar
 def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_bounds: UnitBounds) -> DataFrame:
     """Bounds on the class margins of every geounit, the tighter of own and the sums of its leaves.
 
-    Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it.
+    Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it. A member of a
+    group has no total of its own, and is bounded as where totals are unknown.
 
     Args:
         invariants: Result of `all_invariants` with units.
@@ -94,13 +103,38 @@ def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_
     return _tightened(own, invariants, spine, unit_bounds)
 
 
+def group_boxes(
+    boxes: DataFrame, invariants: DataFrame, spine: Spine, total_at: str, total_key: TotalKey, unit_bounds: UnitBounds
+) -> DataFrame:
+    """Bounds of the groups at the level of the totals: sums over members, tightened by the total of the group.
+
+    Args:
+        boxes: Result of `class_boxes`, written and read back (it is used more than once).
+        invariants: Result of `all_invariants`.
+        spine: The levels.
+        total_at: Level where totals are invariant: the top, or just below a root of length 0.
+        total_key: Digits that the members of a group share.
+        unit_bounds: The product's formulas.
+
+    Returns:
+        The same columns, of that level alone, with keys for geocodes; every total is known.
+    """
+    key = F.substring("geocode", *total_key).alias("geocode")
+    members = boxes.where(F.col("depth") == spine.index(total_at)).withColumn("geocode", key)
+    exact = invariants.where((F.col("level") == total_at) & F.col("name").isin(*_TOTALS))
+    totals = exact.select(key, F.col("values").getItem(0).alias("total")).groupBy("geocode").agg(F.max("total"))
+    summed = _summed_lists(members, ("level", "depth", "geocode", "parent"), len(unit_bounds.least))
+    known = summed.join(totals.toDF("geocode", "total"), "geocode").select(*_box_columns())
+    return known.mapInArrow(_tightened_boxes(unit_bounds), _BOXES)
+
+
 def boxes_above(
     boxes: DataFrame, invariants: DataFrame, spine: Spine, total_at: str, unit_bounds: UnitBounds
 ) -> DataFrame:
     """Bounds of the levels above the one with invariant totals, from the tightened bounds of that level.
 
     Args:
-        boxes: Result of `class_boxes`, written and read back (it is used more than once).
+        boxes: Result of `class_boxes`, written and read back (it is used more than once), or of `group_boxes`.
         invariants: Result of `all_invariants`.
         spine: The levels.
         total_at: Level where totals are invariant; not the top.
@@ -123,6 +157,7 @@ def all_bounds(
     boxes: DataFrame | None,
     unit_bounds: UnitBounds | None,
     added: tuple[tuple[AddedConstraint, Query], ...],
+    total_key: TotalKey | None = None,
 ) -> DataFrame:
     """Every bound of every geounit: `tables.BOUNDS` with a column level in front.
 
@@ -134,31 +169,42 @@ def all_bounds(
         boxes: Result of `class_boxes`, written and read back; None where units are not invariant, or bound nothing.
         unit_bounds: The product's formulas for class margins; None where units bound nothing.
         added: Constraints that the run file adds, with their queries.
+        total_key: Digits that the members of a group share at the level of the totals.
     """
     frames = []
     if declared.total_at is not None:
         totals = invariants.where(F.col("name") == "total")
         frames.append(bound_rows(totals, "total", F.col("values"), F.col("values")))
+        if total_key is not None:
+            members, key = invariants.where(F.col("name") == GROUP_TOTAL), F.substring("geocode", *total_key)
+            frames.append(bound_rows(members, GROUP_TOTAL, F.col("values"), F.col("values"), member=key))
     if boxes is not None and unit_bounds is not None:
         final = boxes
         if declared.total_at is not None and spine.index(declared.total_at) > 0:
-            above = boxes_above(boxes, invariants, spine, declared.total_at, unit_bounds)
+            held = boxes
+            if total_key is not None:
+                held = group_boxes(boxes, invariants, spine, declared.total_at, total_key, unit_bounds)
+            above = boxes_above(held, invariants, spine, declared.total_at, unit_bounds)
             final = boxes.where(F.col("depth") >= spine.index(declared.total_at)).unionByName(above)
-            frames.append(flow_rows(boxes, spine, declared.total_at))
+            frames.append(flow_rows(held, spine, declared.total_at))
         frames.append(bound_rows(final, "class", F.col("lower"), F.col("upper")))
     frames += [_added_rows(geounits, spine, constraint, query) for constraint, query in added]
     columns = "name string, member string, lower array<bigint>, upper array<bigint>"
     return _union(frames, geounits.sparkSession, columns)
 
 
-def indivisible(bounds: DataFrame) -> DataFrame:
-    """Geounits whose class bounds contradict each other or their total: columns geocode, rule; empty when all is well.
+def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
+    """Geounits whose class bounds contradict each other or their total: a column geocode; empty when all is well.
 
     Args:
         bounds: `tables.BOUNDS` of one or all levels (`class` and `total` rows).
+        grouped: Whether there are groups (`group_total` rows); one that cannot be is named by its key.
     """
     totals = bounds.where("name = 'total'").select("level", "geocode", F.col("lower").getItem(0).alias("total"))
     boxes = bounds.where("name = 'class'").join(totals, ["level", "geocode"], "left")
+    boxes = boxes.select("geocode", "lower", "upper", "total")
+    if grouped:
+        boxes = boxes.unionByName(boxes_of_groups(bounds))
 
     def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -174,7 +220,7 @@ def indivisible(bounds: DataFrame) -> DataFrame:
                 schema=pa.schema([("geocode", pa.string())]),
             )
 
-    return boxes.select("geocode", "lower", "upper", "total").mapInArrow(failing, "geocode string")
+    return boxes.mapInArrow(failing, "geocode string")
 
 
 def _union(frames: list[DataFrame], spark: SparkSession, columns: str) -> DataFrame:
@@ -250,14 +296,19 @@ def _with_boxes(batch: pa.RecordBatch, lower: np.ndarray, upper: np.ndarray) -> 
 def _summed(boxes: DataFrame, spine: Spine, classes: int) -> DataFrame:
     """Sum units, lower and upper over all descendants, for every level of the spine given."""
     at = boxes.select(F.explode(level_structs(spine)).alias("at"), "units", "lower", "upper")
+    return _summed_lists(at.select("at.*", "units", "lower", "upper"), ("level", "depth", "geocode", "parent"), classes)
+
+
+def _summed_lists(frame: DataFrame, keys: tuple[str, ...], classes: int) -> DataFrame:
+    """Sum units, lower and upper, class by class, over the rows with the same keys."""
     names = ("units", "lower", "upper")
     sums = [F.sum(F.col(name).getItem(i)).alias(f"{name}{i}") for name in names for i in range(classes)]
-    grouped = at.select("at.*", *names).groupBy("level", "depth", "geocode", "parent").agg(*sums)
+    grouped = frame.groupBy(*keys).agg(*sums)
     arrays = [F.array(*[F.col(f"{name}{i}") for i in range(classes)]).alias(name) for name in names]
-    return grouped.select("level", "depth", "geocode", "parent", *arrays)
+    return grouped.select(*keys, *arrays)
 
 
-def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column) -> DataFrame:
+def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column, *, member: Column | None = None) -> DataFrame:
     """Bounds of geounits on themselves: `tables.BOUNDS` with a column level in front.
 
     Args:
@@ -265,11 +316,12 @@ def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column) -> Dat
         name: Of the bound.
         lower: Least people, by answer.
         upper: Most people, by answer.
+        member: What is bounded, where it is not the geounit itself.
     """
     return frame.select(
         *_KEYS,
         F.lit(name).alias("name"),
-        F.col("geocode").alias("member"),
+        (F.col("geocode") if member is None else member).alias("member"),
         lower.alias("lower"),
         upper.alias("upper"),
     )
@@ -279,7 +331,8 @@ def flow_rows(boxes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
     """Class bounds and totals of the geounits whose totals are invariant, for each geounit above them.
 
     Args:
-        boxes: Columns depth, geocode, lower, upper (arrays by class), total; one row a geounit.
+        boxes: Columns depth, geocode, lower, upper (arrays by class), total; one row a geounit, or a group as
+            `group_boxes` gives it, which is the member then.
         spine: The levels.
         total_at: Level where totals are invariant; not the top.
 

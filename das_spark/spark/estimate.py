@@ -16,6 +16,7 @@ from das_spark.estimation import (
     LEAST_VARIANCE,
     FamilyBounds,
     FamilyFlows,
+    FamilyGroups,
     FamilyMeasurement,
     FamilyPlan,
     FamilyProblem,
@@ -25,6 +26,7 @@ from das_spark.estimation import (
 from das_spark.histogram import Histogram, Query
 from das_spark.spark import families, tables
 from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family
+from das_spark.spark.group_totals import GROUP_TOTAL, TotalKey
 from das_spark.spark.measure import family_costs
 
 if TYPE_CHECKING:
@@ -64,14 +66,17 @@ class EstimationTask:
             msg = f"family {family.geocode} has no geounits"
             raise ValueError(msg)
         parent = family.get(PARENT)
+        groups = self._groups(family, children.geocodes)
+        apart = {"flow", GROUP_TOTAL} | ({"total"} if groups is not None else set())
         return FamilyProblem(
             parent_geocode=family.geocode if parent is not None else "",
             parent=None if parent is None else Histogram(self.size, parent.integers, parent.longs),
             children=children.geocodes,
             size=self.size,
             measurements=tuple(self._measurement(family, name) for name in family.names(MEASUREMENT)),
-            bounds=tuple(self._bounds(family, name) for name in family.names(BOUND) if name != "flow"),
+            bounds=tuple(self._bounds(family, name) for name in family.names(BOUND) if name not in apart),
             flows=self._flows(family, children.geocodes),
+            groups=groups,
         )
 
     def _measurement(self, family: Family, name: str) -> FamilyMeasurement:
@@ -108,6 +113,22 @@ class EstimationTask:
             total=lower[:, -1],
         )
 
+    def _groups(self, family: Family, children: tuple[str, ...]) -> FamilyGroups | None:
+        """Groups of children with their totals, where there are groups: a child that shares no total is its own."""
+        grouped = family.get(BOUND, GROUP_TOTAL)
+        if grouped is None:
+            return None
+        alone = family.get(BOUND, "total")
+        parts = (grouped,) if alone is None else (grouped, alone)
+        labels, totals = {code: code for code in children}, dict.fromkeys(children, -1)
+        for part in parts:
+            labels |= dict(zip(part.geocodes, part.members, strict=True))
+            totals |= dict(zip(part.geocodes, part.longs.tolist(), strict=True))
+        return FamilyGroups(
+            labels=tuple(labels[code] for code in children),
+            totals=np.array([totals[code] for code in children], dtype=np.int64),
+        )
+
     def _diagnostics_batch(self, problem: FamilyProblem, result: FamilyResult) -> pa.RecordBatch:
         found = result.diagnostics
         failed = not found.status.is_usable
@@ -140,6 +161,7 @@ def estimates(
     parents: DataFrame | None,
     task: EstimationTask,
     partitions: int,
+    total_key: TotalKey | None = None,
 ) -> DataFrame:
     """Estimate one geolevel from public tables alone.
 
@@ -150,17 +172,23 @@ def estimates(
         parents: `tables.ESTIMATES` of the level above, or None at the top.
         task: How to estimate.
         partitions: Number of partitions to spread the families over.
+        total_key: First digit (from 1) and number of the digits that geounits share when only their sum has a total;
+            at the top, where no parent does, they bring these geounits together in one family.
 
     Returns:
         `tables.ESTIMATION_OUTPUT`, lazy.
     """
     family = "geocode" if parents is None else "parent"
+    if parents is None and total_key is not None:
+        family, key = "key", F.substring("geocode", *total_key)
+        geounits, measurements, bounds = (frame.withColumn(family, key) for frame in (geounits, measurements, bounds))
     rows = families.family_rows(geounits, family=family, kind=HISTOGRAM)
     rows = rows.unionByName(
         families.family_rows(measurements, family=family, kind=MEASUREMENT, sources=_MEASURED)
     ).unionByName(families.family_rows(bounds, family=family, kind=BOUND, sources=_BOUNDED))
     if parents is None:
-        costs = geounits.select(F.col("geocode").alias("family"), F.lit(1).cast("long").alias("cost"))
+        costs = geounits.select(F.col(family).alias("family"), F.lit(1).cast("long").alias("cost"))
+        costs = costs if family == "geocode" else costs.distinct()
     else:
         costs = family_costs(geounits, parents)
         rows = rows.unionByName(families.family_rows(parents, family="geocode", kind=PARENT, sources=families.CELLS))
@@ -184,6 +212,8 @@ def saved_problem(problem: FamilyProblem) -> bytes:
     if problem.flows is not None:
         arrays |= {name: getattr(problem.flows, name) for name in ("child", "total")}
         arrays |= {"flow lower": problem.flows.lower, "flow upper": problem.flows.upper}
+    if problem.groups is not None:
+        arrays |= {"group": np.array(problem.groups.labels), "group total": problem.groups.totals}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()

@@ -61,7 +61,7 @@ def evaluate_levels(
     *,
     product: str,
     run: str,
-    areas: Areas | None = None,
+    areas: Sequence[Areas] = (),
 ) -> AccuracyReport:
     """Compare estimates with confidential histograms.
 
@@ -70,7 +70,7 @@ def evaluate_levels(
         subject: What is compared.
         product: Name of the product.
         run: Name of the run.
-        areas: Areas to evaluate besides.
+        areas: Kinds of areas to evaluate besides.
 
     Returns:
         The report: total and stratified counts of each level, then of the areas; and every query by population.
@@ -92,10 +92,11 @@ def evaluate_levels(
         errors += found
         criteria += met
         groups = next((query.name for query in comparison.queries if query == subject.groups), "")
-    if areas is not None and joined is not None:
-        lines, note = area_entries(joined, areas, subject.strata)
-        entries += lines
-        notes.append(note)
+    if joined is not None:
+        for each in areas:
+            lines, note = area_entries(joined, each, subject.strata)
+            entries += lines
+            notes.append(note)
     return AccuracyReport(
         product,
         (run,),

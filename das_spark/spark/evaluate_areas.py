@@ -18,6 +18,7 @@ from das_spark.errors import InputError
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.report import Entry
+from das_spark.geography import ENTITY_CODES
 from das_spark.spark.families import flat_lists
 
 if TYPE_CHECKING:
@@ -44,6 +45,23 @@ class Areas:
     frame: DataFrame
 
 
+def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:
+    """Off-spine entities as areas, one a category that has any: tribal areas, places, subdivisions, school districts.
+
+    Args:
+        blocks: Columns geocode (of the census) and those of entities, as readers of geography give them.
+    """
+    found = []
+    counted = blocks.agg(
+        *[F.count(F.when(F.col(each.column) != each.none, 1)).alias(name) for name, each in ENTITY_CODES.items()]
+    ).collect()[0]
+    for name, each in ENTITY_CODES.items():
+        if counted[name]:
+            area = F.concat(F.substring("geocode", 1, each.within), F.col(each.column)).alias("area")
+            found.append(Areas(name, blocks.where(F.col(each.column) != each.none).select("geocode", area)))
+    return tuple(found)
+
+
 def area_entries(joined: DataFrame, areas: Areas, strata: Query) -> tuple[list[Entry], str]:
     """The lines of areas.
 
@@ -59,7 +77,7 @@ def area_entries(joined: DataFrame, areas: Areas, strata: Query) -> tuple[list[E
         InputError: A leaf geounit lies in two areas.
     """
     note = _check_areas(joined, areas)
-    inside = joined.join(F.broadcast(areas.frame.select("geocode", "area")), "geocode")
+    inside = joined.join(areas.frame.select("geocode", "area"), "geocode")
     sums = inside.mapInArrow(_AreaSums(strata), _SUMS).groupBy("area", "row")
     cells = sums.agg(F.sum("truth").alias("truth"), F.sum("estimate").alias("estimate"))
     both_zero = (F.col("truth") == 0) & (F.col("estimate") == 0)

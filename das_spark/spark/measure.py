@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from das_spark.histogram import Query
 
+#: Share of geounits that are not measured: only children, whose part of the budget their parent has.
+UNMEASURED: Final = "0/1"
+
 
 @dataclass(frozen=True, slots=True)
 class MeasurementTask:
@@ -33,14 +36,15 @@ class MeasurementTask:
     Attributes:
         size: Cells of the histogram.
         queries: The queries measured at this level.
-        mechanisms: For each query its noise table and its variance (people^2).
+        mechanisms: For each share of the budget that geounits have (as text; empty where all have the geolevel's), and
+            each query, the noise table and its variance (people^2).
         streams: For each query its keyed stream of random bits.
         lazy: Whether answers that the parent's support cannot touch, and only children, are left out.
     """
 
     size: int
     queries: Mapping[str, Query]
-    mechanisms: Mapping[str, tuple[CumulativeTable, float]]
+    mechanisms: Mapping[str, Mapping[str, tuple[CumulativeTable, float]]]
     streams: Mapping[str, KeyedStream]
     lazy: bool
 
@@ -49,6 +53,8 @@ class MeasurementTask:
         histograms = family.get(HISTOGRAM)
         parent = family.get(PARENT)
         if histograms is None or (self.lazy and parent is not None and len(histograms.geocodes) == 1):
+            return []
+        if set(histograms.members) == {UNMEASURED}:
             return []
         support = parent.integers if parent is not None and self.lazy else None
         return [self._measure(family, histograms, name, support) for name in sorted(self.queries)]
@@ -59,12 +65,8 @@ class MeasurementTask:
         query = self.queries[name]
         rows = np.arange(query.rows) if support is None else query.restrict(support).rows
         answers = answers_on_rows(children, query, rows)
-        table, variance = self.mechanisms[name]
-        numbers = np.array([geounit_number(code) for code in children.geocodes], dtype=np.uint64)
-        noise = sample_many(
-            table, self.streams[name], np.repeat(numbers, len(rows)), np.tile(rows, len(numbers)).astype(np.int64)
-        )
-        noisy = answers.ravel() + noise
+        noise, variance = self._noise(children, name, rows)
+        noisy = (answers + noise).ravel()
         count = len(children.geocodes)
         offsets = np.arange(count + 1, dtype=np.int64) * len(rows)
         kept = (
@@ -80,9 +82,24 @@ class MeasurementTask:
                 "query": pa.array([name] * count, pa.string()),
                 "rows": kept,
                 "values": families.list_array(noisy, offsets, pa.int64()),
-                "variance": pa.array(np.full(count, variance)),
+                "variance": pa.array(variance),
             }
         )
+
+    def _noise(
+        self, children: FamilySlice, name: str, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Noise (children, r) and variance (children,), by the share of each child."""
+        numbers = np.array([geounit_number(code) for code in children.geocodes], dtype=np.uint64)
+        shares = np.array(children.members)
+        noise, variance = np.zeros((len(numbers), len(rows)), dtype=np.int64), np.zeros(len(numbers))
+        for share in np.unique(shares):
+            mine = shares == share
+            table, variance[mine] = self.mechanisms[str(share)][name]
+            of_rows = np.tile(rows, int(mine.sum())).astype(np.int64)
+            drawn = sample_many(table, self.streams[name], np.repeat(numbers[mine], len(rows)), of_rows)
+            noise[mine] = drawn.reshape(int(mine.sum()), len(rows))
+        return noise, variance
 
 
 def answers_on_rows(children: FamilySlice, query: Query, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -107,7 +124,13 @@ def answers_on_rows(children: FamilySlice, query: Query, rows: NDArray[np.int64]
     return wanted
 
 
-def measurements(histograms: DataFrame, parents: DataFrame | None, task: MeasurementTask, partitions: int) -> DataFrame:
+def measurements(
+    histograms: DataFrame,
+    parents: DataFrame | None,
+    task: MeasurementTask,
+    partitions: int,
+    shares: DataFrame | None = None,
+) -> DataFrame:
     """Measure one geolevel.
 
     Args:
@@ -115,12 +138,18 @@ def measurements(histograms: DataFrame, parents: DataFrame | None, task: Measure
         parents: `tables.ESTIMATES` of the level above, or None at the top.
         task: What to measure, with which noise.
         partitions: Number of partitions to spread the families over.
+        shares: `tables.SHARES` of the level, where geounits have shares of their own.
 
     Returns:
         `tables.MEASUREMENTS`, lazy: it must be written once and only the written table read.
     """
     family = "geocode" if parents is None else "parent"
-    rows = families.family_rows(histograms, family=family, kind=HISTOGRAM, sources=families.CELLS)
+    if shares is None:
+        rows = families.family_rows(histograms, family=family, kind=HISTOGRAM, sources=families.CELLS)
+    else:
+        shared = histograms.join(shares.select("geocode", "share"), "geocode")
+        sources = {**families.CELLS, "member": "share"}
+        rows = families.family_rows(shared, family=family, kind=HISTOGRAM, sources=sources)
     if parents is None:
         costs = histograms.select(F.col("geocode").alias("family"), F.lit(1).cast("long").alias("cost"))
     else:

@@ -43,14 +43,20 @@ LEAVES = StructType(
 #: public; one row a geounit of the spine. `parent` is empty at the top; `children` is 0 in the lowest level.
 GEOUNITS = StructType([GEOCODE, PARENT, StructField("children", LongType(), nullable=False)])
 
+#: public; one row a geounit of a spine that is made of areas: its exact share of the budget, as text; "0/1" where
+#: it is not measured.
+SHARES = StructType([GEOCODE, PARENT, StructField("share", StringType(), nullable=False)])
+
 #: restricted; one row a geounit, empty geounits too.
 HISTOGRAMS = StructType([GEOCODE, PARENT, _integers("cells"), _longs("counts")])
 
-#: public; one row a geounit and declared invariant (`total`, `units`, `vacant`).
+#: public; one row a geounit and declared invariant (`total`, `units`, `vacant`). A `group_total` is the total of all
+#: geounits that share the spine's `total_key` with this one, whose own total is not known.
 INVARIANTS = StructType([GEOCODE, PARENT, StructField("name", StringType(), nullable=False), _longs("values")])
 
 #: public; one row a geounit and bound, derived from invariants only. `member` is the geounit itself, or, in a `flow`
-#: row, the descendant whose total is invariant: its class bounds followed by its total.
+#: row, the descendant whose total is invariant: its class bounds followed by its total. In a `group_total` row it is
+#: the key of the group of geounits that have the total together.
 BOUNDS = StructType(
     [
         GEOCODE,
@@ -115,10 +121,12 @@ ESTIMATION_OUTPUT = StructType(
 LEVEL_TABLES = {
     "histograms": (HISTOGRAMS, True),
     "geounits": (GEOUNITS, False),
+    "shares": (SHARES, False),
     "invariants": (INVARIANTS, False),
     "bounds": (BOUNDS, False),
     "measurements": (MEASUREMENTS, False),
     "estimates": (ESTIMATES, False),
+    "census_estimates": (ESTIMATES, False),
 }
 
 #: The long form in which everything that belongs to a family travels to the task that works on it.

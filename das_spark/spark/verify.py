@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 UNKNOWN = "no query of that name is known"
 #: Names of bounds whose rows say nothing about one answer of one geounit; members are checked at their own level.
 _FLOW = "flow"
+#: Name of invariants and bounds of geounits of which only the sum over their group has a total.
+_GROUP_TOTAL = "group_total"
+_TOTALS = "invariant totals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,10 @@ def verify_levels(
     queries: Mapping[str, Query],
     zeros: Mapping[str, Sequence[int]],
     totals: Sequence[str],
+    total_key: tuple[int, int] | None = None,
 ) -> list[Check]:
     """Check the tables of all levels: `judge` of `level_rules`, which see."""
-    return judge(level_rules(tables, size=size, queries=queries, zeros=zeros, totals=totals))
+    return judge(level_rules(tables, size=size, queries=queries, zeros=zeros, totals=totals, total_key=total_key))
 
 
 def level_rules(
@@ -76,6 +80,7 @@ def level_rules(
     queries: Mapping[str, Query],
     zeros: Mapping[str, Sequence[int]],
     totals: Sequence[str],
+    total_key: tuple[int, int] | None = None,
 ) -> list[Rule]:
     """The rules on the tables of all levels.
 
@@ -84,16 +89,23 @@ def level_rules(
         size: Cells of the schema.
         queries: Name of a bound -> the query whose answers it bounds.
         zeros: Name of a structural zero -> its cells.
-        totals: Levels whose totals are declared invariant.
+        totals: Levels whose totals are declared invariant, root first.
+        total_key: First digit (from 1) and number of the digits that geounits of the last of these levels share when
+            only their sum has a total; None where every geounit has its own.
 
     Raises:
         VerificationError: Totals are declared, and there is no table of invariants.
     """
     rules = [geounits_present(tables), histograms_possible(tables, size, zeros)]
-    if totals:
-        rules.append(invariant_totals(tables, totals))
+    own = totals if total_key is None else totals[:-1]
+    if own:
+        rules.append(invariant_totals(tables, own))
+    if totals and total_key is not None:
+        rules.append(invariant_group_totals(tables, totals[-1], total_key))
     if tables.bounds is not None:
-        rules.append(bounds_kept(tables, queries))
+        rules.append(bounds_kept(tables, queries, grouped=total_key is not None))
+        if total_key is not None:
+            rules.append(group_bounds_kept(tables))
     if len(tables.levels) > 1:
         rules.append(children_sum_to_parents(tables))
     return rules
@@ -154,16 +166,76 @@ def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
     equal = (F.col("least_exact") == F.col("most_found")) & (F.col("most_exact") == F.col("least_found"))
     # Estimates of no geounit are told of by `geounits present once`.
     bad = (F.col("geounits") > 0) & ~F.coalesce(equal, F.lit(False))
-    name, levels = "invariant totals", tuple(level for level in tables.levels if level in totals)
-    return Rule(findings(summed, Finding(name, bad, F.col("geounits"))), _keys(name, levels))
+    levels = tuple(level for level in tables.levels if level in totals)
+    return Rule(findings(summed, Finding(_TOTALS, bad, F.col("geounits"))), _keys(_TOTALS, levels))
 
 
-def bounds_kept(tables: RunTables, queries: Mapping[str, Query]) -> Rule:
+def invariant_group_totals(tables: RunTables, level: str, total_key: tuple[int, int]) -> Rule:
+    """The estimates of the geounits with the same key sum to the total that each of them declares.
+
+    A geounit alone with its key declares its own `total`, every other one the `group_total`; each declares once.
+
+    Args:
+        tables: The tables.
+        level: The lowest level whose totals are declared.
+        total_key: First digit (from 1) and number of the digits that make the key.
+    """
+    declared = present(tables.invariants, "invariants").where(F.col("name").isin("total", _GROUP_TOTAL))
+    unknown = F.lit(None)
+    columns = ("level", "geocode", "geounit", "name", "exact", "found")
+    exact, found = F.col("values").getItem(0), list_total("counts")
+    each = [
+        tables.geounits.select("level", "geocode", F.lit(1), unknown.cast("string"), *[unknown.cast("bigint")] * 2),
+        declared.select("level", "geocode", F.lit(0), "name", exact, unknown.cast("bigint")),
+        tables.estimates.select("level", "geocode", F.lit(0), unknown.cast("string"), unknown.cast("bigint"), found),
+    ]
+    rows = reduce(DataFrame.unionAll, [frame.toDF(*columns).where(F.col("level") == level) for frame in each])
+    summed = rows.groupBy("level", F.substring("geocode", *total_key).alias("geocode")).agg(
+        F.sum("geounit").alias("geounits"),
+        F.count("exact").alias("declared"),
+        F.countDistinct(F.when(F.col("exact").isNotNull(), F.col("geocode"))).alias("declaring"),
+        F.min("name").alias("first_name"),
+        F.max("name").alias("last_name"),
+        F.min("exact").alias("least"),
+        F.max("exact").alias("most"),
+        F.sum("found").alias("found"),
+    )
+    name = F.when(F.col("geounits") > 1, _GROUP_TOTAL).otherwise("total")
+    once = (F.col("declared") == F.col("geounits")) & (F.col("declaring") == F.col("geounits"))
+    named = (F.col("first_name") == name) & (F.col("last_name") == name)
+    equal = (F.col("least") == F.col("found")) & (F.col("most") == F.col("found"))
+    # Estimates of no geounit are told of by `geounits present once`.
+    bad = (F.col("geounits") > 0) & ~F.coalesce(once & named & equal, F.lit(False))
+    return Rule(findings(summed, Finding(_TOTALS, bad, F.col("geounits"))), _keys(_TOTALS, (level,)))
+
+
+def group_bounds_kept(tables: RunTables) -> Rule:
+    """The estimates of the members of every group of the bounds sum to what the rows of the group allow."""
+    limits = present(tables.bounds, "bounds").where(F.col("name") == _GROUP_TOTAL)
+    found = tables.estimates.select("level", "geocode", list_total("counts").alias("found"))
+    members = limits.join(found, ["level", "geocode"], "left")
+    sides = ("lower", "upper")
+    summed = members.groupBy("level", F.col("member").alias("geocode")).agg(
+        F.count(F.lit(1)).alias("members"),
+        F.max((F.size("lower") != 1) | (F.size("upper") != 1)).alias("crooked"),
+        F.sum("found").alias("found"),
+        *[F.min(F.col(side).getItem(0)).alias(f"least_{side}") for side in sides],
+        *[F.max(F.col(side).getItem(0)).alias(f"most_{side}") for side in sides],
+    )
+    inside = (F.col("found") >= F.col("most_lower")) & (F.col("found") <= F.col("least_upper"))
+    agreed = (F.col("least_lower") == F.col("most_lower")) & (F.col("least_upper") == F.col("most_upper"))
+    bad = F.col("crooked") | ~F.coalesce(inside & agreed, F.lit(False))
+    return Rule(findings(summed, Finding(f"bounds {_GROUP_TOTAL}", bad, F.col("members"))))
+
+
+def bounds_kept(tables: RunTables, queries: Mapping[str, Query], *, grouped: bool = False) -> Rule:
     """Every bound row holds, answer by answer; one check a kind of bound that a level has.
+
+    Where geounits have totals together (`grouped`), these rows are left to `group_bounds_kept`.
 
     Families that the failsafe relaxed are no exception: what it gives up is the sum to the parent (E-30 to E-34).
     """
-    rows = present(tables.bounds, "bounds").where(F.col("name") != _FLOW)
+    rows = present(tables.bounds, "bounds").where(~F.col("name").isin(_FLOW, *([_GROUP_TOTAL] if grouped else [])))
     rule, known = F.concat(F.lit("bounds "), F.col("name")), F.col("name").isin(*queries)
     answers = F.lit(0)
     for name, query in queries.items():

@@ -59,7 +59,7 @@ def rows_of(public: PublicLayout, kind: int, geolevel: str, family: str) -> pa.T
         "geocode": read["geocode"],
     }
     for column, kind_of in TYPES.items():
-        empty = pa.array([""] * len(read)) if kind_of == pa.string() else pa.nulls(len(read), kind_of)
+        empty = pa.array([""] * len(read), kind_of) if kind_of == pa.string() else pa.nulls(len(read), kind_of)
         columns[column] = read[given[column]].cast(kind_of) if column in given else empty
     return pa.table(columns)
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from das_spark.io.cef_layout import PERSON, UNIT
+from das_spark.io.cef_layout import ENTITY_PARTS, PERSON, UNIT
 from das_spark.io.cef_text import HEADER, block_lines, record_lines
 from das_spark.simulation import Population
 
@@ -74,5 +74,8 @@ def test_ages_agree_with_dates_of_birth():
 
 def test_blocks_are_rows_of_the_reference_file_with_the_group_in_the_block():
     rows = [line.split("|") for line in (HEADER + block_lines(_population(), 500)).decode().splitlines()]
-    assert rows[0] == ["TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK", "OIDTABBLK"]
-    assert rows[1:] == [["20", "001", "000100", "1", "1000", "500"], ["20", "001", "000100", "1", "1001", "501"]]
+    assert rows[0][:5] == ["TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK"]
+    assert rows[0][5:] == [*(name for name, _ in ENTITY_PARTS), "OIDTABBLK"]
+    assert [row[:5] for row in rows[1:]] == [["20", "001", "000100", "1", "1000"], ["20", "001", "000100", "1", "1001"]]
+    assert [row[-1] for row in rows[1:]] == ["500", "501"]
+    assert all([len(text) for text in row[5:-1]] == [width for _, width in ENTITY_PARTS] for row in rows[1:])

@@ -97,3 +97,12 @@ def test_nothing_is_claimed_of_the_randomness_of_others(facts: StatementFacts) -
     text = privacy_statement(replace(facts, origin="Published by others.", noise_of_others=True))
     assert "cannot say how" in text
     assert "AES-256" not in text
+
+
+def test_shares_of_geounits_of_their_own_are_listed_path_by_path(facts: StatementFacts) -> None:
+    levels = len(facts.budget.levels)
+    paths = {("1/4",) * levels: 1000, ("1/2", *("0",) * (levels - 1)): 5}
+    statement = privacy_statement(replace(facts, paths=paths))
+    assert "On each of the 2 different paths" in statement
+    assert f"| {' | '.join(['1/4'] * levels)} | 1,000 |" in statement
+    assert "have shares of their own" not in privacy_statement(facts)

@@ -6,10 +6,11 @@ import pytest
 
 from das_spark.errors import InputError
 from das_spark.evaluation.metrics import frequencies_of, union_residuals
+from das_spark.geography import ENTITY_CATEGORIES, BlockTable
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark import evaluate
 from das_spark.spark.evaluate import Subject, evaluate_levels
-from das_spark.spark.evaluate_areas import Areas
+from das_spark.spark.evaluate_areas import Areas, entity_areas
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +71,7 @@ def test_areas_are_sums_of_their_leaves_and_leaves_outside_count_nowhere(spark, 
     rows = [(f"{number:03d}", f"area {area}") for number, area in enumerate(area_of) if area != 5]
     areas = Areas("precinct", spark.createDataFrame(rows, "geocode string, area string"))
     levels = [("Block", frame(spark, truth).repartition(4), frame(spark, estimate))]
-    report = evaluate_levels(levels, Subject(STRATA), product="small", run="first", areas=areas)
+    report = evaluate_levels(levels, Subject(STRATA), product="small", run="first", areas=(areas,))
     sums = [np.stack([side[area_of == area].sum(axis=0) for area in range(5)]) for side in dense]
     totals = [side.sum(axis=1) for side in sums]
     same(report.entry("precinct", "total"), frequencies_of(totals[1] - totals[0]))
@@ -85,7 +86,7 @@ def test_area_strata_that_nobody_is_in_are_counted_as_double_zero(spark):
         "precinct", spark.createDataFrame([(f"{n:03d}", str(n // 2)) for n in range(4)], "geocode string, area string")
     )
     report = evaluate_levels(
-        [("Block", frame(spark, truth), frame(spark, truth))], Subject(STRATA), product="small", run="r", areas=areas
+        [("Block", frame(spark, truth), frame(spark, truth))], Subject(STRATA), product="small", run="r", areas=(areas,)
     )
     found = report.entry("precinct", STRATA.name)
     assert (found.figures.n, found.frequencies.double_zero) == (1, 3)
@@ -98,7 +99,11 @@ def test_a_leaf_in_two_areas_is_refused_by_name(spark, dense):
     areas = Areas("precinct", spark.createDataFrame([("001", "a"), ("001", "b")], "geocode string, area string"))
     with pytest.raises(InputError, match="001"):
         evaluate_levels(
-            [("Block", frame(spark, truth), frame(spark, estimate))], Subject(STRATA), product="s", run="r", areas=areas
+            [("Block", frame(spark, truth), frame(spark, estimate))],
+            Subject(STRATA),
+            product="s",
+            run="r",
+            areas=(areas,),
         )
 
 
@@ -194,3 +199,33 @@ def test_slices_do_not_change_what_is_found(dense, monkeypatch):
     whole = sums()
     monkeypatch.setattr(evaluate, "_COUNTS", 7)
     assert sums() == whole
+
+
+def test_off_spine_entities_are_areas_named_as_the_reports_on_spines_name_them(spark):
+    geocodes = ["4400700010011000", "4400700010011001", "4400700020011000"]
+    columns = {
+        "aiannhce": ["9999", "0001", "9999"],
+        "cousubfp": ["11111", "11111", "22222"],
+        "cousubfs": ["A", "A", "A"],
+        "placefp": ["99999", "99999", "99999"],
+        "placefs": ["9", "9", "9"],
+        "sdunilea": ["00030", "99999", "00030"],
+        "sdseclea": ["99999", "99999", "99999"],
+        "sdelmlea": ["99999", "99999", "99999"],
+    }
+    blocks = spark.createDataFrame(
+        list(zip(geocodes, *columns.values(), strict=True)),
+        ", ".join(f"{name} string" for name in ("geocode", *columns)),
+    )
+    table = BlockTable(
+        geocode16=np.array(geocodes),
+        gq=np.zeros((3, 7), bool),
+        **{name: np.array(each) for name, each in columns.items()},
+    )
+    found = {
+        areas.name: {row["geocode"]: row["area"] for row in areas.frame.collect()} for areas in entity_areas(blocks)
+    }
+    assert list(found) == ["aian_area", "county_subdivision", "unified_school_district"]
+    for name, areas in found.items():
+        names = ENTITY_CATEGORIES[name](table)
+        assert areas == {code: each for code, each in zip(geocodes, names, strict=True) if each}

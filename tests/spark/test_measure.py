@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from das_spark.geography import geounit_number
 from das_spark.histogram import Attribute, Schema
-from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table, sample
+from das_spark.privacy import DiscreteGaussian, DiscreteLaplace, RunKey, StreamDomain, cumulative_table, sample
 from das_spark.spark import measure, tables
 from das_spark.spark.measure import MeasurementTask
 
@@ -34,7 +35,7 @@ def _task(lazy, key="k"):
     return MeasurementTask(
         size=SCHEMA.size,
         queries=QUERIES,
-        mechanisms={name: (cumulative_table(LAW), LAW.variance()) for name in QUERIES},
+        mechanisms={"": {name: (cumulative_table(LAW), LAW.variance()) for name in QUERIES}},
         streams=streams,
         lazy=lazy,
     )
@@ -94,3 +95,51 @@ def test_partitioning_changes_no_draw(spark, partitions):
 def test_two_actions_on_a_lazy_frame_draw_the_same_and_another_key_draws_otherwise(spark):
     assert _measured(spark, lazy=True) == _measured(spark, lazy=True)
     assert _measured(spark, lazy=True, key="other") != _measured(spark, lazy=True)
+
+
+def _shared(spark, shares, lazy=False):
+    """Measurements where each child has the share of the budget that `shares` says, and its law by that."""
+    laws = {
+        share: DiscreteGaussian(Fraction(4) / Fraction(share)) for share in set(shares.values()) - {measure.UNMEASURED}
+    }
+    task = replace(
+        _task(lazy),
+        mechanisms={
+            share: {name: (cumulative_table(law), law.variance()) for name in QUERIES} for share, law in laws.items()
+        },
+    )
+    told = spark.createDataFrame([(code, code[:2], share) for code, share in shares.items()], tables.SHARES)
+    histograms, parents = _frame(spark, CHILDREN, lambda code: code[:2]), _frame(spark, PARENTS, lambda code: "")
+    rows = measure.measurements(histograms, parents, task, 2, told).collect()
+    return laws, {(row["geocode"], row["query"]): (row["values"], row["variance"]) for row in rows}
+
+
+def test_geounits_with_other_shares_have_other_noise_and_say_so(spark):
+    codes = sorted(CHILDREN)
+    shares = {code: ("1/3", "2/3")[place % 2] for place, code in enumerate(codes)}
+    laws, found = _shared(spark, shares)
+    stream = {name: RunKey.insecure("k").derive(StreamDomain("p", "person", "County", 0, name)) for name in QUERIES}
+    for (code, name), (values, variance) in found.items():
+        law = laws[shares[code]]
+        dense = np.zeros(6, dtype=np.int64)
+        for cell, count in CHILDREN[code].items():
+            dense[cell] = count
+        rows = np.arange(QUERIES[name].rows)
+        noise = sample(cumulative_table(law), stream[name], geounit_number(code), rows)
+        assert values == (QUERIES[name].answer_dense(dense) + noise).tolist()
+        assert variance == law.variance()
+    assert len({variance for _, variance in found.values()}) == 2
+
+
+def test_families_whose_children_have_no_share_are_not_measured(spark):
+    first = sorted(CHILDREN)[0][:2]
+    shares = {code: measure.UNMEASURED if code[:2] == first else "1" for code in CHILDREN}
+    _, found = _shared(spark, shares)
+    assert {code for code, _ in found} == {code for code in CHILDREN if code[:2] != first} != set(CHILDREN)
+
+
+def test_children_of_a_parent_where_nobody_lives_are_measured_without_answers(spark):
+    histograms = _frame(spark, {"0301": {}, "0302": {}}, lambda code: code[:2])
+    parents = _frame(spark, {"03": {}}, lambda code: "")
+    rows = measure.measurements(histograms, parents, _task(lazy=True), 1).collect()
+    assert {(row["geocode"], len(row["values"])) for row in rows} == {("0301", 0), ("0302", 0)}

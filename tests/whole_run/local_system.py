@@ -135,7 +135,7 @@ def _measure_task(made: Product, budget: Budget, level: str, key: str, *, lazy: 
     return MeasurementTask(
         size=made.schema.size,
         queries=queries,
-        mechanisms={name: (cumulative_table(law), law.variance()) for name, law in laws.items()},
+        mechanisms={"": {name: (cumulative_table(law), law.variance()) for name, law in laws.items()}},
         streams={name: run_key.derive(StreamDomain(made.name, "person", level, 0, name)) for name in queries},
         lazy=lazy,
     )

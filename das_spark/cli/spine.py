@@ -1,0 +1,105 @@
+"""`spine`: spines from public geography, before any run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from das_spark.cli import spine_report
+from das_spark.cli.options import Json, Settings
+from das_spark.cli.render import console, number, table
+
+if TYPE_CHECKING:
+    from das_spark.io.spine_files import SpineRecord
+
+app = typer.Typer(
+    name="spine",
+    help="Make and examine geographic spines.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("report")(spine_report.report)
+
+
+@app.callback()
+def _commands() -> None:
+    """Make and examine geographic spines."""
+
+
+@app.command("build")
+def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
+    geography: Annotated[str, typer.Option("--geography", metavar="PATH", help="Geographic file or folder.")],
+    reader: Annotated[
+        str,
+        typer.Option("--reader", metavar="NAME", help="grfc, pl94_header, block_assignment or tidy."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder of the spine.")],
+    kind: Annotated[str | None, typer.Option("--spine", metavar="KIND", help="census, aian, optimised or dhc.")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option("--preset", metavar="NAME", help="Settings of 2020: pl94_person, pl94_unit or dhc."),
+    ] = None,
+    shares: Annotated[
+        Path | None,
+        typer.Option("--shares", metavar="CONF", help="Run file, TOML of budget.geolevels, or dhc_person_us and such."),
+    ] = None,
+    product: Annotated[
+        str | None, typer.Option("--product", metavar="NAME", help="Product whose strategy gives the level shares.")
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="NAME", help="Strategy of the product; by default its first.")
+    ] = None,
+    units: Annotated[
+        str | None,
+        typer.Option("--units", metavar="FILE", help="Table of group quarters by block: gq1 to gq7, or units_1 ..."),
+    ] = None,
+    crosswalk: Annotated[
+        str | None,
+        typer.Option("--crosswalk", metavar="FILE", help="Table of primitive geounits by block, for --spine dhc."),
+    ] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Build a spine and write it: the path of every block, with geocodes and exact shares of the budget.
+
+    Example: das-spark spine build --geography geography.txt --reader grfc --spine optimised
+    --product pl94_2020_person --strategy us --set spine.fanout_cutoff=12 --out spine
+    """
+    from das_spark.config.spine_choice import choose_spine  # noqa: PLC0415 - `das-spark --help` needs no product
+
+    choice = choose_spine(kind, preset, shares=shares, product_name=product, strategy=strategy, settings=settings or ())
+    # Wrong options are refused before Spark is imported.
+    from das_spark.pipeline.spine_build import SpineRequest, make_spine  # noqa: PLC0415
+    from das_spark.spark.session import session  # noqa: PLC0415
+
+    facts = {"reader": reader, **choice.facts}
+    request = SpineRequest(geography, reader, choice.settings, choice.shares, choice.framework, units, crosswalk, facts)
+    record = make_spine(session("das-spark spine"), request, out)
+    if as_json:
+        typer.echo(record.to_json(), nl=False)
+    else:
+        _print(record, out)
+
+
+def _print(record: SpineRecord, out: Path) -> None:
+    screen = console()
+    columns = ("geolevel", "share", "geounits", "largest fan-out", "mean fan-out", "bypassed", "unmeasured")
+    rows = [
+        (
+            level.name,
+            str(level.share),
+            f"{level.geounits:,}",
+            f"{level.most:,}" if level.children else "-",
+            number(level.mean_fan_out) if level.children else "-",
+            f"{level.bypassed:,}",
+            f"{level.unmeasured:,}",
+        )
+        for level in record.levels
+    ]
+    screen.print(table(f"Spine {record.kind!r} of {record.blocks:,} blocks, {record.framework}", columns, rows))
+    for note in record.notes:
+        screen.print(f"note: {note}")
+    screen.print(f"written: {out}")

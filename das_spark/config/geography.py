@@ -1,0 +1,189 @@
+"""The geography of a run: its geolevels, and how its spine is made of areas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from das_spark.config.plan import GeographySettings
+from das_spark.config.problems import Problems, nearest
+from das_spark.geography import BLOCK, Geolevel, Spine, SpineSettings
+
+if TYPE_CHECKING:
+    from das_spark.config.model import Geography, Input, RunFile
+    from das_spark.products import Product
+
+CENSUS: Final = "census"
+#: Readers of areas -> what they read, for users; every reader of `das_spark.io.geography` has a line here.
+AREA_READERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "grfc": "the geographic reference file (GRF-C)",
+        "pl94_header": "geographic headers of the official P.L. 94-171 summary files, a folder",
+        "block_assignment": "the official block assignment files of a state, a folder",
+        "tidy": "a table of blocks with a column an area; Parquet or CSV",
+    }
+)
+#: Reader of the input -> who finds the areas of blocks in the same files, and under which key of [input].
+_OWN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
+    {"cef_2020": ("grfc", ("geography", "path")), "pl94_summary": ("pl94_header", ("path",))}
+)
+#: File of a folder of CEF files that is the geographic reference file.
+_GRFC: Final = "geography.txt"
+#: Levels between county and block groups on a spine with primitive geounits; their geocodes are given when it is built.
+_DHC: Final = (Geolevel("Prim", 6), Geolevel("Tract_Subset_Group", 7), Geolevel("Tract_Subset", 8))
+#: The level that is divided on every spine but that of the census, and where its digits stand in a geocode (S-3).
+STATE: Final = "State"
+STATE_DIGITS: Final = (2, 2)
+_OVERRIDES: Final = (
+    "fanout_cutoff",
+    "bypass_cutoff",
+    "entity_threshold",
+    "group_type",
+    "merge",
+    "aian_categories",
+    "consider_gq",
+)
+
+
+def known_levels(product: Product, kind: str) -> tuple[Geolevel, ...]:
+    """Every level that a spine of a kind can have, root first.
+
+    Args:
+        product: Its levels are those of the census.
+        kind: Kind of the spine.
+    """
+    if kind == CENSUS:
+        return product.geolevels
+    levels = tuple(Geolevel(STATE, 3) if level.name == STATE else level for level in product.geolevels)
+    if kind != "dhc":
+        return levels
+    names = [level.name for level in product.geolevels]
+    above = names.index("County") + 1 if "County" in names else 0
+    below = [level for level in product.geolevels if level.name in ("Block_Group", "Block")]
+    return (*levels[:above], *_DHC, *below)
+
+
+def spine_of(levels: Sequence[Geolevel], kind: str) -> Spine:
+    """The spine of a run.
+
+    Args:
+        levels: Root first.
+        kind: On all kinds but that of the census a state is divided into its part in tribal areas and the other.
+
+    Raises:
+        GeographyError: The levels do not nest.
+    """
+    divided = kind != CENSUS and any(level.name == STATE for level in levels)
+    return Spine(tuple(levels), kind, STATE_DIGITS if divided else None)
+
+
+def planned_spine(product: Product, config: Mapping[str, Any]) -> Spine:
+    """The spine of a run by its resolved configuration; where it is made of areas, lengths are those of the census.
+
+    Args:
+        product: What was published.
+        config: The resolved configuration.
+    """
+    kind = config["geography"].get("spine", CENSUS)
+    known = Spine(known_levels(product, kind))
+    return spine_of([known.level(name) for name in config["geography"]["levels"]], kind)
+
+
+def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | None:
+    """The levels of a run.
+
+    Args:
+        run_file: What the user wrote.
+        product: What is published.
+        problems: Where to note what is wrong.
+    """
+    kind = run_file.geography.spine
+    known = {level.name: level for level in known_levels(product, kind)}
+    strategy = product.strategies.get(run_file.budget.strategy or "")
+    usual = strategy.geolevels if strategy else product.default_levels
+    names = run_file.geography.levels or (tuple(known) if kind == "dhc" else usual)
+    unknown = [name for name in names if name not in known]
+    for name in unknown:
+        problems.add("geography.levels", f"the product has no geolevel '{name}'; {nearest(name, known)}")
+    if unknown:
+        return None
+    with problems.at("geography.levels"):
+        return spine_of([known[name] for name in names], kind)
+    return None
+
+
+def resolve_geography(
+    run_file: RunFile, product: Product, spine: Spine, problems: Problems, *, files: bool
+) -> GeographySettings:
+    """How the spine is made.
+
+    Args:
+        run_file: What the user wrote.
+        product: Its production settings are what is not said.
+        spine: The levels.
+        problems: Where to note what is wrong.
+        files: Whether the files must be there.
+    """
+    section = run_file.geography
+    given = {name: value for name in _OVERRIDES if (value := getattr(section, name)) is not None}
+    settings = SpineSettings()
+    if section.crosswalk is not None and section.spine != "dhc":
+        problems.add("geography.crosswalk", 'would not be read; geography.spine is not "dhc"')
+    elif files and section.crosswalk is not None and not Path(section.crosswalk).exists():
+        problems.add("geography.crosswalk", f"{section.crosswalk}: no such file or folder")
+    if section.spine == CENSUS:
+        for name in given:
+            problems.add(f"geography.{name}", 'would not be read; geography.spine is "census"')
+        if section.reader is None and section.path is None:
+            return GeographySettings(settings)
+        return GeographySettings(settings, *_areas(section, run_file.input, problems, files=files))
+    with problems.at("geography"):
+        settings = replace(product.spine_settings, kind=section.spine, **given)
+    _check_levels(spine, problems)
+    _check_total(run_file.invariants.total_at or product.total_at, spine, problems)
+    if settings.consider_gq and not run_file.invariants.units:
+        sentence = "the spine would tell which blocks have group quarters, and units are no invariant; set it to false"
+        problems.add("geography.consider_gq", sentence)
+    reader, path = _areas(section, run_file.input, problems, files=files)
+    return GeographySettings(settings, reader, path, section.crosswalk)
+
+
+def _check_total(total_at: str, spine: Spine, problems: Problems) -> None:
+    """Totals that are exact are those of a level that no tribal area divides, or of whole states."""
+    above = spine.names[: spine.names.index("County")] if "County" in spine.names else ()
+    if total_at in spine.names and total_at not in (*above, spine.leaf.name):
+        sentence = f"exact totals at '{total_at}' cannot be kept on a spine that divides it; {STATE}, or none"
+        problems.add("invariants.total_at", sentence)
+
+
+def _check_levels(spine: Spine, problems: Problems) -> None:
+    if "County" not in spine.names or spine.leaf.length != BLOCK:
+        sentence = f"a spine that is made of areas has County and Block among its levels, not {', '.join(spine.names)}"
+        problems.add("geography.levels", sentence)
+
+
+def _areas(section: Geography, given: Input, problems: Problems, *, files: bool) -> tuple[str | None, str | None]:
+    """Who reads the areas of blocks, and what: as said, or from the files of the input."""
+    own, keys = _OWN.get(given.reader, (None, ()))
+    reader = section.reader or own
+    path = section.path or (_own_path(given, keys) if reader == own else None)
+    if reader is None:
+        problems.add("geography.reader", f"is missing: who reads in which areas blocks lie; {', '.join(AREA_READERS)}")
+    elif reader not in AREA_READERS:
+        problems.add("geography.reader", f"unknown reader '{reader}'; {nearest(reader, AREA_READERS)}")
+    elif path is None:
+        problems.add("geography.path", f"is missing: {AREA_READERS[reader]}")
+    elif files and not Path(path).exists():
+        problems.add("geography.path", f"{path}: no such file or folder")
+    return reader, path
+
+
+def _own_path(given: Input, keys: Sequence[str]) -> str | None:
+    for key in keys:
+        value = getattr(given, key)
+        if value is not None:
+            return str(Path(value) / _GRFC) if given.reader == "cef_2020" and key == "path" else str(value)
+    return None

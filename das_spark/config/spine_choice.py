@@ -1,0 +1,168 @@
+"""A spine as options choose it: its shape, and the shares of its levels from a run file, a product, or a small file.
+
+A file of shares alone is TOML:
+
+    [budget]
+    framework = "zcdp"
+    geolevels = { State = "1/4", County = "1/4", Tract = "1/4", Block_Group = "1/8", Block = "1/8" }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from das_spark.config.joint import load_run
+from das_spark.config.load import apply_setting, read_tables
+from das_spark.config.plan import JointPlan
+from das_spark.config.problems import nearest
+from das_spark.errors import ConfigurationError
+from das_spark.geography import DHC, DHC_SHARES, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
+from das_spark.privacy.budget import Framework, exact
+from das_spark.products import product
+
+if TYPE_CHECKING:
+    from das_spark.privacy.budget import Budget
+
+_SPINE, _BUDGET, _LEVELS, _FRAMEWORK = "spine", "budget", "geolevels", "framework"
+_WAYS: Final = "give --shares FILE, or --product NAME with --strategy NAME"
+_TOTALS: Final = {"rho": Framework.ZCDP, "epsilon": Framework.PURE_DP}
+
+
+@dataclass(frozen=True, slots=True)
+class SpineChoice:
+    """Everything that decides about a spine but the geography.
+
+    Attributes:
+        settings: Shape.
+        shares: Shares of the levels.
+        framework: "pure_dp" or "zcdp".
+        facts: Where the shares come from, for the record of the spine.
+    """
+
+    settings: SpineSettings
+    shares: LevelShares
+    framework: str
+    facts: Mapping[str, str]
+
+
+def choose_spine(
+    kind: str | None = None,
+    preset: str | None = None,
+    *,
+    shares: Path | None = None,
+    product_name: str | None = None,
+    strategy: str | None = None,
+    settings: Sequence[str] = (),
+) -> SpineChoice:
+    """Resolve the options of a spine.
+
+    Args:
+        kind: Kind of the spine; that of the preset where it is None.
+        preset: Name of settings of 2020; None takes those that fit the kind.
+        shares: Run file of a single run, file of shares alone, or a name in `DHC_SHARES`.
+        product_name: Product whose strategy gives the shares.
+        strategy: Its name; the usual one where it is None.
+        settings: Texts `spine.key=value` and `budget.key=value`, laid over the rest.
+
+    Raises:
+        ConfigurationError: A name, key or value is wrong, or nothing gives shares.
+        BudgetError: A share is no exact fraction.
+        GeographyError: The shares do not sum to 1, or the settings do not fit together.
+    """
+    budget, facts = _budget(shares, product_name, strategy)
+    data: dict[str, Any] = {_SPINE: {}, _BUDGET: budget}
+    for text in settings:
+        apply_setting(data, text)
+    strange = [key for key in data if key not in (_SPINE, _BUDGET)]
+    if strange:
+        raise ConfigurationError(f"--set {strange[0]}: a spine has settings 'spine' and 'budget' only")
+    chosen = _settings(kind, preset, data[_SPINE])
+    facts = {**facts, **({"preset": preset} if preset else {})}
+    return SpineChoice(chosen, _shares(data[_BUDGET]), _framework(data[_BUDGET]), MappingProxyType(facts))
+
+
+def _settings(kind: str | None, preset: str | None, changes: object) -> SpineSettings:
+    if preset is not None and preset not in PRESETS:
+        raise ConfigurationError(f"--preset {preset}: {nearest(preset, PRESETS)}; known: {', '.join(PRESETS)}")
+    if kind is None and preset is None:
+        raise ConfigurationError("no kind of spine is chosen", hint=f"give --spine: {', '.join(SPINE_KINDS)}")
+    if preset is not None:
+        base = PRESETS[preset] if kind is None else replace(PRESETS[preset], kind=kind)
+    else:
+        base = DHC if kind == "dhc" else SpineSettings(str(kind))
+    if not isinstance(changes, Mapping):
+        raise ConfigurationError("--set spine: a table of settings is expected, such as spine.fanout_cutoff=12")
+    types = {field.name: type(getattr(base, field.name)) for field in fields(base)}
+    checked: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name not in types:
+            near = get_close_matches(str(name), list(types), n=1, cutoff=0.0)[0]
+            raise ConfigurationError(f"--set spine.{name}: no such setting", hint=f"did you mean {near!r}?")
+        given = tuple(value) if isinstance(value, list) else value
+        if type(given) is not types[name]:
+            expected = "a list of texts" if types[name] is tuple else f"of type {types[name].__name__}"
+            raise ConfigurationError(f"--set spine.{name}: the value must be {expected}, is {value!r}")
+        checked[name] = given
+    return replace(base, **checked)
+
+
+def _budget(shares: Path | None, name: str | None, strategy: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Table of framework and shares, and where they come from."""
+    if (shares is None) == (name is None):
+        problem = "nothing gives" if shares is None else "two things give"
+        raise ConfigurationError(f"{problem} the shares of the geolevels", hint=_WAYS)
+    if shares is not None:
+        if strategy is not None:
+            raise ConfigurationError("--strategy is one of a product, and shares come from a file", hint=_WAYS)
+        if str(shares) in DHC_SHARES:
+            return {_FRAMEWORK: str(Framework.ZCDP), _LEVELS: dict(DHC_SHARES[str(shares)])}, {"shares": str(shares)}
+        return _of_file(shares), {"shares": shares.name}
+    found = product(str(name))
+    if strategy is not None and strategy not in found.strategies:
+        raise ConfigurationError(f"--strategy {strategy}: {nearest(strategy, found.strategies)}")
+    chosen = found.strategies[strategy] if strategy else next(iter(found.strategies.values()))
+    return _of_budget(chosen.budget), {"product": found.name, "strategy": chosen.name}
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    data = read_tables(path)
+    if "run" in data:
+        plan = load_run(path, files=False)
+        if isinstance(plan, JointPlan):
+            raise ConfigurationError(f"{path}: is a joint run", hint="name the run file of one of its parts")
+        return _of_budget(plan.budget)
+    table = data.get(_BUDGET)
+    if not isinstance(table, dict) or not isinstance(table.get(_LEVELS), dict):
+        raise ConfigurationError(
+            f"{path}: has no table budget.geolevels", hint='write geolevels = { State = "1/4", ... } below [budget]'
+        )
+    return table
+
+
+def _of_budget(budget: Budget) -> dict[str, Any]:
+    return {_FRAMEWORK: str(budget.framework), _LEVELS: {level.geolevel: level.share for level in budget.levels}}
+
+
+def _shares(budget: Mapping[str, Any]) -> LevelShares:
+    shares: dict[str, Fraction] = {}
+    for level, share in budget[_LEVELS].items():
+        shares[level] = exact(share, f"budget.geolevels.{level}")
+    return LevelShares.of(shares)
+
+
+def _framework(budget: Mapping[str, Any]) -> str:
+    given = budget.get(_FRAMEWORK)
+    if given is None:
+        given = next((framework for key, framework in _TOTALS.items() if key in budget), None)
+    if given is None:
+        names = ", ".join(Framework)
+        raise ConfigurationError("budget.framework is missing", hint=f"it decides what is bypassed; one of {names}")
+    if given not in list(Framework):
+        raise ConfigurationError(f"budget.framework: unknown {given!r}; {nearest(str(given), list(Framework))}")
+    return str(Framework(given))

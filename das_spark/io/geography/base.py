@@ -1,0 +1,79 @@
+"""What every reader of geography gives back: a row a block, with the entities that it lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
+
+from das_spark.geography import NO_AIAN_AREA, NO_ENTITY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+GEOCODE: Final = "geocode"
+
+#: The functional status of what does not exist.
+NO_STATUS: Final = "9"
+
+#: The functional status that readers give where their files know none: an active government.
+ACTIVE: Final = "A"
+
+#: Column -> what it holds for a block that lies in no such entity; its length is that of every code of the column.
+NOTHING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "aiannhce": NO_AIAN_AREA,
+        "cousubfp": NO_ENTITY,
+        "cousubfs": NO_STATUS,
+        "placefp": NO_ENTITY,
+        "placefs": NO_STATUS,
+        "sdunilea": NO_ENTITY,
+        "sdseclea": NO_ENTITY,
+        "sdelmlea": NO_ENTITY,
+    }
+)
+
+#: Columns of the entities of a block, in the order in which readers give them behind the geocode.
+ENTITY_COLUMNS: Final = tuple(NOTHING)
+
+#: Columns of functional status, and the code that each is about.
+STATUS_OF: Final[Mapping[str, str]] = MappingProxyType({"cousubfs": "cousubfp", "placefs": "placefp"})
+
+
+@dataclass(frozen=True, slots=True)
+class EntityBlocks:
+    """The blocks of a geography.
+
+    Attributes:
+        blocks: Columns geocode (16 digits, every block once) and `ENTITY_COLUMNS`, all text without nulls.
+        notes: Sentences about what the files do not say and what was taken instead.
+    """
+
+    blocks: DataFrame
+    notes: tuple[str, ...] = ()
+
+
+class GeographyReader(Protocol):
+    """A kind of geographic files."""
+
+    @property
+    def name(self) -> str:
+        """How commands and run files call it."""
+        ...
+
+    def read(self, spark: SparkSession, path: str) -> EntityBlocks:
+        """Read and check a geography.
+
+        Args:
+            spark: The session.
+            path: File or folder.
+
+        Returns:
+            Every block, once.
+
+        Raises:
+            InputError: A file or column is missing, a row is malformed, a block stands twice, or an AIAN code is not
+                assigned; all problems of the rows together (`BadInputError`).
+        """
+        ...

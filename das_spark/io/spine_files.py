@@ -1,0 +1,323 @@
+"""A spine as a folder: `spine.json` says what it is, `blocks/` holds the path of every block; whole or refused.
+
+The folder is public: it is made from public geography and from the shares of a budget.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from das_spark.errors import GeographyError, InputError, OutputError
+from das_spark.geography import LevelShares, NationalSpine, SpineSettings
+from das_spark.io.files import (
+    FileRecord,
+    discard,
+    disk_errors,
+    finished,
+    part_files,
+    promote,
+    record_of,
+    succeed,
+    write_durably,
+)
+from das_spark.io.readers.base import reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT: Final = 1
+RECORD: Final = "spine.json"
+BLOCKS: Final = "blocks"
+_COUNTY: Final = "County"
+_AGAIN: Final = "build it again with `das-spark spine build`"
+
+
+@dataclass(frozen=True, slots=True)
+class SpineLevel:
+    """One level of a spine.
+
+    Attributes:
+        name: Name of the geolevel.
+        length: Digits of its geocodes; 0 for a root, whose geocode is "0".
+        share: Its share of the budget before anything was bypassed.
+        geounits: How many geounits it has.
+        children: How many children they have together; 0 at the blocks.
+        most: Largest number of children of one; 0 at the blocks.
+        bypassed: How many geounits were bypassed.
+        unmeasured: How many geounits have a share of 0.
+    """
+
+    name: str
+    length: int
+    share: Fraction
+    geounits: int
+    children: int
+    most: int
+    bypassed: int
+    unmeasured: int
+
+    @property
+    def mean_fan_out(self) -> float:
+        """Mean number of children of a geounit."""
+        return self.children / self.geounits
+
+
+@dataclass(frozen=True, slots=True)
+class SpineRecord:
+    """What `spine.json` says.
+
+    Attributes:
+        settings: Shape of the spine; its kind among them.
+        framework: "pure_dp" or "zcdp".
+        denominator: Of all shares of geounits.
+        levels: Root first, blocks last.
+        files: The data files of `blocks/`, by which their bytes are known again.
+        notes: Sentences about the geography that the spine was made from.
+        facts: What else was said of it, such as product and strategy.
+    """
+
+    settings: SpineSettings
+    framework: str
+    denominator: int
+    levels: tuple[SpineLevel, ...]
+    files: tuple[FileRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        national: NationalSpine,
+        settings: SpineSettings,
+        shares: LevelShares,
+        framework: str,
+        notes: Sequence[str] = (),
+        facts: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The record of a spine that was built.
+
+        Args:
+            national: What its counties have in common.
+            settings: Shape.
+            shares: Shares of its levels.
+            framework: "pure_dp" or "zcdp".
+            notes: About the geography.
+            facts: What else shall be kept.
+        """
+        above = shares.levels.index(_COUNTY)
+        fan_outs = [(each.units, each.children, each.most) for each in national.fan_outs]
+        fan_outs.append((national.fan_outs[-1].children, 0, 0))
+        bypassed = [*(0,) * above, *national.bypassed, 0]
+        levels = tuple(
+            SpineLevel(name, length, Fraction(part, shares.denominator), *fan_out, *lost)
+            for name, length, part, fan_out, lost in zip(
+                national.levels,
+                national.lengths,
+                shares.numerators,
+                fan_outs,
+                zip(bypassed, national.unmeasured, strict=True),
+                strict=True,
+            )
+        )
+        said = tuple((facts or {}).items())
+        return cls(settings, framework, national.denominator, levels, (), tuple(notes), said)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the spine."""
+        return self.settings.kind
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return self.levels[-1].geounits
+
+    @property
+    def shares(self) -> LevelShares:
+        """Shares of the levels before anything was bypassed."""
+        return LevelShares.of({level.name: level.share for level in self.levels})
+
+    def to_json(self) -> str:
+        """The record as text; format and kind stand first."""
+        levels = [{**asdict(level), "share": str(level.share)} for level in self.levels]
+        data = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "framework": self.framework,
+            "blocks": self.blocks,
+            "denominator": self.denominator,
+            "settings": asdict(self.settings),
+            "levels": levels,
+            "notes": self.notes,
+            "facts": dict(self.facts),
+            "files": [asdict(file) for file in self.files],
+        }
+        return json.dumps(data, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str) -> Self:
+        """Read the text of a record.
+
+        Args:
+            text: Content of `spine.json`.
+            source: Its path, for messages.
+
+        Raises:
+            InputError: It is no JSON, of another format, or something in it is missing or impossible.
+        """
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"{source}: is no JSON", hint=_AGAIN) from error
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise InputError(f"{source}: is no record of a spine of format {FORMAT}", hint=_AGAIN)
+        try:
+            return cls._of_data(data)
+        except KeyError as error:
+            raise InputError(f"{source}: has no {error.args[0]!r}", hint=_AGAIN) from error
+        except (TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+            reason = error.message if isinstance(error, GeographyError) else str(error)
+            raise InputError(f"{source}: the record of the spine is damaged: {reason}", hint=_AGAIN) from error
+
+    @classmethod
+    def _of_data(cls, data: Mapping[str, Any]) -> Self:
+        settings = dict(data["settings"])
+        settings["aian_categories"] = tuple(settings["aian_categories"])
+        levels = [{**level, "share": Fraction(level["share"])} for level in data["levels"]]
+        record = cls(
+            settings=SpineSettings(**settings),
+            framework=str(data["framework"]),
+            denominator=data["denominator"],
+            levels=tuple(SpineLevel(**level) for level in levels),
+            files=tuple(FileRecord(**file) for file in data["files"]),
+            notes=tuple(data["notes"]),
+            facts=tuple(data["facts"].items()),
+        )
+        counts = [field.name for field in fields(SpineLevel) if field.type == "int"]
+        for level in record.levels:
+            wrong = next((name for name in counts if not _is_count(getattr(level, name))), None)
+            if wrong is not None:
+                raise ValueError(f"{wrong} of level {level.name!r} is no whole number of at least 0")
+        if record.shares.denominator != record.denominator or record.blocks != data["blocks"]:
+            raise ValueError("levels, denominator and number of blocks do not agree")
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpine:
+    """A spine that was read back.
+
+    Attributes:
+        record: What it is.
+        blocks: Columns block (16 digits), path and shares (arrays of text, root first), one row a block.
+        folder: Where it lies.
+    """
+
+    record: SpineRecord
+    blocks: DataFrame
+    folder: Path
+
+
+def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path) -> SpineRecord:
+    """Write a spine into a new folder; it counts as there when `_SUCCESS` is.
+
+    Args:
+        blocks: Columns block, path and shares; computed once.
+        record: What the spine is.
+        folder: Must not exist, or be empty, or hold a spine that was not finished.
+
+    Returns:
+        The record with the files that were written.
+
+    Raises:
+        OutputError: The folder holds something, or the disk is full.
+    """
+    require_new(folder)
+    staging = folder.with_name(f".{folder.name}.staging")
+    with disk_errors(folder):
+        shutil.rmtree(staging, ignore_errors=True)
+        discard(folder)
+        try:
+            blocks.write.parquet(str(staging / BLOCKS))
+            folder.mkdir(parents=True, exist_ok=True)
+            written = replace(record, files=promote(staging / BLOCKS, folder / BLOCKS))
+            write_durably(folder / RECORD, written.to_json())
+            succeed(folder)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    return written
+
+
+def require_new(folder: Path) -> None:
+    """Refuse a folder that a spine must not be written to.
+
+    Raises:
+        OutputError: It holds something else than an unfinished spine.
+    """
+    if not folder.exists():
+        return
+    unfinished = folder.is_dir() and not finished(folder)
+    if not unfinished or {path.name for path in folder.iterdir()} - {BLOCKS, RECORD}:
+        raise OutputError(f"{folder}: there is something already", hint="choose a new folder with --out")
+
+
+def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
+    """Open a spine that `write_spine` wrote, after comparing every byte with its record.
+
+    Args:
+        spark: The session.
+        folder: Of the spine.
+
+    Raises:
+        InputError: The folder is missing or unfinished, the record damaged, or a file of the blocks is missing, has
+            been changed, or does not belong there.
+    """
+    record = read_record(folder)
+    _check_files(folder / BLOCKS, record.files)
+    with reading(str(folder)):
+        paths = [str(folder / BLOCKS / file.name) for file in record.files]
+        return StoredSpine(record, spark.read.parquet(*paths), folder)
+
+
+def read_record(folder: Path) -> SpineRecord:
+    """Read what a spine is, without looking at its blocks.
+
+    Raises:
+        InputError: The folder is missing or unfinished, or the record damaged.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder of a spine", hint="make one with `das-spark spine build`")
+    if not finished(folder) or not (folder / RECORD).is_file():
+        raise InputError(f"{folder}: is no finished spine (_SUCCESS and {RECORD} are asked for)", hint=_AGAIN)
+    try:
+        text = (folder / RECORD).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{folder / RECORD}: is no text", hint=_AGAIN) from error
+    return SpineRecord.from_json(text, str(folder / RECORD))
+
+
+def _check_files(folder: Path, files: Sequence[FileRecord]) -> None:
+    if not files:
+        raise InputError(f"{folder}: the record names no file", hint=_AGAIN)
+    strangers = sorted({path.name for path in part_files(folder)} - {file.name for file in files})
+    if strangers:
+        raise InputError(f"{folder / strangers[0]}: is no part of the spine", hint="take it away, or build it again")
+    for file in files:
+        path = folder / file.name
+        if not path.is_file():
+            raise InputError(f"{path}: is missing", hint=_AGAIN)
+        found = record_of(path)
+        if found.size != file.size:
+            raise InputError(f"{path}: has {found.size:,} bytes, {file.size:,} were written", hint=_AGAIN)
+        if found != file:
+            raise InputError(f"{path}: was changed after it was written (its checksum is another)", hint=_AGAIN)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

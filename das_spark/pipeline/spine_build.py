@@ -1,0 +1,92 @@
+"""From geographic files to a spine in a folder: read, build county by county, write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.geography import GQ_TYPES, LevelShares, SpineSettings
+from das_spark.io.geography import geography_reader, read_crosswalk, read_quarters
+from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
+from das_spark.io.spine_files import SpineRecord, require_new, write_spine
+from das_spark.spark.spine import build_spine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_WITHOUT_QUARTERS = (
+    f"no file says which blocks have group quarters of the {GQ_TYPES} major types: none counts as having"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpineRequest:
+    """What a spine is made from.
+
+    Attributes:
+        geography: File or folder of the geography.
+        reader: Name of its reader.
+        settings: Shape of the spine.
+        shares: Shares of its levels.
+        framework: "pure_dp" or "zcdp".
+        units: Table of group quarters by block, or None.
+        crosswalk: Table of primitive geounits by block, or None for the built-in rule.
+        facts: What else the record shall say.
+    """
+
+    geography: str
+    reader: str
+    settings: SpineSettings
+    shares: LevelShares
+    framework: str
+    units: str | None = None
+    crosswalk: str | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRecord:
+    """Read a geography, build its spine and write it.
+
+    Args:
+        spark: The session.
+        request: What from.
+        out: New folder.
+
+    Returns:
+        What was written.
+
+    Raises:
+        OutputError: The folder holds something.
+        InputError: Files are missing or malformed.
+        GeographyError: The spine cannot be built from them.
+    """
+    require_new(out)
+    found = geography_reader(request.reader).read(spark, request.geography)
+    blocks, notes = found.blocks, list(found.notes)
+    if request.units is not None:
+        blocks = _with_quarters(blocks, read_quarters(spark, request.units), request.units)
+    elif request.settings.is_optimised and request.settings.consider_gq:
+        notes.append(_WITHOUT_QUARTERS)
+    crosswalk = None if request.crosswalk is None else read_crosswalk(spark, request.crosswalk)
+    built = build_spine(blocks, request.settings, request.shares, request.framework, crosswalk, notes)
+    try:
+        record = SpineRecord.of(
+            built.national, built.settings, built.shares, built.framework, built.notes, request.facts
+        )
+        return write_spine(built.blocks, record, out)
+    finally:
+        built.release()
+
+
+def _with_quarters(blocks: DataFrame, quarters: DataFrame, file: str) -> DataFrame:
+    """Blocks with their flags; a file of other blocks is one of another geography."""
+    with reading(file):
+        strangers = quarters.join(blocks, "geocode", "left_anti").select("geocode")
+        some = tuple(row[0] for row in strangers.orderBy("geocode").limit(MOST_EXAMPLES).collect())
+        if some:
+            problem = Problem(file, "geocode", "blocks of the geography", strangers.count(), geounits=some)
+            refuse([problem], hint="units and geography must be of the same blocks")
+    return blocks.join(quarters, "geocode", "left")

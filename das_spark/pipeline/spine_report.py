@@ -1,0 +1,124 @@
+"""The report on a stored spine: read it and its geography, compare it with the census spine, write the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from das_spark.errors import BudgetError
+from das_spark.evaluation import LevelLine, SpineReport, spine_page
+from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
+from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.geography import geography_reader
+from das_spark.io.spine_files import RECORD, SpineRecord, read_spine
+from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Where a spine may lie in a folder that is named: itself, the public folder of a run, the run.
+_PLACES: Final = ("", "spine", "public/spine")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRequest:
+    """What a report is made from.
+
+    Attributes:
+        spine: Folder of a spine, of a run, or of what is public of a run.
+        geography: File or folder of the geography that it was made from.
+        reader: Name of its reader.
+        budget: rho or epsilon, all of it for totals.
+        categories: Categories of entities, names in `ENTITY_CATEGORIES`; all of them by default.
+    """
+
+    spine: Path
+    geography: str
+    reader: str
+    budget: Fraction = Fraction(1)
+    categories: tuple[str, ...] = field(default_factory=lambda: tuple(ENTITY_CATEGORIES))
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without reading anything.
+
+        Raises:
+            GeographyError: A category is unknown.
+            BudgetError: The budget is not above 0.
+        """
+        check_categories(self.categories)
+        if self.budget <= 0:
+            raise BudgetError(f"the budget of a report on a spine must be above 0, is {self.budget}")
+
+
+def report_spine(spark: SparkSession, request: ReportRequest) -> SpineReport:
+    """Compare a spine with the census spine of its blocks.
+
+    Args:
+        spark: The session.
+        request: What is compared.
+
+    Raises:
+        InputError: The spine or files of the geography are missing, damaged or malformed.
+        ConfigurationError: No reader has that name.
+        GeographyError: Spine and geography are not of the same blocks, or the shares of the spine are not those of
+            one.
+    """
+    reader = geography_reader(request.reader)
+    stored = read_spine(spark, spine_folder(request.spine))
+    record = stored.record
+    paths = share_paths(stored.blocks, len(record.levels))
+    found = reader.read(spark, request.geography)
+    census = census_shares(record.shares, record.kind)
+    task = ComparisonTask(record.shares, census, record.framework, float(request.budget), request.categories)
+    compared = compare_spines(found.blocks, stored.blocks, task)
+    return SpineReport(
+        record.kind,
+        record.framework,
+        request.budget,
+        _census_levels(census, compared.fan_outs_before),
+        _levels(record),
+        paths,
+        compared.categories,
+        tuple(dict.fromkeys((*record.notes, *found.notes))),
+        record.facts,
+    )
+
+
+def spine_folder(folder: Path) -> Path:
+    """The folder of the spine in a folder that is one, or that of a run."""
+    places = [folder / place for place in _PLACES]
+    return next((place for place in places if (place / RECORD).is_file()), folder)
+
+
+def write_spine_report(report: SpineReport, folder: Path) -> None:
+    """Write `spine_report.json` and `spine_report.html`.
+
+    Args:
+        report: Of a spine.
+        folder: Made where it is not there yet.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("json", report.to_json()), ("html", spine_page(report))):
+        write_durably(folder / f"spine_report.{name}", text)
+
+
+def _levels(record: SpineRecord) -> tuple[LevelLine, ...]:
+    return tuple(
+        LevelLine(level.name, level.share, level.geounits, level.children, level.most, level.bypassed, level.unmeasured)
+        for level in record.levels
+    )
+
+
+def _census_levels(shares: LevelShares, fan_outs: Sequence[FanOut]) -> tuple[LevelLine, ...]:
+    whole = [*((each.units, each.children, each.most) for each in fan_outs), (fan_outs[-1].children, 0, 0)]
+    return tuple(
+        LevelLine(name, Fraction(part, shares.denominator), *counts)
+        for name, part, counts in zip(shares.levels, shares.numerators, whole, strict=True)
+    )

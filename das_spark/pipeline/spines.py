@@ -1,0 +1,134 @@
+"""The spine of a run: built of the areas that its blocks lie in, once; a resumed run finds it again.
+
+Which blocks exist, where they lie and (as a declared invariant) which have group quarters is public, so the spine is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.config.geography import CENSUS, planned_spine, spine_of
+from das_spark.errors import InputError
+from das_spark.geography import Geolevel, LevelShares, Spine
+from das_spark.io.files import discard, finished
+from das_spark.io.geography import GEOGRAPHY_READERS, read_crosswalk
+from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
+from das_spark.spark.census import geounit_shares, on_spine, strangers
+from das_spark.spark.spine import build_spine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from pyspark.sql import Column, DataFrame
+
+    from das_spark.io.layout import PublicLayout
+    from das_spark.pipeline.context import RunContext
+    from das_spark.products import Product
+
+#: How many blocks an error names.
+NAMED = 5
+_QUARTERS = 7
+
+
+def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
+    """The leaves of a run under their geocodes on its spine, which is built where it is not there yet.
+
+    Args:
+        context: The run; its plan gets the geocodes of the spine.
+        leaves: `tables.LEAVES` under the geocodes of the census.
+
+    Raises:
+        GeographyError: No spine can be made of the areas.
+        InputError: Areas are given for other blocks than the input has, or cannot be read.
+        OutputError: The disk is full.
+    """
+    if not context.has_shares:
+        return leaves
+    folder = context.layout.public.spine
+    if not finished(folder):
+        _build(context, leaves, folder)
+    paths = adopt_spine(context)
+    if not context.is_finished("shares"):
+        context.write_all("shares", geounit_shares(paths, context.plan.spine.names))
+    return on_spine(leaves, paths)
+
+
+def adopt_spine(context: RunContext) -> DataFrame:
+    """Give a run the geocodes of the spine that it was built with.
+
+    Returns:
+        Columns block, path and shares.
+
+    Raises:
+        InputError: The spine is not whole, or of other levels.
+    """
+    stored = read_spine(context.spark, context.layout.public.spine)
+    context.plan = replace(context.plan, spine=_spine(stored.record))
+    blocks: DataFrame = stored.blocks
+    return blocks
+
+
+def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, Any]) -> Spine:
+    """The spine of a run, from its public folder.
+
+    Args:
+        public: The folder.
+        product: What was published.
+        config: The resolved configuration.
+
+    Raises:
+        InputError: The spine was made of areas, and is not there.
+    """
+    if config["geography"].get("spine", CENSUS) == CENSUS:
+        return planned_spine(product, config)
+    return _spine(read_record(public.spine))
+
+
+def _spine(record: SpineRecord) -> Spine:
+    return spine_of([Geolevel(level.name, level.length) for level in record.levels], record.kind)
+
+
+def share_paths(context: RunContext) -> dict[tuple[Fraction, ...], int]:
+    """Every way in which the budget is shared on the path to some block.
+
+    Returns:
+        Shares of the levels, root first -> number of blocks.
+    """
+    rows = adopt_spine(context).groupBy("shares").count().collect()  # a handful: only sums of the levels' shares occur
+    paths = {tuple(Fraction(share) for share in row["shares"]): row["count"] for row in rows}
+    return dict(sorted(paths.items(), key=lambda path: (-path[1], path[0])))
+
+
+def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
+    plan, settings = context.plan, context.plan.geography
+    shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
+    areas = GEOGRAPHY_READERS[str(settings.reader)].read(context.spark, str(settings.path))
+    unknown = strangers(leaves, areas.blocks.withColumnRenamed("geocode", "block"))
+    named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
+    if named:
+        raise InputError(
+            f"{settings.path}: says nothing of {unknown.count():,} blocks of the input, such as {', '.join(named)}",
+            hint="geography.path is about another geography than the input",
+        )
+    blocks = leaves.select("geocode", _quarters().alias("gq")).join(areas.blocks, "geocode")
+    crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
+    built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
+    facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
+    record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
+    discard(folder)  # what a driver left that died
+    try:
+        write_spine(built.blocks, record, folder)
+    finally:
+        built.release()
+
+
+def _quarters() -> Column:
+    """Which types of group quarters a block has facilities of; null where no units are known."""
+    facilities = F.transform(F.slice("units", 2, _QUARTERS), lambda count: count > 0)
+    return F.when(F.col("units").isNotNull() & (F.size("units") > _QUARTERS), facilities)

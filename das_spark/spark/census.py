@@ -1,0 +1,92 @@
+"""From a spine that is made of areas back to the geounits of the census, and from its paths to shares and geocodes.
+
+The leaf of such a spine is a block behind its path; the geocode that the census gives it stands at the end (S-3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.geography import BLOCK
+from das_spark.spark.histograms import all_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from das_spark.geography import Spine
+
+
+def published_estimates(spine: Spine) -> str:
+    """Name of the table of estimates by geounits of the census.
+
+    Args:
+        spine: Of the run.
+    """
+    return "estimates" if spine.kind == "census" else "census_estimates"
+
+
+def census_geocode(column: str = "geocode") -> Column:
+    """The geocode that the census gives a block, from its geocode on the spine."""
+    return F.right(F.col(column), F.lit(BLOCK)).alias("geocode")
+
+
+def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:
+    """Leaves under their geocodes on the spine.
+
+    Args:
+        leaves: Any columns, with the census geocode of a block as geocode.
+        paths: Columns block, path (array: geocodes from the root to the leaf).
+
+    Returns:
+        The same columns; leaves without a path are left out (see `strangers`).
+    """
+    placed = paths.select(F.col("block").alias("geocode"), F.element_at("path", -1).alias("placed"))
+    others = [name for name in leaves.columns if name != "geocode"]
+    return leaves.join(placed, "geocode").select(F.col("placed").alias("geocode"), *others)
+
+
+def strangers(leaves: DataFrame, paths: DataFrame) -> DataFrame:
+    """Geocodes of blocks that the spine does not know."""
+    return leaves.select("geocode").join(paths.select(F.col("block").alias("geocode")), "geocode", "left_anti")
+
+
+def on_census(rows: DataFrame) -> DataFrame:
+    """Rows of leaves under the geocodes of the census; parents are those of the spine still.
+
+    Args:
+        rows: Any columns, with the geocode of a leaf of the spine.
+    """
+    return rows.select(*[census_geocode() if name == "geocode" else F.col(name) for name in rows.columns])
+
+
+def geounit_shares(paths: DataFrame, levels: Sequence[str]) -> DataFrame:
+    """The share of every geounit: `tables.SHARES` with a column level in front.
+
+    Args:
+        paths: Columns path and shares (arrays: of the geounits from the root to the leaf).
+        levels: Names of the levels, root first.
+    """
+    structs = [
+        F.struct(
+            F.lit(level).alias("level"),
+            F.get("path", F.lit(depth)).alias("geocode"),
+            (F.get("path", F.lit(depth - 1)) if depth else F.lit("")).alias("parent"),
+            F.get("shares", F.lit(depth)).alias("share"),
+        )
+        for depth, level in enumerate(levels)
+    ]
+    return paths.select(F.explode(F.array(*structs)).alias("geounit")).select("geounit.*").distinct()
+
+
+def census_histograms(leaves: DataFrame, spine: Spine) -> DataFrame:
+    """Histograms of the geounits of the census: `tables.HISTOGRAMS` with a column level in front.
+
+    Args:
+        leaves: Columns geocode (of leaves of the spine), cells and counts.
+        spine: The levels of the census.
+    """
+    return all_levels(leaves.select(census_geocode(), "cells", "counts"), spine)

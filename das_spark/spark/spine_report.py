@@ -1,0 +1,173 @@
+"""A stored spine beside the census spine of its blocks, county by county in parallel.
+
+Blocks of the geography and paths of the spine are brought together by county in one shuffle. A county sends what its
+entities need (`CountyComparison`), never a row a block; the driver joins those over the levels above the county.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import functions as F
+
+from das_spark.errors import GeographyError
+from das_spark.evaluation import SharePath, share_path
+from das_spark.geography import (
+    GQ_TYPES,
+    BlockTable,
+    CountyComparison,
+    LevelShares,
+    SpineComparison,
+    SpinePaths,
+    check_categories,
+    compare_county,
+    join_comparisons,
+)
+from das_spark.spark.spine_rows import COUNTY, ENTITIES, counties, text_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROWS: Final = "county string, error string, hint string, comparison string"
+_FOREIGN: Final = "the spine must be one of this geography: build it again, or name the files that it was made from"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonTask:
+    """What a worker needs to compare a county.
+
+    Attributes:
+        shares: Shares of the levels of the spine before anything was bypassed.
+        census: Shares of the levels of the census spine, as `census_shares` gives them.
+        framework: "zcdp" or "pure_dp".
+        budget: rho or epsilon, all of it for the total.
+        categories: Names in `ENTITY_CATEGORIES`.
+    """
+
+    shares: LevelShares
+    census: LevelShares
+    framework: str
+    budget: float
+    categories: tuple[str, ...]
+
+    def county(self, rows: pa.Table) -> CountyComparison:
+        """The comparison of the county that the rows are: blocks of the geography and of the spine.
+
+        Raises:
+            GeographyError: They are not the same blocks, or the paths are not those of a spine.
+        """
+        in_spine = rows.column("path").is_valid()
+        blocks, paths = rows.filter(_inverted(in_spine)), rows.filter(in_spine)
+        _check_same(text_column(blocks, "geocode"), text_column(paths, "geocode"))
+        columns = {name: text_column(blocks, name) for name in ENTITIES}
+        none = np.zeros((blocks.num_rows, GQ_TYPES), dtype=np.bool_)
+        table = BlockTable(geocode16=text_column(blocks, "geocode"), gq=none, **columns)
+        return compare_county(
+            table, _paths(paths), self.shares, self.census, self.framework, self.budget, self.categories
+        )
+
+
+def compare_spines(blocks: DataFrame, paths: DataFrame, task: ComparisonTask) -> SpineComparison:
+    """Compare a spine with the census spine of its blocks.
+
+    Args:
+        blocks: Columns geocode (16 digits, each once) and those of `ENTITIES`.
+        paths: Columns block, path and shares of the spine, as `PATHS` says.
+        task: What is compared.
+
+    Raises:
+        GeographyError: A category is unknown, blocks of the geography and of the spine differ, or the paths are not
+            those of a spine; the first county is named.
+    """
+    check_categories(task.categories)
+    nothing = (F.lit(None).cast("array<string>").alias(name) for name in ("path", "shares"))
+    left = blocks.select("geocode", *ENTITIES, *nothing)
+    absent = (F.lit(None).cast("string").alias(name) for name in ENTITIES)
+    right = paths.select(F.col("block").alias("geocode"), *absent, "path", "shares")
+    both = left.unionAll(right).select(F.substring("geocode", 1, 5).alias(COUNTY), "*")
+    held = both.repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
+    rows = held.mapInArrow(partial(_batches, task), _ROWS).collect()
+    failed = sorted((row for row in rows if row["error"] is not None), key=lambda row: str(row[COUNTY]))
+    if failed:
+        more = f" (and {len(failed) - 1:,} counties more)" if len(failed) > 1 else ""
+        first = failed[0]
+        raise GeographyError(f"county {first[COUNTY]}: {first['error']}{more}", hint=first["hint"])
+    # In the order of counties: sums of floating-point numbers are then the same every time.
+    rows.sort(key=lambda row: str(row[COUNTY]))
+    counties = [CountyComparison.from_json(row["comparison"]) for row in rows]
+    return join_comparisons(counties, task.categories, task.framework, task.budget)
+
+
+def share_paths(paths: DataFrame, depth: int) -> tuple[SharePath, ...]:
+    """Every distinct path of shares, with its number of blocks; most blocks first.
+
+    Args:
+        paths: Columns path and shares of the spine.
+        depth: Number of its levels.
+
+    Raises:
+        GeographyError: A path has another number of levels, a share is no fraction, or the shares on a path do not
+            sum to 1.
+    """
+    grouped = paths.groupBy("shares", F.size("path").alias("depth")).count().collect()
+    for row in grouped:
+        if not row["depth"] == len(row["shares"]) == depth:
+            raise GeographyError(f"{row['count']:,} blocks of the spine have not {depth} levels")
+    found = [share_path(row["shares"], row["count"]) for row in grouped]
+    return tuple(sorted(found, key=lambda path: (-path.blocks, path.shares)))
+
+
+def _batches(task: ComparisonTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for county, rows in counties(batches):
+        row: Sequence[str | None]
+        try:
+            row = (county, None, None, task.county(rows).to_json())
+        except GeographyError as error:
+            row = (county, error.message, error.hint, None)
+        columns = [pa.array([value], pa.string()) for value in row]
+        yield pa.RecordBatch.from_arrays(columns, [COUNTY, "error", "hint", "comparison"])
+
+
+def _inverted(mask: pa.ChunkedArray) -> pa.Array:
+    return pa.array(~mask.to_numpy())
+
+
+def _check_same(geography: NDArray[np.str_], spine: NDArray[np.str_]) -> None:
+    for these, those, where, other in (
+        (geography, spine, "geography", "spine"),
+        (spine, geography, "spine", "geography"),
+    ):
+        strange = np.setdiff1d(these, those)
+        if strange.size:
+            raise GeographyError(
+                f"{strange.size:,} blocks of the {where} are none of the {other}, {str(strange[0])!r} among them",
+                hint=_FOREIGN,
+            )
+    if geography.size != spine.size:
+        raise GeographyError(f"{abs(spine.size - geography.size):,} blocks occur twice", hint=_FOREIGN)
+
+
+def _paths(rows: pa.Table) -> SpinePaths:
+    """Codes and shares by level; few shares differ, so each text is read once."""
+    codes, shares = [], []
+    for level in _levels(rows, "path"):
+        codes.append(np.array(level.dictionary.to_pylist())[level.indices.to_numpy()])
+    for level in _levels(rows, "shares"):
+        values = np.array([float(Fraction(text)) for text in level.dictionary.to_pylist()])
+        shares.append(values[level.indices.to_numpy()])
+    return SpinePaths(tuple(codes), tuple(shares))
+
+
+def _levels(rows: pa.Table, name: str) -> list[pa.DictionaryArray]:
+    lists = rows.column(name).combine_chunks()
+    texts = lists.flatten()
+    depth = len(texts) // len(lists)
+    index = np.arange(len(texts)).reshape(-1, depth)
+    return [texts.take(pa.array(column)).dictionary_encode() for column in index.T]

@@ -1,0 +1,138 @@
+"""Rows of blocks in Arrow: cut into counties, turned into tables of the core, and paths turned back into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import gcd
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from das_spark.errors import GeographyError
+from das_spark.geography import GQ_TYPES, BlockTable, CountyPaths
+
+#: Columns of blocks behind the geocode, as `BlockTable` names them.
+ENTITIES: Final = (
+    "aiannhce",
+    "cousubfp",
+    "cousubfs",
+    "placefp",
+    "placefs",
+    "sdunilea",
+    "sdseclea",
+    "sdelmlea",
+)
+#: Column of the first five digits of the geocode, by which blocks are brought together.
+COUNTY: Final = "county"
+
+#: One row a block: its 16 digits; geocodes and exact shares ("n/d") of the geounits that contain it, root first.
+PATHS: Final = StructType(
+    [
+        StructField("block", StringType(), nullable=False),
+        StructField("path", ArrayType(StringType(), containsNull=False), nullable=False),
+        StructField("shares", ArrayType(StringType(), containsNull=False), nullable=False),
+    ]
+)
+
+
+def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """Cut a stream of rows, sorted by county, into one table a county, across the borders of batches."""
+    waiting: list[pa.RecordBatch] = []
+    current = ""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        codes = batch.column(COUNTY).dictionary_encode()
+        index = codes.indices.to_numpy()
+        cuts = [0, *(np.flatnonzero(np.diff(index)) + 1).tolist(), batch.num_rows]
+        for start, stop in pairwise(cuts):
+            county = codes.dictionary[int(index[start])].as_py()
+            if waiting and county != current:
+                yield current, pa.Table.from_batches(waiting)
+                waiting = []
+            current = county
+            waiting.append(batch.slice(start, stop - start))
+    if waiting:
+        yield current, pa.Table.from_batches(waiting)
+
+
+def block_table(rows: pa.Table) -> BlockTable:
+    """The blocks of a county as the core takes them.
+
+    Args:
+        rows: Columns geocode, `ENTITIES`, and gq (lists of 7 booleans, or null for none).
+
+    Raises:
+        GeographyError: A code is null or of another form, a block stands twice, or a list has another length.
+    """
+    columns = {name: text_column(rows, name) for name in ENTITIES}
+    return BlockTable(geocode16=text_column(rows, "geocode"), gq=_flags(rows.column("gq")), **columns)
+
+
+def text_column(rows: pa.Table, name: str) -> NDArray[np.str_]:
+    """A column of text (blocks,).
+
+    Raises:
+        GeographyError: It holds nulls.
+    """
+    column = rows.column(name)
+    if column.null_count:
+        raise GeographyError(f"column {name!r} of the blocks holds {column.null_count:,} nulls")
+    return np.asarray(column.to_numpy().tolist(), dtype=np.str_)
+
+
+def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Flags of group quarters (blocks, 7); none where a list is null."""
+    whole = column.combine_chunks()
+    flags = np.zeros((len(whole), GQ_TYPES), dtype=np.bool_)
+    given = whole.is_valid().to_numpy(zero_copy_only=False)
+    lengths = whole.value_lengths().to_numpy(zero_copy_only=False)[given]
+    values = whole.flatten()
+    if (lengths != GQ_TYPES).any() or values.null_count:
+        raise GeographyError(
+            f"column 'gq' of the blocks must hold {GQ_TYPES} booleans, or null for a block without any"
+        )
+    flags[given] = values.to_numpy(zero_copy_only=False).reshape(-1, GQ_TYPES)
+    return flags
+
+
+def path_rows(paths: CountyPaths) -> pa.RecordBatch:
+    """The paths of a county as rows of `PATHS`."""
+    codes = _lists([level.codes for level in paths.levels], paths.positions)
+    shares: list[NDArray[Any]] = []
+    places: list[NDArray[np.int64]] = []
+    for level, position in zip(paths.levels, paths.positions, strict=True):
+        # Few shares differ: each is made into text once.
+        values, place = np.unique(level.numerators, return_inverse=True)
+        shares.append(np.array([_fraction(int(value), paths.denominator) for value in values]))
+        places.append(place[position])
+    return pa.RecordBatch.from_arrays(
+        [pa.array(paths.blocks.tolist(), pa.string()), codes, _lists(shares, places)],
+        schema=pa.schema(
+            [
+                pa.field("block", pa.string(), nullable=False),
+                pa.field("path", codes.type, nullable=False),
+                pa.field("shares", codes.type, nullable=False),
+            ]
+        ),
+    )
+
+
+def _lists(texts: Sequence[NDArray[Any]], positions: Sequence[NDArray[np.int64]]) -> pa.Array:
+    """For each block the list, over the levels, of the text at its position of the level."""
+    starts = np.concatenate([[0], np.cumsum([level.size for level in texts])[:-1]])
+    known = pa.array([text for level in texts for text in level.tolist()], pa.string())
+    index = np.stack([position + start for position, start in zip(positions, starts, strict=True)], axis=1)
+    count, depth = index.shape
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * depth)
+    items = pa.field("element", pa.string(), nullable=False)
+    return pa.ListArray.from_arrays(offsets, known.take(pa.array(index.ravel())), type=pa.list_(items))
+
+
+def _fraction(numerator: int, denominator: int) -> str:
+    common = gcd(numerator, denominator)
+    return f"{numerator // common}/{denominator // common}"

@@ -1,0 +1,100 @@
+"""Whether a run on a spine that is made of areas kept its budget and told the census geounits the truth; plain SQL.
+
+The sum of shares on every path is what the guarantee rests on (Theorem 3 of Cumings-Menon et al. 2022, S-22).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import reduce
+from itertools import pairwise
+from math import lcm
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from das_spark.spark.census import census_geocode
+from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.histograms import level_structs
+from das_spark.spark.measure import UNMEASURED
+from das_spark.spark.verify import RunTables, exploded_cells, small_frame
+
+if TYPE_CHECKING:
+    from das_spark.geography import Spine
+
+PATHS: Final = "shares sum to 1 on every path"
+MEASURED: Final = "measured geounits have a share"
+CENSUS: Final = "census geounits sum up blocks"
+
+
+def spine_rules(
+    shares: DataFrame, measurements: DataFrame, read: RunTables, told: RunTables, census: Spine
+) -> list[Rule]:
+    """The rules of a spine that is made of areas.
+
+    Args:
+        shares: level, geocode, parent, share: the budget share of every geounit of the spine, as text.
+        measurements: level, geocode, ...: the measurements.
+        read: The tables of the run, by geounits of the spine.
+        told: The published ones, by geounits of the census.
+        census: The levels of the census.
+    """
+    return [
+        _paths(shares, read.levels),
+        _measured(shares, measurements, read.levels),
+        _census(read, told, census),
+    ]
+
+
+def _paths(shares: DataFrame, levels: tuple[str, ...]) -> Rule:
+    """The shares from the top to each leaf sum to exactly 1: in integers over their common denominator."""
+    texts = [str(row["share"]) for row in shares.select("share").distinct().collect()]  # a handful
+    parts = [Fraction(text) for text in texts]
+    one = lcm(*(part.denominator for part in parts))
+    numerators = np.array([int(part * one) for part in parts], dtype=np.int64)
+    known = small_frame(shares.sparkSession, {"share": texts, "part": numerators})
+    numbered = shares.join(F.broadcast(known), "share")
+    at = {name: numbered.where(F.col("level") == name).select("geocode", "parent", "part") for name in levels}
+    summed = at[levels[0]].select("geocode", F.col("part").alias("above"))
+    for _, name in pairwise(levels):
+        over = summed.withColumnRenamed("geocode", "parent")
+        summed = (
+            at[name].join(over, "parent", "left").select("geocode", (F.col("part") + F.col("above")).alias("above"))
+        )
+    leaf = levels[-1]
+    paths = summed.select(F.lit(leaf).alias("level"), "geocode", "above")
+    return Rule(
+        findings(paths, Finding(PATHS, ~F.coalesce(F.col("above") == one, F.lit(False)), 1)), ((PATHS, leaf, ""),)
+    )
+
+
+def _measured(shares: DataFrame, measurements: DataFrame, levels: tuple[str, ...]) -> Rule:
+    """No answer of a geounit without a share was published, and none of one that the spine does not have."""
+    measured = measurements.select("level", "geocode", F.lit(1).alias("found"), F.lit(0).alias("share")).distinct()
+    shared = shares.select(
+        "level", "geocode", F.lit(0).alias("found"), (F.col("share") != UNMEASURED).cast("int").alias("share")
+    )
+    summed = measured.unionAll(shared).groupBy("level", "geocode")
+    both = summed.agg(F.max("found").alias("found"), F.max("share").alias("share"))
+    expected = tuple((MEASURED, name, "") for name in levels)
+    return Rule(findings(both, Finding(MEASURED, (F.col("found") == 1) & (F.col("share") == 0), 1)), expected)
+
+
+def _census(read: RunTables, told: RunTables, census: Spine) -> Rule:
+    """Every geounit of the census has in every cell the sum of its blocks, and every block its own."""
+    leaf = read.estimates.where(F.col("level") == read.levels[-1])
+    blocks = exploded_cells(leaf).select(census_geocode(), "cell", "count")
+    summed = blocks.select(F.explode(level_structs(census)).alias("at"), "cell", "count").select(
+        "at.level", "at.geocode", "cell", F.col("count").alias("difference"), F.lit(0).alias("checked")
+    )
+    published = exploded_cells(told.estimates).select("level", "geocode", "cell", -F.col("count"), F.lit(1))
+    # Geounits where nobody lives are looked at, too: each must be there once.
+    there = told.estimates.select("level", "geocode", F.lit(-1), F.lit(-1), F.lit(1))
+    places = leaf.select(census_geocode()).select(F.explode(level_structs(census)).alias("at")).distinct()
+    expected = places.select("at.level", "at.geocode", F.lit(-1), F.lit(1), F.lit(0))
+    whole = reduce(DataFrame.unionAll, [summed, published, there, expected]).groupBy("level", "geocode", "cell")
+    counted = whole.agg(F.sum("difference").alias("difference"), F.sum("checked").alias("checked"))
+    keys = tuple((CENSUS, name, "") for name in census.names)
+    return Rule(findings(counted, Finding(CENSUS, F.col("difference") != 0, F.col("checked"))), keys)

@@ -1,0 +1,56 @@
+"""Every reader of geography: registered, documented, and the same three blocks out of all of them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import das_spark.io.geography as room
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.geography import ENTITY_COLUMNS, GEOGRAPHY_READERS, geography_reader
+
+
+def test_every_class_that_reads_is_registered_under_its_name():
+    found = set()
+    for module in pkgutil.iter_modules(room.__path__):
+        if module.name.startswith("_") or module.name == "base":
+            continue
+        members = inspect.getmembers(importlib.import_module(f"{room.__name__}.{module.name}"), inspect.isclass)
+        found |= {kind for _, kind in members if kind.__module__.endswith(f".{module.name}") and hasattr(kind, "read")}
+    assert found == {type(reader) for reader in GEOGRAPHY_READERS.values()}
+    assert all(reader.name == name and type(reader).__doc__ for name, reader in GEOGRAPHY_READERS.items())
+
+
+def test_an_unknown_name_is_answered_by_the_nearest():
+    with pytest.raises(ConfigurationError, match=r"no reader of geography is called 'grf_c'.*'grfc'"):
+        geography_reader("grf_c")
+
+
+@pytest.fixture
+def written(tmp_path, grfc, assignment, header, tidy):
+    """Name of the reader -> the same geography in its files."""
+    return {
+        "grfc": grfc.write(tmp_path / "geography.txt"),
+        "block_assignment": assignment.write(tmp_path / "assignment"),
+        "pl94_header": header.write(tmp_path / "header"),
+        "tidy": tidy.write(tmp_path / "blocks.csv"),
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", GEOGRAPHY_READERS)
+def test_all_readers_give_the_same_blocks(spark, written, contents, expected, name):
+    found = GEOGRAPHY_READERS[name].read(spark, str(written[name]))
+    assert found.blocks.columns == ["geocode", *ENTITY_COLUMNS]
+    assert contents(found) == expected
+    assert bool(found.notes) == (name in ("block_assignment", "pl94_header"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", GEOGRAPHY_READERS)
+def test_a_missing_file_is_named(spark, tmp_path, name):
+    with pytest.raises(InputError, match="nowhere: no such file or folder"):
+        GEOGRAPHY_READERS[name].read(spark, str(tmp_path / "nowhere"))

@@ -1,0 +1,207 @@
+"""Whole runs on spines that are made of areas: budget, exact totals, census tables, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.cli.main import main
+from das_spark.config.plan import RunPlan
+from das_spark.config.resolve import load_plan
+from das_spark.errors import InputError
+from das_spark.io.layout import PublicLayout, RunLayout
+from das_spark.pipeline import estimate_from, open_source, run_stages, runner, verify_run
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+
+CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_simulated.toml"
+KEY = "an open secret"
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory) -> Path:
+    """Some 10,000 people of an invented state, as CEF records, in places and tribal areas that are invented, too."""
+    place = tmp_path_factory.mktemp("spines") / "population"
+    asked = ["--like", "2020-state", "--share", "1/1000", "--layout", "cef", "--out", str(place)]
+    assert main(["simulate", *asked]) == 0
+    return place
+
+
+def plan_of(population: Path, root: Path, *settings: str) -> RunPlan:
+    given = [f"input.path={population}", f"output.root={root}", "budget.strategy=state", 'output.microdata=["parquet"]']
+    return load_plan(CONF, settings=[*given, *settings])
+
+
+@pytest.fixture(scope="module")
+def optimised(population, tmp_path_factory, spark) -> RunLayout:
+    """A run of persons on the optimised spine, by the stages of a run."""
+    plan = plan_of(population, tmp_path_factory.mktemp("optimised"), "geography.spine=optimised")
+    return run_stages(plan, run_id="optimised", test_key=KEY, spark=spark).layout
+
+
+def rows(public: PublicLayout, table: str, level: str) -> list[dict]:
+    files = sorted(public.level(table, level).glob("part-*.parquet"))
+    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+
+
+def people(row: dict) -> int:
+    return sum(row["counts"])
+
+
+def test_the_run_is_verified_on_the_spine_and_on_the_census(optimised):
+    report = json.loads(optimised.public.verification.read_text())
+    assert report["passed"] is True
+    names = {check["name"] for check in report["checks"]}
+    assert {
+        "shares sum to 1 on every path",
+        "measured geounits have a share",
+        "census geounits sum up blocks",
+        "tables equal estimates",
+    } <= names
+
+
+def test_only_children_are_not_measured_and_their_share_is_above(optimised):
+    public = optimised.public
+    shares = {row["geocode"]: Fraction(row["share"]) for row in rows(public, "shares", "Block")}
+    measured = {row["geocode"] for row in rows(public, "measurements", "Block")}
+    without = {code for code, share in shares.items() if not share}
+    assert without
+    assert measured
+    assert not measured & without
+    groups = {row["geocode"]: Fraction(row["share"]) for row in rows(public, "shares", "Block_Group")}
+    length = len(next(iter(groups)))
+    usual = min(share for share in groups.values() if share)
+    assert all(groups[code[:length]] > usual or not groups[code[:length]] for code in without)
+
+
+def test_siblings_with_other_shares_are_measured_with_other_noise(optimised):
+    found: dict[str, set[float]] = {}
+    for row in rows(optimised.public, "measurements", "Block_Group"):
+        found.setdefault(row["query"], set()).add(row["variance"])
+    assert all(len(variances) > 1 for variances in found.values()), found
+
+
+def test_the_total_of_the_state_is_exact_and_that_of_its_parts_is_not_told(optimised):
+    public = optimised.public
+    parts = rows(public, "estimates", "State")
+    assert {row["geocode"][0] for row in parts} == {"0", "1"}
+    declared = [row for row in rows(public, "invariants", "State") if "total" in row["name"]]
+    assert {row["name"] for row in declared} == {"group_total"}
+    assert {tuple(row["values"]) for row in declared} == {(sum(people(row) for row in parts),)}
+    assert "parts" in public.privacy_statement.read_text()
+
+
+def test_tables_and_microdata_are_of_census_geounits(optimised, population):
+    public = optimised.public
+    blocks = {row["geocode"] for row in rows(public, "census_estimates", "Block")}
+    lines = (population / "geography.txt").read_text().splitlines()[1:]
+    assert len(blocks) == len(lines)
+    assert {len(code) for code in blocks} == {16}
+    for level, length in (("State", 2), ("County", 5), ("Tract", 11), ("Block_Group", 12)):
+        table = pq.read_table(public.tables.level("P1", "parquet", level))
+        assert {len(code) for code in table["geocode"].to_pylist()} == {length}
+    persons = pq.read_table(public.microdata("person", "parquet"), columns=["TABBLKST", "TABBLKCOU"])
+    assert persons.num_rows == sum(people(row) for row in rows(public, "estimates", "State"))
+
+
+def test_the_manifest_tells_of_the_tables_of_the_spine(optimised):
+    manifest = json.loads(optimised.public.manifest.read_text())
+    told = {entry["path"] for entry in manifest["data_dictionary"]}
+    assert {"spine/blocks", "shares/level=<geolevel>", "census_estimates/level=<census geolevel>"} <= told
+    blocks = len(rows(optimised.public, "estimates", "Block"))
+    assert manifest["rows"]["shares/Block"] == manifest["rows"]["census_estimates/Block"] == blocks
+
+
+def test_the_statement_says_what_shares_and_losses_are(optimised):
+    statement = optimised.public.privacy_statement.read_text()
+    assert "Geounits of this spine have shares of their own" in statement
+    assert "The losses below are those of the worst path" in statement
+    whole = statement.split("| State | County | Tract | Block_Group | Block | lowest geounits |")[1]
+    paths = [line.strip("| ").split(" | ") for line in whole.splitlines()[2:] if line.startswith("|")]
+    paths = paths[: next(place for place, path in enumerate(paths) if len(path) != 6)]
+    assert len(paths) > 1
+    assert {sum(Fraction(share) for share in path[:5]) for path in paths} == {1}
+    blocks = len(rows(optimised.public, "estimates", "Block"))
+    assert sum(int(path[5].replace(",", "")) for path in paths) == blocks
+
+
+def test_the_accuracy_report_has_off_spine_entities(optimised):
+    report = json.loads(optimised.restricted.accuracy_json.read_text())
+    places = {entry["place"] for entry in report["entries"]}
+    assert {"place", "county_subdivision", "Block_Group"} <= places
+
+
+def test_estimates_can_be_made_again_from_the_public_folder(optimised, tmp_path, spark):
+    source = open_source(optimised.folder, None, [f"output.root={tmp_path}"])
+    summary = estimate_from(source, run_id="again", spark=spark)
+    for level in ("State", "Tract", "Block"):
+        first, again = (rows(each.public, "estimates", level) for each in (optimised, summary.layout))
+        assert sorted(first, key=lambda row: row["geocode"]) == sorted(again, key=lambda row: row["geocode"])
+    assert json.loads(summary.layout.public.verification.read_text())["passed"] is True
+
+
+def test_a_share_that_was_changed_is_found(optimised, tmp_path, spark):
+    copied = tmp_path / "optimised"
+    shutil.copytree(optimised.folder, copied)
+    (file, *_) = sorted((copied / "public" / "shares" / "level=Tract").glob("part-*.parquet"))
+    table = pq.read_table(file)
+    changed = ["1/2", *table["share"].to_pylist()[1:]]
+    place = table.schema.get_field_index("share")
+    pq.write_table(table.set_column(place, table.schema.field("share"), [changed]), file)
+    report = verify_run(copied, spark)
+    failed = {check.name for check in report.checks if not check.passed}
+    assert "shares sum to 1 on every path" in failed
+
+
+class DriverDied(BaseException):
+    """Stands for SIGKILL: nothing in the product may catch it."""
+
+
+def test_a_run_that_dies_resumes_on_the_same_spine(optimised, population, tmp_path, spark, monkeypatch):
+    plan = plan_of(population, tmp_path, "geography.spine=optimised")
+
+    def die(*_: object, **__: object) -> None:
+        raise DriverDied
+
+    for place in ("measure", "publish_census", "publish_tables"):
+        with monkeypatch.context() as patched:
+            patched.setattr(runner, place, die)
+            with pytest.raises(DriverDied):
+                run_stages(plan, run_id="optimised", test_key=KEY, spark=spark)
+    layout = run_stages(plan, run_id="optimised", test_key=KEY, spark=spark).layout
+    for table in ("measurements", "estimates"):
+        first, again = (rows(each.public, table, "Block") for each in (optimised, layout))
+        assert sorted(map(str, first)) == sorted(map(str, again))
+
+
+@pytest.mark.parametrize("kind", ["aian", "dhc"])
+def test_other_kinds_of_spines_run_too(population, tmp_path, spark, kind):
+    settings = [f"geography.spine={kind}", "evaluation.enabled=false", "run.product=pl94_2020_unit"]
+    if kind == "dhc":
+        levels = ("State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block")
+        shares = ", ".join(f'{level}="1/7"' for level in levels)
+        settings += [f"budget.geolevels={{{shares}}}", 'budget.queries={detailed="1"}']
+        settings += [f"geography.levels=[{', '.join(f'{chr(34)}{level}{chr(34)}' for level in levels)}]"]
+    plan = plan_of(population, tmp_path, *settings)
+    layout = run_stages(plan, run_id=kind, test_key=KEY, spark=spark).layout
+    assert json.loads(layout.public.verification.read_text())["passed"] is True
+
+
+def test_areas_of_another_geography_are_refused_before_anything_is_spent(population, tmp_path, spark):
+    lines = (population / "geography.txt").read_text().splitlines()
+    (tmp_path / "short.txt").write_text("\n".join([*lines[:-3], ""]))
+    plan = plan_of(
+        population,
+        tmp_path,
+        "geography.spine=optimised",
+        "geography.reader=grfc",
+        f"geography.path={tmp_path}/short.txt",
+    )
+    with pytest.raises(InputError, match=r"says nothing of 3 blocks of the input, such as \d{16}"):
+        run_stages(plan, run_id="other", test_key=KEY, spark=spark)
+    assert not list(tmp_path.glob("ledgers/*"))
