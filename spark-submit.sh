@@ -4,7 +4,8 @@
 #   ./spark-submit.sh [CONF] [options of das-spark run]      CONF is conf/quickstart.toml where it is left out
 #
 #   SPARK_MASTER        a Spark master (spark://host:7077, yarn, k8s://...); local[*,2] where unset
-#   DAS_SPARK_ENV       conf/spark/<this>.conf holds the Spark properties; local where unset, standalone with SPARK_MASTER
+#   DAS_SPARK_ENV       conf/spark/<this>.conf holds the Spark properties; local where unset, standalone with SPARK_MASTER.
+#                       A name with a slash is a file of your own, for the sizes and the shared secret of a cluster
 #   DAS_SPARK_ARCHIVE   the packed environment for the executors (jobs/README.md); environment.tar.gz where unset
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,8 +25,11 @@ else
     # Keeps Spark from warning that the host name resolves to nothing.
     export SPARK_LOCAL_IP=${SPARK_LOCAL_IP:-127.0.0.1}
 fi
-properties=$here/conf/spark/${DAS_SPARK_ENV:-$default}.conf
-[ -f "$properties" ] || stop "there is no $properties; DAS_SPARK_ENV names a file of conf/spark"
+case "${DAS_SPARK_ENV:-}" in
+    */*) properties=$DAS_SPARK_ENV ;;
+    *) properties=$here/conf/spark/${DAS_SPARK_ENV:-$default}.conf ;;
+esac
+[ -f "$properties" ] || stop "there is no $properties; DAS_SPARK_ENV names a file of conf/spark, or one of your own by its path"
 options=(--master "${SPARK_MASTER:-local[*,2]}" --properties-file "$properties")
 
 # Executors elsewhere run the Python of the archive; the driver that of .venv, with the same packages.
@@ -34,6 +38,10 @@ if [ -n "${SPARK_MASTER:-}" ] && [ -f "$archive" ]; then
     options+=(--archives "$archive#environment" --conf spark.pyspark.python=./environment/bin/python)
     options+=(--conf "spark.pyspark.driver.python=$here/.venv/bin/python")
 fi
+
+# The JVM is started before das-spark can do it: no core file of what holds key and counts, no file that anybody may write.
+ulimit -S -c 0
+umask "$(printf '%04o' $(($(umask) | 0002)))"
 
 # Spark reads log4j2.properties from its configuration folder.
 export SPARK_CONF_DIR=$here/conf/spark

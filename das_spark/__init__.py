@@ -14,6 +14,7 @@ Importing the package imports neither Spark nor a solver; the functions do, when
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,18 +24,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config.plan import JointPlan, RunPlan
-    from das_spark.evaluation import AccuracyReport
-    from das_spark.pipeline import JointSummary, MeasurementsSummary, RunSummary, TabulationSummary, VerificationReport
+    from das_spark.config.sweep import SweepPlan
+    from das_spark.evaluation import AccuracyReport, RunComparison
+    from das_spark.pipeline import (
+        JointSummary,
+        MeasurementsSummary,
+        RunSummary,
+        SweepSummary,
+        TabulationSummary,
+        VerificationReport,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
     "DasError",
+    "compare",
     "estimate",
     "evaluate",
     "load_plan",
+    "load_sweep",
     "publish_measurements",
     "run",
     "run_parts",
+    "sweep",
     "tabulate",
     "verify",
 ]
@@ -61,6 +73,43 @@ def load_plan(
     from das_spark.config import resolve  # noqa: PLC0415 - see the module's docstring; so below
 
     return resolve.load_plan(path, overlays, settings, files=files)
+
+
+def load_sweep(
+    path: str | Path,
+    *,
+    epsilon: Sequence[str | int | Fraction] = (),
+    rho: Sequence[str | int | Fraction] = (),
+    runs: int = 4,
+    samples: Sequence[str | int | Fraction] | None = None,
+    overlays: Sequence[str | Path] = (),
+    settings: Sequence[str] = (),
+) -> SweepPlan:
+    """Read a run file and lay a grid of budgets over it, checked before Spark starts.
+
+    Args:
+        path: The TOML file; its own total is not used.
+        epsilon: The budgets, exact: texts such as "0.25", whole numbers or fractions.
+        rho: The same, where the strategy is one of zero-concentrated differential privacy.
+        runs: Runs at each budget.
+        samples: Shares of simple random samples to compare with; 5 % to 95 % where None.
+        overlays: Further TOML files, each laid over what came before.
+        settings: Texts `key.path=value`, applied last.
+
+    Raises:
+        ConfigurationError: With all problems of grid and run file together.
+    """
+    from das_spark.config import sweep as sweeps  # noqa: PLC0415
+
+    return sweeps.load_sweep(
+        path,
+        epsilon=epsilon,
+        rho=rho,
+        runs=runs,
+        samples=samples,
+        overlays=overlays,
+        settings=settings,
+    )
 
 
 def run(
@@ -116,6 +165,31 @@ def run_parts(
     if isinstance(plan, str | Path):
         plan = joint.load_parts(plan)
     return run_together(plan, run_id=run_id, test_key=test_key, spark=spark, progress=progress)
+
+
+def sweep(
+    plan: SweepPlan,
+    out: str | Path,
+    *,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> SweepSummary:
+    """Carry out a grid of budgets, or go on where it stopped, and compare it with simple random samples. RESTRICTED.
+
+    Args:
+        plan: The grid, such as `load_sweep("conf/quickstart.toml", epsilon=["0.25", "1"], runs=2)`.
+        out: Folder of the sweep; made, or that of an earlier call for the same sweep.
+        test_key: INSECURE: a text from which all noise follows; marks every output.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time; the first ones say what all runs cost together.
+
+    Raises:
+        DasError: See `das_spark.errors`.
+    """
+    from das_spark.pipeline import run_sweep  # noqa: PLC0415
+
+    return run_sweep(plan, Path(out), test_key=test_key, spark=spark, progress=progress)
 
 
 def verify(run_folder: str | Path, *, spark: SparkSession | None = None) -> VerificationReport:
@@ -202,13 +276,37 @@ def tabulate(
     return tabulate_run(Path(run_folder), None if out is None else Path(out), spark)
 
 
-def evaluate(run_folders: Sequence[str | Path], *, areas: str | Path | None = None) -> Sequence[AccuracyReport]:
-    """Compare the estimates of runs with their confidential histograms. RESTRICTED: not protected by noise.
+def evaluate(
+    run_folders: Sequence[str | Path], *, areas: str | Path | None = None, truth: str | Path | None = None
+) -> Sequence[AccuracyReport]:
+    """Compare the estimates of runs with confidential histograms. RESTRICTED: not protected by noise.
+
+    `das_spark.evaluation.study_of` takes what is returned, and adds empirical privacy loss and uncertainty.
 
     Args:
-        run_folders: Folders of runs, or `runs/latest`.
+        run_folders: Folders of runs of one configuration, or `runs/latest`.
         areas: CSV of leaf geocode and area; None for none.
+        truth: A run whose confidential histograms are taken for all; those of each run where None.
+
+    Raises:
+        DasError: See `das_spark.errors`.
     """
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
 
-    return evaluate_runs([Path(folder) for folder in run_folders], None if areas is None else Path(areas))
+    named = (None if each is None else Path(each) for each in (areas, truth))
+    return evaluate_runs([Path(folder) for folder in run_folders], *named)
+
+
+def compare(run_folders: Sequence[str | Path], *, truth: str | Path | None = None) -> RunComparison:
+    """Set the runs of two configurations side by side. RESTRICTED: not protected by noise.
+
+    Args:
+        run_folders: Runs of one configuration and as many of another, or two runs.
+        truth: A run whose confidential histograms are taken for all; those of each run where None.
+
+    Raises:
+        DasError: See `das_spark.errors`.
+    """
+    from das_spark.pipeline import compare_runs  # noqa: PLC0415
+
+    return compare_runs([Path(folder) for folder in run_folders], None if truth is None else Path(truth))

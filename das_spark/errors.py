@@ -76,6 +76,12 @@ class InfeasibleError(InputError):
     code = "DAS210"
 
 
+class UndefinedError(InputError):
+    """A statistic has no value for the data that it was given; the message says why."""
+
+    code = "DAS220"
+
+
 class EstimationError(DasError, RuntimeError):
     """A family could not be estimated, or its solution could not be certified."""
 

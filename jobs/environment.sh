@@ -51,6 +51,19 @@ find_java() {
     return 1
 }
 
+# Find Debian's browser and its driver, or install them where that is possible (root with apt). Tests alone need them.
+ensure_chromium() {
+    command -v chromium >/dev/null && command -v chromedriver >/dev/null && return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "no chromium with chromedriver found: installing Debian's for the test of pages"
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update -qq </dev/null >&2 || true
+        apt-get install -y -qq --no-install-recommends chromium chromium-driver </dev/null >&2 || true
+        command -v chromium >/dev/null && command -v chromedriver >/dev/null && return 0
+    fi
+    say "no chromium with chromedriver, and none could be installed: the test of pages in a browser is skipped"
+}
+
 # Find Java, or install it where that is possible (root with apt), or say what to install and stop.
 ensure_java() {
     find_java && return 0

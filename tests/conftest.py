@@ -21,8 +21,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 ROOT = Path(__file__).parents[1]
 DATA_VARIABLE = "DAS_SPARK_DATA"
 
+#: Files that take minutes: begun first, so that no process of the tests is left alone with one of them at the end.
+LONGEST = ("tests/test_readme.py", "tests/cluster/test_standalone.py", "tests/pipeline/test_faults.py")
+
 # Workers run the interpreter of the tests, whatever `python3` is on the PATH.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; the others stay in their order."""
+    places = {str(ROOT / name): place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(str(item.path), len(LONGEST)))
 
 
 @pytest.fixture(scope="session")

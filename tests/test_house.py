@@ -39,6 +39,7 @@ PURE_ROOMS = [
     "constraints",
     "estimation",
     "evaluation",
+    "experiments",
     "tabulation",
     "products",
     "simulation",
@@ -239,3 +240,16 @@ def test_the_rule_of_registration_finds_a_module_that_only_imports_what_is_regis
     separator = importlib.import_module("das_spark.histogram.parser").SEPARATOR
     assert is_registered("das_spark.histogram.parser", {"separator": separator})
     assert not is_registered("das_spark.histogram.schema", {"separator": separator})
+
+
+def modules_of_one_name(paths: list[Path]) -> list[str]:
+    """Modules that tests import by their bare name, where two folders hold one of that name: the first one wins."""
+    shared = [path for path in paths if not path.name.startswith("test_") and path.name != "conftest.py"]
+    return sorted({path.name for path in shared if sum(path.name == other.name for other in shared) > 1})
+
+
+def test_no_two_folders_of_tests_share_a_module_name():
+    assert modules_of_one_name(sorted((ROOT / "tests").rglob("*.py"))) == []
+    assert modules_of_one_name([Path("a/made.py"), Path("b/made.py"), Path("a/test_x.py"), Path("b/test_x.py")]) == [
+        "made.py"
+    ]

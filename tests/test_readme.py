@@ -1,4 +1,7 @@
-"""The README as a stranger uses it: every command of it is run, block by block, in a fresh copy of the checkout."""
+"""The README as a stranger uses it: every command of it is run, block by block, in a fresh copy of the checkout.
+
+So are, outside the quick path, those of conf/README.md, which goes through the run files.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,16 @@ from das_spark.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+Block = tuple[str, str]
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Kind and text of every block of commands."""
+    return re.findall(r"^```(bash|python)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+BLOCKS = blocks_of(README)
+BLOCKS_OF_CONF = blocks_of((ROOT / "conf" / "README.md").read_text(encoding="utf-8"))
 CLONE = "git clone <this repository> das_spark && cd das_spark\n"
 #: What is running this test: not run once more.
 THIS = "tests/run\n"
@@ -25,7 +37,7 @@ VARIABLE = "DAS_SPARK_DATA"
 EXTRACT = "EXT1940USCB.dat.gz"
 
 
-def name_of(block: tuple[str, str]) -> str:
+def name_of(block: Block) -> str:
     words = re.findall(r"das-spark \w+|[\w-]+\.(?:sh|toml)|das_spark\.\w+", block[1])
     return "+".join(dict.fromkeys(words))
 
@@ -51,6 +63,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def execute(clone: Path, command: list[str], script: str = "") -> str:
     """Run a command in the clone, and give back what it prints."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    # Quick to start: a JVM that lives for a minute gains nothing from compiling twice.
+    environment["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
     done = subprocess.run(
         command,
         input=script,
@@ -73,8 +87,20 @@ def test_the_readme_shows_the_test_command():
 @pytest.mark.spark
 @pytest.mark.whole_run
 @pytest.mark.parametrize("block", [each for each in BLOCKS if each[1] != THIS], ids=name_of)
-def test_every_command_of_the_readme_works(clone: Path, block: tuple[str, str]):
-    kind, text = block
+def test_every_command_of_the_readme_works(clone: Path, block: Block):
+    works(clone, *block)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.whole_run
+@pytest.mark.parametrize("block", BLOCKS_OF_CONF, ids=name_of)
+def test_every_command_on_the_run_files_works(clone: Path, block: Block):
+    works(clone, *block)
+
+
+def works(clone: Path, kind: str, text: str) -> None:
+    """Carry out one block; every run in it must be verified."""
     if VARIABLE in text and VARIABLE not in os.environ:
         pytest.skip(f"{VARIABLE} is not set: it names the folder of public census data")
     if EXTRACT in text:

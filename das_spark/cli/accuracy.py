@@ -25,9 +25,9 @@ def print_accuracy(report: AccuracyReport, out: Console) -> None:
     rows = []
     for entry in report.entries:
         shown = entry.figures
-        errors = (shown.median_absolute, shown.mean_absolute, shown.p95_absolute, shown.bias)
+        errors = (shown.median_absolute, shown.mean_absolute, shown.p95_absolute, shown.rmse, shown.bias)
         rows.append((entry.place, entry.measure, f"{shown.n:,}", *map(number, errors)))
-    columns = ("place", "measure", "counts", "median |error|", "mean |error|", "95th percentile", "bias")
+    columns = ("place", "measure", "counts", "median |error|", "mean |error|", "95th percentile", "RMSE", "bias")
     out.print(table(f"Error in {report.counted} (restricted: not protected by noise)", columns, rows, left=2))
     for note in report.notes:
         out.print(note)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
+from itertools import takewhile
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,10 +24,11 @@ class Registry(StrEnum):
     READERS = "readers"
     WRITERS = "writers"
     SOLVERS = "solvers"
+    CONFIGURATIONS = "configurations"
 
 
 def list_registry(what: Annotated[Registry, typer.Argument(metavar="WHAT", help=" | ".join(Registry))]) -> None:
-    """List products, strategies, readers, writers or solvers.
+    """List products, strategies, readers, writers, solvers, or the run files that come with das_spark.
 
     Example: das-spark list products
     """
@@ -80,10 +84,25 @@ def _solvers() -> tuple[tuple[str, ...], Rows]:
     return ("name", "what it solves"), list((families | programs).items())
 
 
+def _configurations() -> tuple[tuple[str, ...], Rows]:
+    from das_spark.config.shipped import shipped_run_files  # noqa: PLC0415
+
+    rows = [(name, _first_sentence(path), str(path)) for name, path in shipped_run_files().items()]
+    return ("name", "what it is", "copy it from"), list(rows)
+
+
+def _first_sentence(path: Path) -> str:
+    """What a run file says of itself: the beginning of the comment that it opens with."""
+    lines = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    text = "\n".join(line.removeprefix("#").strip() for line in lines)
+    return re.split(r": |\.(?=\s+[A-Z./]|$)", text)[0].replace("\n", " ")
+
+
 _LISTS: dict[Registry, Callable[[], tuple[tuple[str, ...], Rows]]] = {
     Registry.PRODUCTS: _products,
     Registry.STRATEGIES: _strategies,
     Registry.READERS: _readers,
     Registry.WRITERS: _writers,
     Registry.SOLVERS: _solvers,
+    Registry.CONFIGURATIONS: _configurations,
 }

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.geography import CENSUS
 from das_spark.config.inputs import SIMULATED
 from das_spark.errors import ConfigurationError
 from das_spark.geography import CENSUS_BLOCK, block_geocode
@@ -45,7 +44,7 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> Geounits:
         ConfigurationError: A text is malformed or names no level of the run.
     """
     # Only when it is built is it known how many geounits a spine that is made of areas has.
-    geocodes = _geocodes(plan) if plan.spine.kind == CENSUS else []
+    geocodes = _geocodes(plan) if plan.spine.is_census else []
     counted = _counted(geocodes, plan.spine) if geocodes else Geounits({}, {})
     counts = {level.name: 1 for level in plan.spine.levels if level.length == 0}
     counts.update(counted.counts)

@@ -5,20 +5,40 @@ Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a p
 
 from __future__ import annotations
 
+import os
+import resource
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from das_spark import __version__
-from das_spark.cli import catalogue, doctor, measurements, plans, results, runs, simulate, spine, tables
-from das_spark.errors import DasError
+from das_spark.cli import (
+    audit,
+    catalogue,
+    doctor,
+    evaluate,
+    experiment,
+    log_format,
+    measurements,
+    plans,
+    results,
+    runs,
+    simulate,
+    spine,
+    sweep,
+    tables,
+)
+from das_spark.errors import ConfigurationError, DasError
 
 INTERRUPTED = 130
 FAILED = 1
 DEBUG = "--debug"
+#: Errors of the command line: unknown options, values that cannot be.
+_USAGE = typer.BadParameter.__base__ or typer.BadParameter
 
 app = typer.Typer(
     name="das-spark",
@@ -35,15 +55,18 @@ app.command("check")(plans.check)
 app.command("plan")(plans.plan)
 app.command("run")(runs.run)
 app.command("estimate")(measurements.estimate)
+app.command("sweep")(sweep.sweep)
 app.command("verify")(results.verify)
 app.command("tabulate")(tables.tabulate)
 app.command("measurements")(measurements.measurements)
 app.command("show")(results.show)
-app.command("evaluate")(results.evaluate)
+app.command("evaluate")(evaluate.evaluate)
+app.command("audit")(audit.audit)
 app.command("list")(catalogue.list_registry)
 app.command("simulate")(simulate.simulate)
 app.command("doctor")(doctor.doctor)
 app.add_typer(spine.app)
+app.add_typer(experiment.app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,32 +94,63 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    _guard_process()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = DEBUG in arguments
     arguments = [argument for argument in arguments if argument != DEBUG]
+    errors = _Errors(log_format.wanted(arguments), debug)
     try:
-        app(args=arguments, prog_name="das-spark")
+        # Where errors are events, those of the command line itself come here, too, instead of being printed.
+        code = app(args=arguments, prog_name="das-spark", standalone_mode=errors.are_text)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else FAILED
-    except KeyboardInterrupt:
-        _say_error("interrupted", debug)
-        return INTERRUPTED
-    except DasError as error:
-        _say_error(str(error), debug)
-        return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the last door: whatever comes here is said once and fails the run
-        _say_error(f"{type(error).__name__}: {_first_line(error)} (--debug prints the traceback)", debug)
-        return FAILED
-    return 0
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is said once
+        return errors.say(error)
+    # The command line itself turns an interruption into this code, and says nothing.
+    return errors.say(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 
 
-def _say_error(text: str, debug: bool) -> None:
-    if debug:
-        traceback.print_exc()
-    typer.echo(f"das-spark: error: {text}", err=True)
+def _guard_process() -> None:
+    """No core file of what holds key and counts, and no file that anybody may write; Spark inherits both."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    os.umask(os.umask(0o077) | 0o002)
 
 
-def _first_line(error: Exception) -> str:
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """How the error that ends a command is said."""
+
+    form: log_format.LogFormat
+    debug: bool
+
+    @property
+    def are_text(self) -> bool:
+        return self.form is log_format.LogFormat.TEXT
+
+    def say(self, error: BaseException) -> int:
+        """Say it once, and give the exit code."""
+        if self.debug:
+            traceback.print_exc()
+        if isinstance(error, DasError):
+            return self._print(error.message, error.exit_code, error.code, error.hint, text=str(error))
+        if isinstance(error, KeyboardInterrupt):
+            return self._print("interrupted", INTERRUPTED)
+        if isinstance(error, _USAGE):
+            message = getattr(error, "format_message", error.__str__)()
+            return self._print(message, ConfigurationError.exit_code, ConfigurationError.code)
+        text = f"{type(error).__name__}: {_first_line(error)}"
+        hint = f"{DEBUG} prints the traceback"
+        return self._print(text, FAILED, hint=hint, text=f"{text} ({hint})")
+
+    def _print(self, message: str, exit_code: int, code: str | None = None, hint: str = "", *, text: str = "") -> int:
+        if self.are_text:
+            typer.echo(f"das-spark: error: {text or message}", err=True)
+        else:
+            log_format.print_error(message, exit_code, code, hint)
+        return exit_code
+
+
+def _first_line(error: BaseException) -> str:
     """Traces of the JVM go on for pages after their first line."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else "no message"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from das_spark.cli.options import Overlays, Run
+from das_spark.cli import log_format as events
+from das_spark.cli.log_format import Format, LogFormat
+from das_spark.cli.options import Output, Overlays, Run, RunId, with_output
 from das_spark.cli.render import console, table
+from das_spark.cli.runs import print_result
 from das_spark.config.resolve import load_plan
 
 NOT_PROTECTED = "WARNING: the measurements were made under a test key. They protect nobody; every output is marked."
@@ -55,14 +57,9 @@ def estimate(
             "--set", metavar="KEY=VALUE", help="A key of estimation or output; any key with --conf; may be repeated."
         ),
     ] = None,
-    run_id: Annotated[
-        str | None,
-        typer.Option("--run-id", metavar="ID", help="Name of the run folder; an unfinished run of it resumes."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "--out", metavar="DIR", help="Folder of the runs; the same as --set output.root=DIR."),
-    ] = None,
+    run_id: RunId = None,
+    output: Output = None,
+    log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Estimate from measurements that exist, into a new run: no confidential input, no key, no budget.
 
@@ -72,9 +69,7 @@ def estimate(
 
     Example: das-spark estimate --from-measurements measurements --set 'estimation.rounding="released"'
     """
-    chosen = list(settings or ())
-    if output is not None:
-        chosen.append(f"output.root={json.dumps(str(output))}")
+    chosen = with_output(settings, output)
     if overlay and conf is None:
         raise typer.BadParameter("--overlay goes with --conf")
     others = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
@@ -82,8 +77,9 @@ def estimate(
 
     source = open_source(run, from_measurements, chosen, others)
     out = console()
-    summary = estimate_from(source, run_id=run_id, progress=out.print)
-    out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), summary.figures.items(), left=2))
-    out.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))
-    if summary.insecure:
+    summary = estimate_from(source, run_id=run_id, progress=events.say(log_format, out.print))
+    print_result(out, log_format, summary.run_id, summary.figures, summary.paths)
+    if summary.insecure and log_format is LogFormat.JSON:
+        events.print_warning(NOT_PROTECTED)
+    elif summary.insecure:
         typer.secho(NOT_PROTECTED, fg=typer.colors.RED, bold=True, err=True)

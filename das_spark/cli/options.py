@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Conf = Annotated[Path, typer.Argument(metavar="CONF", help="Run file, such as conf/quickstart.toml.")]
+Conf = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONF", help="Run file, such as conf/quickstart.toml, or the name of one that comes with das_spark."
+    ),
+]
 Overlays = Annotated[
     list[Path] | None, typer.Option("--overlay", metavar="FILE", help="Run file laid over CONF; may be repeated.")
 ]
@@ -16,4 +23,37 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="One key, such as budget.epsilon=0.5; may be repeated."),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, such as runs/latest.")]
+RunId = Annotated[
+    str | None, typer.Option("--run-id", metavar="ID", help="Name of the run folder; an unfinished run of it resumes.")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "--out", metavar="DIR", help="Folder of the runs; the same as --set output.root=DIR."),
+]
+TestKey = Annotated[
+    str | None,
+    typer.Option("--test-key", metavar="TEXT", help="INSECURE: noise from a text, to repeat a run exactly."),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", metavar="STAGE", help='Stop behind a stage, such as "measure County" (plan --stages lists them).'
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
+
+
+def with_output(settings: Sequence[str] | None, output: Path | None) -> list[str]:
+    """What `--set` says, and `--output` behind it, which wins.
+
+    Args:
+        settings: Texts KEY=VALUE, or None for none.
+        output: Folder of the runs, or None for that of the run file.
+    """
+    root = [] if output is None else [f"output.root={json.dumps(str(output))}"]
+    return [*(settings or ()), *root]
+
+
+def listed(text: str | None) -> list[str]:
+    """The parts of a text between commas; none where there is no text."""
+    return [] if text is None else [part.strip() for part in text.split(",")]

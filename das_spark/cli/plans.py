@@ -15,6 +15,7 @@ from das_spark.cli.render import console, number, size, table
 from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
+from das_spark.config.stages import stage_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,12 +55,19 @@ def plan(
     settings: Settings = None,
     geounits: Said = None,
     as_json: Json = False,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="List the stages of the run instead, one a line, in order.")
+    ] = False,
 ) -> None:
     """Show what a run would measure, how exactly, and at what expense of privacy. Spends nothing.
 
     Example: das-spark plan conf/e2e_1940.toml --set budget.epsilon=1 --geounits State=51 --geounits County=3108
     """
     loaded = load_run(conf, overlay or (), settings or (), files=False)
+    if stages:
+        names = stage_names(loaded)
+        typer.echo(json.dumps(names) if as_json else "\n".join(names))
+        return
     records = [plan_record(each, known_geounits(each, geounits or ())) for each in _plans(loaded)]
     together = joint_record(loaded) if isinstance(loaded, JointPlan) else None
     if as_json:

@@ -1,4 +1,4 @@
-"""`verify`, `show` and `evaluate`: what became of a run."""
+"""`verify` and `show`: what became of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.accuracy import print_accuracy, print_spread
+from das_spark.cli import run_record
 from das_spark.cli.options import Run
 from das_spark.cli.render import console, size, table
 from das_spark.errors import OutputError
@@ -55,10 +55,24 @@ def show(
     remove: Annotated[
         bool, typer.Option("--remove", help="With --retention: remove it. There is no way back.")
     ] = False,
+    restricted: Annotated[
+        bool,
+        typer.Option(
+            "--restricted", help="Add times, Spark's figures, families by work, drivers. Serves unfinished runs."
+        ),
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page", metavar="FILE", help="Write the run as one HTML page; RUN/public gives a page for everybody."
+        ),
+    ] = None,
 ) -> None:
     """Show what a run did, or what of it is confidential.
 
-    Example: das-spark show runs/latest --retention
+    Without options the public manifest alone is read.
+
+    Example: das-spark show runs/latest --restricted
     """
     from das_spark.io.layout import find_run, open_public  # noqa: PLC0415
     from das_spark.io.manifest import PublicManifest  # noqa: PLC0415
@@ -66,6 +80,12 @@ def show(
     if remove and not retention:
         raise typer.BadParameter("--remove goes with --retention")
     out = console()
+    if page is not None:
+        run_record.write(run, page, out)
+        return
+    if restricted:
+        run_record.show(run, out)
+        return
     if not retention:
         _show_manifest(PublicManifest.load(open_public(run).manifest), out)
         return
@@ -119,7 +139,7 @@ def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
 
 
 def _remove(layout: RunLayout, paths: list[Path]) -> None:
-    from das_spark.io.layout import hold_run  # noqa: PLC0415
+    from das_spark.io.run_lock import hold_run  # noqa: PLC0415
 
     if not layout.public.verification.is_file():
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
@@ -130,31 +150,3 @@ def _remove(layout: RunLayout, paths: list[Path]) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-
-
-def evaluate(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; several give the spread.")],
-    areas: Annotated[
-        Path | None, typer.Option("--areas", metavar="FILE", help="CSV of leaf geocode and area, such as a precinct.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Write accuracy.json and accuracy.html there: every figure."),
-    ] = None,
-) -> None:
-    """Compare estimates with the confidential histograms. RESTRICTED: the figures are not protected by noise.
-
-    Example: das-spark evaluate runs/a runs/b --areas block_to_precinct.csv --out accuracy
-    """
-    from das_spark.evaluation import pool, spread  # noqa: PLC0415
-    from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
-    from das_spark.pipeline.assess import write_accuracy  # noqa: PLC0415
-
-    reports = evaluate_runs(runs, areas)
-    terminal = console()
-    print_accuracy(pool(reports), terminal)
-    if len(reports) > 1:
-        print_spread(reports[0], spread(reports), len(reports), terminal)
-    if out is not None:
-        write_accuracy(reports, out)
-        terminal.print(f"\nwritten to {out} (restricted): accuracy.json, accuracy.html")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from das_spark.cli.options import Conf, Overlays, Settings
+from das_spark.cli import log_format as events
+from das_spark.cli.log_format import Format, LogFormat
+from das_spark.cli.options import Conf, Output, Overlays, RunId, Settings, TestKey, Until, with_output
 from das_spark.cli.render import console, table
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan
+from das_spark.config.stages import names_until
+from das_spark.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,47 +29,70 @@ def run(
     conf: Conf,
     overlay: Overlays = None,
     settings: Settings = None,
-    run_id: Annotated[
-        str | None,
-        typer.Option("--run-id", metavar="ID", help="Name of the run folder; an unfinished run of it resumes."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", metavar="DIR", help="Folder of the runs; the same as --set output.root=DIR."),
-    ] = None,
-    test_key: Annotated[
-        str | None,
-        typer.Option("--test-key", metavar="TEXT", help="INSECURE: noise from a text, to repeat a run exactly."),
-    ] = None,
+    run_id: RunId = None,
+    output: Output = None,
+    test_key: TestKey = None,
+    until: Until = None,
+    log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Read, measure, estimate, write, verify and report. Spends the budget of the run file, once.
 
-    A run file with run.parts carries out all of them, with one ledger and a joint statement.
+    A run file with run.parts carries out all of them, with one ledger and a joint statement. With --until it stops
+    behind one stage, for schedulers: a later call with the same --run-id goes on, and nothing is drawn twice.
 
     Example: das-spark run conf/quickstart.toml --set budget.epsilon=1/2
     """
-    chosen = list(settings or ())
-    if output is not None:
-        chosen.append(f"output.root={json.dumps(str(output))}")
-    plan = load_run(conf, overlay or (), chosen)
-    if test_key is not None:
-        typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)
-    # A wrong run file is refused before Spark is imported.
+    plan = load_run(conf, overlay or (), with_output(settings, output))
+    if until is not None and run_id is None:
+        raise ConfigurationError("--until needs --run-id", hint="a later call finds the run by its id and goes on")
+    names_until(plan, until)
+    warn_of_test_key(test_key, log_format)
+    # A wrong run file, option or stage is refused before Spark is imported.
     from das_spark.pipeline import run_parts, run_stages  # noqa: PLC0415
 
     out = console()
+    progress = events.say(log_format, out.print)
     if isinstance(plan, JointPlan):
-        joint = run_parts(plan, run_id=run_id, test_key=test_key, progress=out.print)
+        joint = run_parts(plan, run_id=run_id, test_key=test_key, progress=progress, until=until)
         for summary in joint.parts.values():
-            _print(out, summary.run_id, summary.figures, summary.paths)
-        _print(out, joint.run_id, joint.figures, joint.paths)
+            print_result(out, log_format, summary.run_id, summary.figures, summary.paths)
+        print_result(out, log_format, joint.run_id, joint.figures, joint.paths)
     else:
-        summary = run_stages(plan, run_id=run_id, test_key=test_key, progress=out.print)
-        _print(out, summary.run_id, summary.figures, summary.paths)
-    if test_key is not None:
+        summary = run_stages(plan, run_id=run_id, test_key=test_key, progress=progress, until=until)
+        print_result(out, log_format, summary.run_id, summary.figures, summary.paths)
+    warn_of_test_key(test_key, log_format)
+
+
+def warn_of_test_key(test_key: str | None, log_format: LogFormat = LogFormat.TEXT) -> None:
+    """Say loudly that a test key protects nobody, where one is given.
+
+    Args:
+        test_key: Text of the key; None where the key comes from the operating system.
+        log_format: How it is said.
+    """
+    if test_key is None:
+        return
+    if log_format is LogFormat.JSON:
+        events.print_warning(TEST_KEY_WARNING)
+    else:
         typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)
 
 
-def _print(out: Console, run_id: str, figures: Mapping[str, str], paths: Mapping[str, Path]) -> None:
+def print_result(
+    out: Console, log_format: LogFormat, run_id: str, figures: Mapping[str, str], paths: Mapping[str, Path]
+) -> None:
+    """Print what a finished run says of itself.
+
+    Args:
+        out: Standard output.
+        log_format: How it is printed.
+        run_id: Name of the run.
+        figures: The few numbers that matter, by name.
+        paths: What to look at, by name.
+    """
+    if log_format is LogFormat.JSON:
+        events.print_result(run_id, figures, paths)
+        return
     out.print(table(f"\nRun {run_id}", ("figure", "value"), figures.items(), left=2))
-    out.print(table("\nWritten", ("what", "where"), paths.items(), left=2))
+    if paths:
+        out.print(table("\nWritten", ("what", "where"), paths.items(), left=2))

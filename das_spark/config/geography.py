@@ -134,7 +134,7 @@ def resolve_geography(
         problems.add("geography.crosswalk", 'would not be read; geography.spine is not "dhc"')
     elif files and section.crosswalk is not None and not Path(section.crosswalk).exists():
         problems.add("geography.crosswalk", f"{section.crosswalk}: no such file or folder")
-    if section.spine == CENSUS:
+    if spine.is_census:
         for name in given:
             problems.add(f"geography.{name}", 'would not be read; geography.spine is "census"')
         if section.reader is None and section.path is None:

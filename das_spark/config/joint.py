@@ -20,6 +20,7 @@ from das_spark.config.load import merged, read_tables
 from das_spark.config.model import Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.config.resolve import PARTS, plan_of
+from das_spark.config.shipped import run_file_path
 from das_spark.errors import ConfigurationError
 
 
@@ -59,7 +60,7 @@ def load_run(
     """
     data = read_tables(path, overlays, settings)
     if PARTS in data.get("run", {}):
-        return _joined(data, Path(path), files=files)
+        return _joined(data, run_file_path(path), files=files)
     return plan_of(data, str(path), files=files)
 
 
@@ -75,7 +76,7 @@ def load_parts(
     Raises:
         ConfigurationError: As `load_run`, and where the file is that of a single run.
     """
-    return _joined(read_tables(path, overlays, settings), Path(path), files=files)
+    return _joined(read_tables(path, overlays, settings), run_file_path(path), files=files)
 
 
 def _joint_file(data: dict[str, Any], path: str | Path) -> JointFile:

@@ -12,6 +12,7 @@ from typing import Any
 
 from das_spark.config.model import RunFile
 from das_spark.config.problems import Problems
+from das_spark.config.shipped import run_file_path, shipped_run_files
 from das_spark.config.validate import validated
 from das_spark.errors import ConfigurationError
 
@@ -57,16 +58,16 @@ def read_tables(path: str | Path, overlays: Sequence[str | Path] = (), settings:
     """Read the tables of a run file with its overlays and settings, without asking what they mean.
 
     Args:
-        path: The TOML file.
-        overlays: Further TOML files, each laid over what came before.
+        path: The TOML file, or the name of one that comes with das_spark.
+        overlays: The same for further files, each laid over what came before.
         settings: Texts `key.path=value`, applied last.
 
     Raises:
         ConfigurationError: A file is missing or no TOML, or a setting is malformed.
     """
-    data = _read_toml(Path(path))
+    data = _read_toml(run_file_path(path))
     for overlay in overlays:
-        data = merged(data, _read_toml(Path(overlay)))
+        data = merged(data, _read_toml(run_file_path(overlay)))
     for setting in settings:
         apply_setting(data, setting)
     return data
@@ -161,11 +162,18 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigurationError(f"{path}: no such run file", hint=f"looked for {path.absolute()}") from error
+        raise ConfigurationError(f"{path}: no such run file", hint=_meant(path)) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: is not TOML: {error}") from error
+
+
+def _meant(path: Path) -> str:
+    looked = f"looked for {path.absolute()}"
+    if path.stem not in shipped_run_files():
+        return looked
+    return f"{looked}; the run file that comes with das_spark is called {path.stem}, without folder and ending"
 
 
 def _expand_variables(data: dict[str, Any], problems: Problems) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from das_spark.config.geography import CENSUS, resolve_geography, resolve_spine
+from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import resolve_input
 from das_spark.config.load import read_tables, run_file_of
 from das_spark.config.model import RunFile
@@ -76,16 +76,29 @@ def plan_of(data: dict[str, Any], source: str, *, files: bool = True) -> RunPlan
     Raises:
         ConfigurationError: With all problems together, each with its key path.
     """
-    if PARTS in data.get("run", {}):
-        raise ConfigurationError(
-            f"{source}: names several runs (run.{PARTS}), and one is asked for", hint="name the run file of one part"
-        )
+    refuse_parts(data, source)
     run_file, problems = run_file_of(data, source)
     plan = resolve(run_file, problems, files=files) if run_file is not None else None
     problems.raise_if_any()
     if plan is None:
         raise ConfigurationError(f"{source}: is not a run file")
     return plan
+
+
+def refuse_parts(data: Mapping[str, Any], source: str) -> None:
+    """Refuse a run file of several runs where one is asked for.
+
+    Args:
+        data: The tables.
+        source: The file, for the message.
+
+    Raises:
+        ConfigurationError: It names parts.
+    """
+    if PARTS in data.get("run", {}):
+        raise ConfigurationError(
+            f"{source}: names several runs (run.{PARTS}), and one is asked for", hint="name the run file of one part"
+        )
 
 
 def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> RunPlan | None:
@@ -266,7 +279,7 @@ def _geography(spine: Spine, geography: GeographySettings) -> dict[str, Any]:
     found: dict[str, Any] = {"levels": list(spine.names), "spine": spine.kind}
     if geography.reader is not None:
         found |= {"reader": geography.reader, "path": geography.path}
-    if spine.kind != CENSUS:
+    if not spine.is_census:
         found["crosswalk"] = geography.crosswalk
         found["shape"] = {key: value for key, value in asdict(geography.spine).items() if key != "kind"}
     return found

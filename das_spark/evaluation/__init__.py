@@ -1,44 +1,114 @@
 """How good the protected counts are: error figures, the accuracy report as data, and the page that shows it."""
 
+from das_spark.evaluation.comparing import Difference, paired_difference, unpaired_difference
+from das_spark.evaluation.comparison_page import comparison_page
 from das_spark.evaluation.lines import Criterion, QueryErrors
 from das_spark.evaluation.metrics import ErrorFigures, Frequencies, frequencies_of, pooled, union_residuals
 from das_spark.evaluation.page import accuracy_page
 from das_spark.evaluation.pooling import headline_spreads, pool, spread
+from das_spark.evaluation.privacy_loss import (
+    AS_CODED,
+    AS_WRITTEN,
+    FLAXMAN,
+    LOSS_SETTINGS,
+    LossCurve,
+    LossSettings,
+    PrivacyLoss,
+    empirical_privacy_loss,
+    loss_curve,
+)
 from das_spark.evaluation.queries import compared_queries, demographic_groups
 from das_spark.evaluation.report import AccuracyReport, Entry, report_from_json
+from das_spark.evaluation.run_comparison import ComparedLine, RunComparison, compare_reports
+from das_spark.evaluation.sample_theory import sample_median_absolute, sample_rmse, sample_standard_deviation
+from das_spark.evaluation.sampling import (
+    CLOSEST,
+    SHARES,
+    SHARES_OF_FIGURE_2,
+    ClosestSample,
+    SampleEntry,
+    SamplePoint,
+    SampleReport,
+    closest_sample,
+)
 from das_spark.evaluation.spine_figures import merged_levels
 from das_spark.evaluation.spine_lines import CategoryFigures, Distances, LevelLine, LevelMove, SharePath, share_path
 from das_spark.evaluation.spine_page import budget_text, spine_page
 from das_spark.evaluation.spine_report import SpineReport
 from das_spark.evaluation.spreads import Spread, spread_json
+from das_spark.evaluation.statistics import Statistic, statistics_of
+from das_spark.evaluation.study import Study, study_of
+from das_spark.evaluation.study_captions import bias_by_index_caption, residuals_and_loss_caption, trade_off_caption
+from das_spark.evaluation.study_figures import bias_by_index, residuals_and_loss, trade_off
+from das_spark.evaluation.uncertainty import Interval, bootstrap, over_runs
 
 __all__ = [
+    "AS_CODED",
+    "AS_WRITTEN",
+    "CLOSEST",
+    "FLAXMAN",
+    "LOSS_SETTINGS",
+    "SHARES",
+    "SHARES_OF_FIGURE_2",
     "AccuracyReport",
     "CategoryFigures",
+    "ClosestSample",
+    "ComparedLine",
     "Criterion",
+    "Difference",
     "Distances",
     "Entry",
     "ErrorFigures",
     "Frequencies",
+    "Interval",
     "LevelLine",
     "LevelMove",
+    "LossCurve",
+    "LossSettings",
+    "PrivacyLoss",
     "QueryErrors",
+    "RunComparison",
+    "SampleEntry",
+    "SamplePoint",
+    "SampleReport",
     "SharePath",
     "SpineReport",
     "Spread",
+    "Statistic",
+    "Study",
     "accuracy_page",
+    "bias_by_index",
+    "bias_by_index_caption",
+    "bootstrap",
     "budget_text",
+    "closest_sample",
+    "compare_reports",
     "compared_queries",
+    "comparison_page",
     "demographic_groups",
+    "empirical_privacy_loss",
     "frequencies_of",
     "headline_spreads",
+    "loss_curve",
     "merged_levels",
+    "over_runs",
+    "paired_difference",
     "pool",
     "pooled",
     "report_from_json",
+    "residuals_and_loss",
+    "residuals_and_loss_caption",
+    "sample_median_absolute",
+    "sample_rmse",
+    "sample_standard_deviation",
     "share_path",
     "spine_page",
     "spread",
     "spread_json",
+    "statistics_of",
+    "study_of",
+    "trade_off",
+    "trade_off_caption",
     "union_residuals",
+    "unpaired_difference",
 ]

@@ -59,4 +59,26 @@ def definitions(counted: str) -> Mapping[str, str]:
         "share_within": "within / geounits",
         "mean_difference": "mean of the differences that are defined",
         "spread": "over runs: the value of each, their mean, and their standard deviation with divisor runs - 1",
+        **_of_study(counted),
+    }
+
+
+def _of_study(counted: str) -> dict[str, str]:
+    """Terms of the study of the 1940 runs."""
+    return {
+        "homogeneity index": f"how uniform the {counted} of a geounit are, by the confidential counts. empty strata: "
+        "the number of strata without any; marginal product: the number of strata minus the product of how many levels "
+        "of each attribute occur, as the program of the study of the 1940 runs computes it",
+        "empirical_privacy_loss": "the largest absolute value of ln f(x) - ln f(x + 1), f being a Gaussian kernel "
+        "density of the residuals, over x one apart between minus and plus the larger of the absolute 5th and 95th "
+        "percentiles. as coded: the kernel's standard deviation is a tenth of that of the residuals; as written: it "
+        "is a tenth of one. Undefined where residuals do not vary or the density vanishes. A figure of the data "
+        "as well as of the mechanism, no bound; it grows as residuals get fewer, so compare at equal n only",
+        "empirical_privacy_loss_plateau": "the median of the same absolute values",
+        "interval": "95 %, by resampling the pooled residuals as if they were independent; for the largest of a curve "
+        "it tells what samples of this size give",
+        "over_runs": "95 %, Student's t on the figure of each run",
+        "closest sample": "the simple random sample without replacement, each of it counting 1 / share, whose "
+        "median absolute residual, empirical privacy loss (as coded), or both are closest to those of the release; of "
+        "both: the least sum of squares of relative differences |a - b| / max(a, b)",
     }

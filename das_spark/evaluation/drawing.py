@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 #: Blue, vermilion, bluish green, orange, sky blue, reddish purple. Source: Okabe and Ito.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
+#: What tells lines apart where colours do not.
+LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def wide_axes(rows: float) -> tuple[Figure, Axes]:
@@ -47,12 +50,13 @@ def panels(number: int, columns: int = 2) -> tuple[Figure, list[Axes]]:
     return figure, found[:number]
 
 
-def log_scales(axes: Axes, *, both: bool = False) -> None:
+def log_scales(axes: Axes, *, both: bool = False, decades: bool = False) -> None:
     """Logarithmic scales with ticks at plain numbers: 1, 2, 5, 10 and so on.
 
     Args:
         axes: A plot.
         both: Whether the vertical axis gets one too.
+        decades: Powers of ten alone, where a scale is too long for more.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415
 
@@ -60,7 +64,7 @@ def log_scales(axes: Axes, *, both: bool = False) -> None:
     if both:
         axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis) if both else (axes.xaxis,):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_locator(LogLocator(subs=(1,) if decades else (1, 2, 5)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
 

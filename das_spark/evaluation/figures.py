@@ -8,7 +8,7 @@ from math import nan
 from typing import TYPE_CHECKING, TypeVar
 
 from das_spark.evaluation.definitions import TOTAL
-from das_spark.evaluation.drawing import PALETTE
+from das_spark.evaluation.drawing import MARKERS, PALETTE
 from das_spark.evaluation.drawing import as_svg as _svg
 from das_spark.evaluation.drawing import wide_axes as _axes
 from das_spark.evaluation.lines import Criterion, QueryErrors
@@ -18,7 +18,6 @@ from das_spark.evaluation.spreads import Spread
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: The share of geounits that shall meet the criterion. Source: U.S. Census Bureau, announcement of spring 2021 on the
 #: tuning of the redistricting data: the largest group within 5 percentage points at least 95 % of the time, in any
 #: geographic entity of 500 people or more (`das_spark.evaluation.lines.LEAST_POPULATIONS`).
@@ -42,7 +41,7 @@ def error_sizes(entries: Sequence[Entry], counted: str = "people") -> str:
     """
     figure, axes = _axes(len(entries))
     names = (("median_absolute", "median"), ("mean_absolute", "mean"), ("p95_absolute", "95th percentile"))
-    for marker, colour, (name, label) in zip(_MARKERS, PALETTE, names, strict=False):
+    for marker, colour, (name, label) in zip(MARKERS, PALETTE, names, strict=False):
         sizes = [getattr(entry.figures, name) for entry in entries]
         axes.plot(sizes, range(len(entries)), marker, color=colour, label=label, markersize=7)
     axes.set_xscale("symlog", linthresh=1)
@@ -152,7 +151,7 @@ def _by_place(lines: Sequence[_Line]) -> dict[str, tuple[tuple[str, str], list[_
     """Geolevel -> colour and marker, and its lines."""
     found: dict[str, tuple[tuple[str, str], list[_Line]]] = {}
     for line in lines:
-        style = (PALETTE[len(found) % len(PALETTE)], _MARKERS[len(found) % len(_MARKERS)])
+        style = (PALETTE[len(found) % len(PALETTE)], MARKERS[len(found) % len(MARKERS)])
         found.setdefault(line.place, (style, []))[1].append(line)
     return found
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError
+
+#: Distinct residuals: whole people, or parts of people where a count was scaled up from a sample.
+Residuals: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
 #: Probabilities of the quantiles of signed residuals that a report keeps.
 PROBABILITIES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -151,12 +155,23 @@ def quantiles(frequencies: Frequencies, probabilities: Sequence[float]) -> tuple
         frequencies: At least one residual.
         probabilities: Each from 0 to 1.
     """
-    ends = np.cumsum(frequencies.counts)
-    positions = np.asarray(probabilities) * (frequencies.total - 1)
+    return quantiles_of(frequencies.values, frequencies.counts, probabilities)
+
+
+def quantiles_of(values: Residuals, counts: NDArray[np.int64], probabilities: Sequence[float]) -> tuple[float, ...]:
+    """The same of residuals that need not be whole people, such as those of a sample that was scaled up.
+
+    Args:
+        values: Shape (n,), one at least, ascending.
+        counts: Shape (n,): how often.
+        probabilities: Each from 0 to 1.
+    """
+    ends = np.cumsum(counts)
+    positions = np.asarray(probabilities) * (ends[-1] - 1)
     below = np.floor(positions).astype(np.int64)
-    above = np.minimum(below + 1, frequencies.total - 1)
-    low = frequencies.values[np.searchsorted(ends, below, "right")].astype(np.float64)
-    high = frequencies.values[np.searchsorted(ends, above, "right")].astype(np.float64)
+    above = np.minimum(below + 1, ends[-1] - 1)
+    low = values[np.searchsorted(ends, below, "right")].astype(np.float64)
+    high = values[np.searchsorted(ends, above, "right")].astype(np.float64)
     return tuple((low + (high - low) * (positions - below)).tolist())
 
 

@@ -18,6 +18,8 @@ from das_spark.evaluation.lines import ALL, Criterion, QueryErrors
 from das_spark.evaluation.pooling import headline_spreads
 from das_spark.evaluation.report import AccuracyReport
 from das_spark.evaluation.spreads import Spread
+from das_spark.evaluation.study import Study
+from das_spark.evaluation.template import rendered
 
 _SIZES = (
     "Median, mean and 95th percentile of the absolute difference between protected and confidential counts: {counted} "
@@ -39,23 +41,19 @@ _LARGEST = (
 _SPREAD = "Mean absolute residual in each run (dots) and its mean over the runs (bar)."
 
 
-def accuracy_page(report: AccuracyReport, spreads: Sequence[Spread] = ()) -> str:
+def accuracy_page(report: AccuracyReport, spreads: Sequence[Spread] = (), study: Study | None = None) -> str:
     """Render the page.
 
     Args:
         report: One run, or several pooled.
         spreads: Spread over the runs, where there are several.
+        study: Of the same runs: privacy loss, bias by homogeneity, samples; None for a page without.
 
     Returns:
         HTML.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only reports pay for it
-
-    environment = Environment(
-        loader=PackageLoader("das_spark.evaluation", "."), autoescape=True, undefined=StrictUndefined
-    )
-    template = environment.get_template("accuracy.html")
-    return template.render(
+    return rendered(
+        "accuracy.html",
         report=report,
         figures=_figures(report, spreads),
         queries=_by_level(report.errors),
@@ -65,6 +63,9 @@ def accuracy_page(report: AccuracyReport, spreads: Sequence[Spread] = ()) -> str
             line for line in report.criteria if line.query not in (TOTAL, report.groups) and line.bins == FIFTIES
         ],
         spreads=_shown(report, spreads),
+        study=study,
+        studied=[] if study is None else list(study.drawn()),
+        losses=[] if study is None else [one for one in study.statistics if one.settings and one.n],
         definitions=definitions(report.counted),
         restricted=RESTRICTED,
     )

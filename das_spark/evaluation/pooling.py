@@ -10,6 +10,7 @@ import numpy as np
 
 from das_spark.errors import InputError
 from das_spark.evaluation.bins import FIFTIES
+from das_spark.evaluation.homogeneity_lines import pooled_homogeneity
 from das_spark.evaluation.lines import pooled_criterion, pooled_errors
 from das_spark.evaluation.metrics import FIGURES, pooled
 from das_spark.evaluation.report import AccuracyReport, Entry
@@ -46,6 +47,7 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
     )
     errors = [{(*line.key, line.answers): line for line in report.errors} for report in reports]
     criteria = [{line.key: line for line in report.criteria} for report in reports]
+    homogeneity = [{line.key: line for line in report.homogeneity} for report in reports]
     notes = [report.notes for report in reports]
     if any(each.keys() != errors[0].keys() for each in errors):
         notes.append(("queries that not every run compares are left out of what is pooled",))
@@ -58,6 +60,7 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
         tuple(pooled_criterion([each[key] for each in criteria]) for key in _in_all(criteria)),
         first.groups,
         first.counted,
+        tuple(pooled_homogeneity([each[key] for each in homogeneity]) for key in _in_all(homogeneity)),
     )
 
 

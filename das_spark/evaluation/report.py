@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from das_spark.errors import InputError
 from das_spark.evaluation.bins import FIFTIES
 from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
+from das_spark.evaluation.homogeneity import Definition
+from das_spark.evaluation.homogeneity_lines import HomogeneityLine, homogeneity_json, homogeneity_of_json
 from das_spark.evaluation.lines import Criterion, CriterionName, QueryErrors
 from das_spark.evaluation.lines_json import (
     criterion_json,
@@ -29,9 +32,9 @@ from das_spark.evaluation.lines_json import (
 from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, figures
 from das_spark.evaluation.spreads import Spread, spread_json
 
-#: Version 2 added queries and criteria; version 1 is still read.
-SCHEMA_VERSION = 2
-_READ = (1, SCHEMA_VERSION)
+#: Version 2 added queries and criteria, version 3 lines by homogeneity index; older ones are still read.
+SCHEMA_VERSION = 3
+_READ = (1, 2, SCHEMA_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class AccuracyReport:
         criteria: Shares of the largest group and relative errors of totals, by population.
         groups: Name of the query whose largest group is shown first; empty where there is none.
         counted: What is counted, in the plural.
+        homogeneity: Residuals of totals by homogeneity index, in the order of the spine.
     """
 
     product: str
@@ -77,6 +81,7 @@ class AccuracyReport:
     criteria: tuple[Criterion, ...] = ()
     groups: str = ""
     counted: str = "people"
+    homogeneity: tuple[HomogeneityLine, ...] = ()
 
     def entry(self, place: str, measure: str) -> Entry:
         """The line of a place and measure.
@@ -111,17 +116,31 @@ class AccuracyReport:
                 return line
         raise InputError(f"the accuracy report has no line {place}, {name}, {query} by {bins}")
 
+    def by_homogeneity(self, place: str, definition: Definition) -> HomogeneityLine:
+        """Residuals of totals in a geolevel by one homogeneity index.
+
+        Raises:
+            InputError: There are none.
+        """
+        for line in self.homogeneity:
+            if (line.place, line.definition) == (place, definition):
+                return line
+        raise InputError(f"the accuracy report has no residuals of {place} by homogeneity index ({definition})")
+
     def headlines(self, name: CriterionName) -> tuple[Criterion, ...]:
         """One line a geolevel, by steps of 50: of the groups that are shown first, or of the total."""
         query = self.groups if name == "largest group" else TOTAL
         chosen = [line for line in self.criteria if (line.name, line.query) == (name, query)]
         return tuple(line for line in chosen if line.bins == FIFTIES)
 
-    def to_json(self, spreads: Iterable[Spread] = ()) -> str:
+    def to_json(
+        self, spreads: Iterable[Spread] = (), more: Mapping[str, Iterable[Mapping[str, Any]]] = MappingProxyType({})
+    ) -> str:
         """The report as text, frequencies included, so that runs can be pooled later; one line a line of the report.
 
         Args:
             spreads: Spread over the runs, where there are several.
+            more: Further lines by name, as JSON values, which are not read again.
         """
         head = {
             "schema_version": SCHEMA_VERSION,
@@ -137,7 +156,9 @@ class AccuracyReport:
             "entries": map(_entry_json, self.entries),
             "queries": map(errors_json, self.errors),
             "criteria": map(criterion_json, self.criteria),
+            "homogeneity": map(homogeneity_json, self.homogeneity),
             "spread": iter(spread_json(spreads)),
+            **more,
         }
         parts = [f'"{name}": {json.dumps(value, indent=1, allow_nan=False)}' for name, value in head.items()]
         parts += [f'"{name}": {_one_a_line(values)}' for name, values in lines.items()]
@@ -163,6 +184,7 @@ def report_from_json(text: str) -> AccuracyReport:
             tuple(map(criterion_of_json, content.get("criteria", ()))),
             content.get("groups", ""),
             content.get("counted", "people"),
+            tuple(map(homogeneity_of_json, content.get("homogeneity", ()))),
         )
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):

@@ -15,6 +15,7 @@ from das_spark.evaluation.spine_figures import (
     spoken,
 )
 from das_spark.evaluation.spine_report import DEFINITIONS, SpineReport
+from das_spark.evaluation.template import rendered
 
 #: Share paths and entities that the page lists; all are in the JSON file.
 MOST_ROWS: Final = 50
@@ -45,13 +46,9 @@ def spine_page(report: SpineReport) -> str:
     Returns:
         HTML.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only reports pay for it
-
-    environment = Environment(
-        loader=PackageLoader("das_spark.evaluation", "."), autoescape=True, undefined=StrictUndefined
-    )
     before, after = ({line.name: line for line in lines} for lines in (report.before, report.after))
-    return environment.get_template("spine.html").render(
+    return rendered(
+        "spine.html",
         report=report,
         budget=budget_text(report),
         levels=[(name, before.get(name), after.get(name)) for name in merged_levels(report.before, report.after)],

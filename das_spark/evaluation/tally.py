@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from das_spark.errors import InputError
 from das_spark.evaluation.bins import FIFTIES, Bins
+from das_spark.evaluation.homogeneity import DEFINITIONS, Definition, homogeneity_index
 from das_spark.evaluation.shares import Differences, largest_share, relative_error
 from das_spark.histogram import Query
 from das_spark.histogram.attribute import NO_GROUP
 
-Subject = Literal["geounits", "errors", "criterion"]
+Subject = Literal["geounits", "errors", "criterion", "empty strata", "marginal product"]
 
 #: Values of a line of geounits: how many, what they count, and how many are empty in both histograms.
 GEOUNITS, COUNTED, EMPTY = 0, 1, 2
@@ -31,8 +32,9 @@ class Line(NamedTuple):
     """What a row of a tally is about.
 
     Attributes:
-        subject: `geounits` and `criterion`: sums by their values; `errors`: the value is a residual.
-        query: Place of the query among those compared.
+        subject: `geounits` and `criterion`: sums by their values; `errors`: the value is a residual; a definition of
+            the homogeneity index: the value is a residual of the total, and the index stands for the class.
+        query: Place of the query among those compared; that of the strata where the subject is an index.
         bins: Classes of population.
     """
 
@@ -48,6 +50,7 @@ class Comparison:
     Attributes:
         queries: The total first.
         sizes: Classes of population of the geolevel.
+        strata: Which of the queries has the strata of the homogeneity index; None for no lines by that.
 
     Raises:
         InputError: The first query is not the total.
@@ -55,6 +58,7 @@ class Comparison:
 
     queries: tuple[Query, ...]
     sizes: Bins
+    strata: Query | None = None
 
     def __post_init__(self) -> None:
         """Check that the total comes first."""
@@ -72,6 +76,8 @@ class Comparison:
             found += [Line("errors", place, bins) for bins in (both if place == 0 else (self.sizes,))]
             if place == 0 or query.rows > 1:
                 found += [Line("criterion", place, bins) for bins in both]
+        if self.strata is not None:
+            found += [Line(definition, self.queries.index(self.strata), self.sizes) for definition in DEFINITIONS]
         return tuple(dict.fromkeys(found))
 
 
@@ -104,7 +110,7 @@ class Tally:
 
     Attributes:
         line: Place in `Comparison.lines`.
-        bin: Class of population.
+        bin: Class of population, or homogeneity index.
         value: A residual, or which sum it is.
         frequency: How often, or the sum.
     """
@@ -162,30 +168,56 @@ def tally(comparison: Comparison, cells: Paired) -> Tally:
         comparison: What is compared.
         cells: Both histograms of every geounit.
     """
-    lines = comparison.lines()
-    truth, estimate = cells.totals()
-    places = {bins: bins.place(truth) for bins in dict.fromkeys(line.bins for line in lines)}
-    answers = [_answers(query, cells) for query in comparison.queries]
-    answers[0] = Paired(cells.geounits, *_everywhere(cells.geounits), truth, estimate)  # geounits without people, too
-    differences: dict[int, Differences] = {}
+    batch = _Batch(comparison, cells)
     rows = []
-    for number, line in enumerate(lines):
-        bins, compared = places[line.bins], answers[line.query]
-        if line.subject == "errors":
-            found = _frequencies(bins[compared.owner], compared.estimate - compared.truth)
-        elif line.subject == "geounits":
-            empty = (truth == 0) & (estimate == 0)
-            found = _fields(bins, (np.ones_like(truth), truth, empty.astype(np.int64)))
-        else:
-            if line.query not in differences:
-                differences[line.query] = (
-                    largest_share(compared.geounits, compared.owner, compared.truth, compared.estimate)
-                    if line.query
-                    else relative_error(truth, estimate)
-                )
-            found = _fields(bins, differences[line.query].sums())
+    for number, line in enumerate(comparison.lines()):
+        found = batch.rows(line)
         rows.append(np.vstack([np.full(found.shape[1], number), found]))
     return Tally(*np.concatenate(rows, axis=1))
+
+
+class _Batch:
+    """Some geounits with what several lines need of them."""
+
+    def __init__(self, comparison: Comparison, cells: Paired) -> None:
+        self.comparison, self.geounits = comparison, cells.geounits
+        self.truth, self.estimate = cells.totals()
+        self.answers = [_answers(query, cells) for query in comparison.queries]
+        # The total counts geounits without people, too.
+        self.answers[0] = Paired(cells.geounits, *_everywhere(cells.geounits), self.truth, self.estimate)
+        self.classes: dict[Bins, NDArray[np.int64]] = {}
+        self.differences: dict[int, Differences] = {}
+
+    def rows(self, line: Line) -> NDArray[np.int64]:
+        """What is tallied of a line: rows class, value, frequency."""
+        if line.subject in DEFINITIONS:
+            return _frequencies(self._index(line.query, line.subject), self.estimate - self.truth)
+        if line.bins not in self.classes:
+            self.classes[line.bins] = line.bins.place(self.truth)
+        classes = self.classes[line.bins]
+        if line.subject == "errors":
+            compared = self.answers[line.query]
+            return _frequencies(classes[compared.owner], compared.estimate - compared.truth)
+        if line.subject == "geounits":
+            empty = (self.truth == 0) & (self.estimate == 0)
+            return _fields(classes, (np.ones_like(self.truth), self.truth, empty.astype(np.int64)))
+        return _fields(classes, self._differences(line.query).sums())
+
+    def _index(self, query: int, definition: Definition) -> NDArray[np.int64]:
+        compared = self.answers[query]
+        there = compared.truth > 0
+        strata = self.comparison.queries[query]
+        return homogeneity_index(strata, self.geounits, compared.owner[there], compared.place[there], definition)
+
+    def _differences(self, query: int) -> Differences:
+        if query not in self.differences:
+            compared = self.answers[query]
+            self.differences[query] = (
+                largest_share(compared.geounits, compared.owner, compared.truth, compared.estimate)
+                if query
+                else relative_error(self.truth, self.estimate)
+            )
+        return self.differences[query]
 
 
 def _answers(query: Query, cells: Paired) -> Paired:

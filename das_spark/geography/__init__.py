@@ -12,7 +12,14 @@ from das_spark.geography.aian import (
     aian_category,
     in_aian_branch,
 )
-from das_spark.geography.block_table import GQ_TYPES, NO_ENTITY, BlockTable, block_geocodes, census_blocks
+from das_spark.geography.block_table import (
+    ENTITY_COLUMNS,
+    GQ_TYPES,
+    NO_ENTITY,
+    BlockTable,
+    block_geocodes,
+    census_blocks,
+)
 from das_spark.geography.bypass import BYPASS_RULES, BypassRule, absorb_only_children, bypass, bypass_rule, bypassed
 from das_spark.geography.comparison import EntityComparison, SpineComparison, join_comparisons
 from das_spark.geography.county_comparison import (
@@ -90,6 +97,7 @@ __all__ = [
     "DHC_SHARES",
     "ENTITY_CATEGORIES",
     "ENTITY_CODES",
+    "ENTITY_COLUMNS",
     "GQ_TYPES",
     "GROUP_TYPES",
     "LONGEST_GEOCODE",

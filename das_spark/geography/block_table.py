@@ -158,6 +158,10 @@ class BlockTable:
             raise GeographyError(f"blocks {str(ordered[0])!r} and {str(ordered[-1])!r} lie in two counties")
 
 
+#: Columns of the entities that blocks lie in: those of `BlockTable` between the geocode and group quarters.
+ENTITY_COLUMNS: Final = tuple(field.name for field in fields(BlockTable) if field.name not in ("geocode16", "gq"))
+
+
 def _checked_geocodes(values: ArrayLike) -> NDArray[np.str_]:
     texts = digit_column(values, BLOCK, "geocode16")
     points = characters(texts)

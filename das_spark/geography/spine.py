@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
+from typing import Final
 
 from das_spark.errors import GeographyError
 from das_spark.geography.geocode import LONGEST_GEOCODE, ROOT_GEOCODE, check_geocode
+
+_CENSUS: Final = "census"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Spine:
     """
 
     levels: tuple[Geolevel, ...]
-    kind: str = "census"
+    kind: str = _CENSUS
     total_key: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
@@ -97,6 +100,11 @@ class Spine:
         together = above is None or above.length == 0
         ends = start > 1 and length > 0 and start + length - 1 == self.level(name).length
         return self.total_key if together and ends else None
+
+    @property
+    def is_census(self) -> bool:
+        """Whether the geounits are those of the census; on others geounits have shares of the budget of their own."""
+        return self.kind == _CENSUS
 
     @property
     def names(self) -> tuple[str, ...]:

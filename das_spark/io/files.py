@@ -6,14 +6,17 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from das_spark.errors import OutputError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Another device, a disk without hard links, or too many of them.
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _FULL_WORDS = ("No space left on device", "Disk quota exceeded")
 _SUCCESS = "_SUCCESS"
 
@@ -144,6 +147,31 @@ def _promote_file(source: Path, target: Path, record: FileRecord, *, check: bool
         source.unlink()
 
 
+def link_parts(source: Path, target: Path) -> None:
+    """Give the data files of a finished folder to a second one: hard links, or copies where the disk has no such links.
+
+    Data files are written once and never changed in place, so that two folders can share them; either may be destroyed
+    without the other. They are no result yet: `promote` makes them one.
+
+    Args:
+        source: The finished folder.
+        target: A new folder; made.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    with disk_errors(target):
+        target.mkdir(parents=True)
+        for path in part_files(source):
+            try:
+                os.link(path, target / path.name)
+            except OSError as error:
+                if error.errno not in _NO_LINK:
+                    raise
+                _copy(path, target / path.name)
+        sync_folder(target)
+
+
 def _copy(source: Path, target: Path) -> None:
     """Copy to another device; the target gets its name only when all bytes are down."""
     temporary = target.with_name(f".{target.name}.copy")
@@ -197,6 +225,26 @@ def _set_fence(path: Path) -> bool:
     except FileExistsError:
         return not path.is_dir()
     return True
+
+
+def close_to_others(folder: Path) -> None:
+    """Take every permission in a folder from group and others, whatever umask it was written under."""
+    for path in (folder, *folder.rglob("*")):
+        with suppress(FileNotFoundError):  # a task of a dead driver may still be cleaning up
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode) and mode & 0o077:
+                path.chmod(stat.S_IMODE(mode) & ~0o077)
+
+
+def open_as_marker(folder: Path) -> None:
+    """Give the data files of a finished folder the mode of its marker: that of a new file of this process.
+
+    Args:
+        folder: Holds files that come from a place which is closed to others, and is open to its readers.
+    """
+    mode = stat.S_IMODE((folder / _SUCCESS).stat().st_mode)
+    for path in part_files(folder):
+        path.chmod(mode)
 
 
 def require_space(folder: Path, needed: int) -> None:

@@ -26,6 +26,7 @@ from das_spark.io.files import (
     discard,
     disk_errors,
     finished,
+    open_as_marker,
     part_files,
     promote,
     record_of,
@@ -187,6 +188,7 @@ class Journal:
         """
         attempt = self._expect(geolevel, number, State.STAGED)
         promote(self.staging(geolevel, number), self.target(geolevel), attempt.files)
+        open_as_marker(self.target(geolevel))
         return self._write(replace(attempt, state=State.PROMOTED))
 
     def _check_finished(self, geolevel: str, last: Attempt | None) -> Decision:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,8 +167,18 @@ class RestrictedLayout:
 
     @property
     def log(self) -> Path:
-        """The restricted log: row numbers of problems in the input, times of tasks."""
+        """Row numbers of problems in the input."""
         return self.path / "run.log"
+
+    @property
+    def events(self) -> Path:
+        """What the drivers of the run did, and when: one JSON object a line."""
+        return self.path / "log.jsonl"
+
+    @property
+    def page(self) -> Path:
+        """The run as a page."""
+        return self.path / "run.html"
 
     @property
     def marker(self) -> Path:
@@ -237,8 +245,9 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
     """
     known = [_belongs(path, layout.run_id, config_hash) for path in (layout.restricted.path, layout.public.path)]
     with disk_errors(layout.folder):
-        layout.restricted.path.mkdir(parents=True, exist_ok=True)
-        layout.restricted.path.chmod(0o700)
+        layout.restricted.path.parent.mkdir(parents=True, exist_ok=True)
+        layout.restricted.path.mkdir(mode=0o700, exist_ok=True)
+        layout.restricted.path.chmod(0o700)  # also where it was there, or the umask is a strange one
         layout.public.path.mkdir(parents=True, exist_ok=True)
         text = (
             json.dumps({"schema_version": MARKER_VERSION, "run_id": layout.run_id, "config_hash": config_hash}) + "\n"
@@ -307,29 +316,6 @@ def point_latest(layout: RunLayout) -> None:
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(layout.run_id)
         fresh.replace(link)
-
-
-@contextmanager
-def hold_run(layout: RunLayout) -> Iterator[None]:
-    """Hold the lock of a run while the driver lives; the system releases it when the process ends, however it ends.
-
-    Raises:
-        OutputError: Another driver works on this run.
-    """
-    import fcntl  # noqa: PLC0415 - POSIX only: reading a layout must not need it
-
-    descriptor = os.open(layout.restricted.lock, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(
-                f"{layout.folder}: another driver is at work on this run",
-                hint="Wait until it ends, or start a run of another name.",
-            ) from error
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _belongs(path: Path, run_id: str, config_hash: str) -> bool:

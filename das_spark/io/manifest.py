@@ -12,12 +12,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from das_spark.errors import OutputError
 from das_spark.io.files import FileRecord, write_durably
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,18 @@ class _Manifest:
     Attributes:
         run_id: Name of the run.
         created: When it began, UTC, ISO 8601.
+        schema_version: Version of the format of this kind of manifest.
     """
 
+    schema_version: ClassVar[int] = 1
     run_id: str
     created: str
 
     def to_json(self) -> str:
         """The manifest as text; the version stands first."""
         return (
-            json.dumps({"schema_version": SCHEMA_VERSION, "kind": _kind(type(self)), **asdict(self)}, indent=2) + "\n"
+            json.dumps({"schema_version": self.schema_version, "kind": _kind(type(self)), **asdict(self)}, indent=2)
+            + "\n"
         )
 
     def save(self, path: Path) -> None:
@@ -75,13 +76,13 @@ class _Manifest:
         except ValueError as error:
             raise OutputError(f"{path}: not readable as a manifest") from error
         version, kind = content.pop("schema_version", None), content.pop("kind", None)
-        if version != SCHEMA_VERSION:
-            raise OutputError(
-                f"{path}: schema version {version}, expected {SCHEMA_VERSION}",
-                hint="Read it with the software that wrote it.",
-            )
         if kind != _kind(cls):
             raise OutputError(f"{path}: a {kind} manifest, expected a {_kind(cls)} one")
+        if version != cls.schema_version:
+            raise OutputError(
+                f"{path}: schema version {version}, expected {cls.schema_version}",
+                hint="Read it with the software that wrote it.",
+            )
         return cls._from(content, path)
 
     @classmethod
@@ -89,7 +90,7 @@ class _Manifest:
         known = {entry.name for entry in fields(cls)}
         if set(content) != known:
             odd = sorted(set(content) ^ known)[0]
-            raise OutputError(f"{path}: field {odd!r} is missing or unknown in version {SCHEMA_VERSION}")
+            raise OutputError(f"{path}: field {odd!r} is missing or unknown in version {cls.schema_version}")
         if "stages" in content:
             stages = ({**stage, "outputs": tuple(stage["outputs"])} for stage in content["stages"])
             content["stages"] = tuple(StageRecord(**stage) for stage in stages)
@@ -144,14 +145,19 @@ class RestrictedManifest(_Manifest):
         input_files: Path -> size and SHA-256.
         input_rows: What was read -> rows.
         problems: What was wrong in the input, and how often.
-        seconds: `<stage>/<geolevel>` -> wall time.
+        seconds: Stage, such as "measure County" -> wall time, all drivers together.
+        metrics: Stage -> what it cost Spark, all drivers together (`das_spark.evaluation.stage_metrics`), and how often
+            it was entered, failed and was cut short.
         accuracy: The few accuracy figures that are printed.
     """
 
+    #: 2: `seconds` are of all drivers, and `metrics` stand beside them.
+    schema_version: ClassVar[int] = 2
     input_files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     input_rows: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accuracy: Mapping[str, Any] = field(default_factory=dict)
 
 

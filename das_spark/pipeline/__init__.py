@@ -1,10 +1,14 @@
 """The pipeline room: stages of a run, and the runner that goes through them."""
 
-from das_spark.pipeline.assess import evaluate_runs, verify_run
+from das_spark.pipeline.accuracy import evaluate_runs
+from das_spark.pipeline.assess import verify_run
+from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.joint import JointSummary, run_parts
 from das_spark.pipeline.measurements import MeasurementsSummary, publish_measurements
 from das_spark.pipeline.reestimate import estimate_from, open_source
-from das_spark.pipeline.runner import RunSummary, run_stages
+from das_spark.pipeline.runner import run_stages
+from das_spark.pipeline.summary import RunSummary
+from das_spark.pipeline.sweep import SweepSummary, run_sweep
 from das_spark.pipeline.tabulate import TabulationSummary, tabulate_run
 from das_spark.spark.checks import Check, VerificationReport
 
@@ -13,14 +17,17 @@ __all__ = [
     "JointSummary",
     "MeasurementsSummary",
     "RunSummary",
+    "SweepSummary",
     "TabulationSummary",
     "VerificationReport",
+    "compare_runs",
     "estimate_from",
     "evaluate_runs",
     "open_source",
     "publish_measurements",
     "run_parts",
     "run_stages",
+    "run_sweep",
     "tabulate_run",
     "verify_run",
 ]

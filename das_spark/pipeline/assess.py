@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +14,8 @@ from pyspark.sql import functions as F
 
 from das_spark.config.geography import planned_spine
 from das_spark.constraints import Invariants
-from das_spark.errors import InputError, OutputError
-from das_spark.evaluation import (
-    AccuracyReport,
-    accuracy_page,
-    compared_queries,
-    demographic_groups,
-    pool,
-    spread,
-)
-from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.files import discard, finished, part_files, write_durably
-from das_spark.io.geography import GEOGRAPHY_READERS
-from das_spark.io.layout import PublicLayout, RunLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
 from das_spark.pipeline.spines import spine_of_run
@@ -34,10 +23,8 @@ from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, tabl
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product, microdata_codes
 from das_spark.spark import tables
-from das_spark.spark.census import census_histograms, on_census, published_estimates
+from das_spark.spark.census import on_census, published_estimates
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
-from das_spark.spark.evaluate import Subject, evaluate_levels
-from das_spark.spark.evaluate_areas import Areas, entity_areas
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
@@ -49,7 +36,6 @@ if TYPE_CHECKING:
 
     from das_spark.geography import Spine
     from das_spark.histogram import Query
-    from das_spark.pipeline.context import RunContext
 
 #: Tables that a run may have no rows of at all, where nothing is declared.
 _DECLARED = ("invariants", "bounds")
@@ -128,143 +114,6 @@ def _told(spark: SparkSession, layout: PublicLayout, read: RunTables, spine: Spi
     if declared is not None:
         declared = on_census(declared.where(F.col("level") == spine.leaf.name))
     return RunTables(census.names, estimates, estimates, declared)
-
-
-def evaluate_run(context: RunContext) -> dict[str, str]:
-    """Write the accuracy report of a run under its restricted root.
-
-    Returns:
-        The few figures that are printed, by name.
-    """
-    plan, restricted = context.plan, context.layout.restricted
-    subject = _subject(plan.product, plan.queries)
-    asked = _asked(context.spark, context.census, plan.evaluation.areas, plan.geography.reader, plan.geography.path)
-    report = _accuracy(context.spark, context.layout, plan.product, plan.spine, subject, asked)
-    write_durably(restricted.accuracy_json, report.to_json())
-    write_durably(restricted.accuracy_html, accuracy_page(report))
-    figures = {}
-    for entry in report.entries:
-        if entry.frequencies.total and (entry.measure == TOTAL or entry.place == plan.spine.leaf.name):
-            shown = entry.figures
-            figures[f"error of {entry.place}, {entry.measure} (restricted)"] = (
-                f"median {shown.median_absolute:.4g}, mean {shown.mean_absolute:.4g}, 95th percentile "
-                f"{shown.p95_absolute:.4g}, bias {shown.bias:+.3g} {report.counted}"
-            )
-    met = [
-        f"{line.place} {met.within / met.geounits:.1%} of {met.geounits:,}"
-        for line in report.headlines("largest group")
-        if (met := line.whole).geounits
-    ]
-    if met:
-        figures[f"largest of {report.groups}, share within 5 points (restricted)"] = ", ".join(met)
-    return figures
-
-
-def evaluate_runs(run_folders: Sequence[Path], areas: Path | None = None) -> tuple[AccuracyReport, ...]:
-    """Compare the estimates of finished runs with their confidential histograms. RESTRICTED.
-
-    Args:
-        run_folders: Folders of runs that still hold their restricted root.
-        areas: CSV of leaf geocode and area, or None.
-
-    Returns:
-        One report a run, in order.
-
-    Raises:
-        InputError: If the areas cannot be read.
-        OutputError: If a folder is no run, or its confidential histograms were removed.
-    """
-    spark = session("das_spark evaluate")
-    reports = []
-    for folder in run_folders:
-        layout = find_run(folder)
-        manifest = PublicManifest.load(layout.public.manifest)
-        product = PRODUCTS[manifest.product]
-        spine = planned_spine(product, manifest.config)
-        measured = [query for level in manifest.config["budget"]["levels"] for query in level["queries"]]
-        subject = _subject(product, measured)
-        place = manifest.config["geography"]
-        named = None if areas is None else str(areas)
-        asked = _asked(spark, product.census(spine), named, place.get("reader"), place.get("path"))
-        reports.append(_accuracy(spark, layout, product, spine, subject, asked))
-    return tuple(reports)
-
-
-def write_accuracy(reports: Sequence[AccuracyReport], folder: Path) -> None:
-    """Write `accuracy.json` and `accuracy.html` of one or several runs together. RESTRICTED.
-
-    Args:
-        reports: One a run.
-        folder: Made, for its owner alone, where it is not there yet; so are the files.
-
-    Raises:
-        InputError: The reports cannot be pooled.
-        OutputError: The disk is full.
-    """
-    whole, spreads = pool(reports), spread(reports) if len(reports) > 1 else ()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in (("json", whole.to_json(spreads)), ("html", accuracy_page(whole, spreads))):
-        path = folder / f"accuracy.{name}"
-        write_durably(path, text)
-        path.chmod(0o600)
-
-
-def _subject(product: Product, measured: Iterable[str]) -> Subject:
-    """What is compared: all that the run measures, and what every report on the product holds."""
-    groups = demographic_groups(product.schema) or product.schema.query(product.strata)
-    return Subject(
-        product.schema.query(product.strata),
-        compared_queries(product.schema, measured, product.strata),
-        groups,
-        product.counted,
-    )
-
-
-def _accuracy(
-    spark: SparkSession, layout: RunLayout, product: Product, spine: Spine, subject: Subject, areas: Sequence[Areas]
-) -> AccuracyReport:
-    census = product.census(spine)
-    of_spine = [layout.restricted.level("histograms", name) for name in spine.names]
-    if gone := [name for name, folder in zip(spine.names, of_spine, strict=True) if not finished(folder)]:
-        raise OutputError(f"{layout.folder}: the confidential histograms of {gone[0]} are not there any more")
-    read = spark.read.schema(tables.HISTOGRAMS)
-    if census is spine:
-        truths = {name: read.parquet(str(folder)) for name, folder in zip(spine.names, of_spine, strict=True)}
-    else:
-        whole = census_histograms(read.parquet(str(of_spine[-1])), census)
-        truths = {name: whole.where(F.col("level") == name).drop("level") for name in census.names}
-    published = published_estimates(spine)
-    levels = [(name, truth, read.parquet(str(layout.public.level(published, name)))) for name, truth in truths.items()]
-    return evaluate_levels(
-        levels,
-        subject,
-        product=product.name,
-        run=layout.run_id,
-        areas=areas,
-    )
-
-
-def _asked(
-    spark: SparkSession, census: Spine, areas: str | None, reader: str | None, path: str | None
-) -> tuple[Areas, ...]:
-    """Areas that a file names, and the off-spine entities of a geography that the run has read."""
-    named = () if areas is None else (_areas(spark, Path(areas), census),)
-    if reader is None or path is None or not Path(path).exists():  # long after the run the files may be gone
-        return named
-    return (*named, *entity_areas(GEOGRAPHY_READERS[reader].read(spark, path).blocks))
-
-
-def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
-    """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file", hint="evaluation.areas (or --areas) names a CSV of geocode and area")
-    frame = spark.read.option("header", "true").csv(str(path))
-    code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
-    short = spine.leaf.length - 1
-    # A 16-digit geocode repeats the block group, which is the first digit of the block, before the block.
-    wide = F.concat(F.substring(code, 1, short - 4), F.substring(code, short - 3, 1), F.substring(code, short - 3, 4))
-    geocode = F.when(F.length(code) == short, wide).otherwise(code)
-    return Areas(path.stem, frame.select(geocode.alias("geocode"), area.alias("area")))
 
 
 def _run_tables(spark: SparkSession, layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> RunTables:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import DasError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, succeed
+from das_spark.io.run_lock import require_held
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.measure import UNMEASURED
@@ -44,6 +45,7 @@ class RunContext:
         progress: Says how far the run is, and names jobs in Spark's own displays.
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
         joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
+        ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
         public_facts: What stages found out for the public manifest, by name.
         restricted_facts: The same for the restricted one.
     """
@@ -55,6 +57,7 @@ class RunContext:
     progress: Progress
     origin: Origin | None = None
     joint_ledgers: tuple[Path, ...] = ()
+    ingested_by: RunLayout | None = None
     public_facts: dict[str, object] = field(default_factory=dict)
     restricted_facts: dict[str, object] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
@@ -114,7 +117,7 @@ class RunContext:
             levels: The levels; of the run, where none are named.
 
         Raises:
-            OutputError: If the disk is full or the place cannot be written.
+            OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
         """
         schema, restricted = tables.LEVEL_TABLES[table]
         side = self.layout.restricted if restricted else self.layout.public
@@ -130,6 +133,7 @@ class RunContext:
                 except DasError:
                     discard(staging)
                     raise
+            require_held(self.layout)
             for name in levels or self.plan.spine.names:
                 source, target = staging / f"level={name}", self.folder(table, name)
                 discard(target)  # what a driver promoted that died before the table was whole
@@ -141,16 +145,15 @@ class RunContext:
         discard(staging)
 
     def geounit_counts(self) -> Mapping[str, int]:
-        """Number of geounits of every level."""
+        """Number of geounits of every level, from the footers of the files."""
         if not self._sizes:
-            rows = self.read_all("geounits").groupBy("level").count().collect()  # one row a level
-            self._sizes.update({row["level"]: row["count"] for row in rows})
+            self._sizes.update({name: self.rows("geounits", name) for name in self.plan.spine.names})
         return self._sizes
 
     @property
     def has_shares(self) -> bool:
         """Whether geounits have shares of the budget of their own, on a spine that is made of areas."""
-        return self.plan.spine.kind != "census"
+        return not self.plan.spine.is_census
 
     def shares_of(self, geolevel: str) -> Mapping[str, Fraction]:
         """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's."""

@@ -9,7 +9,9 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
+from das_spark.io.events import Event
 from das_spark.io.files import discard, disk_errors, finished, promote
+from das_spark.io.run_lock import require_held
 from das_spark.spark import tables
 from das_spark.spark.estimate import EstimationTask, estimates
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from das_spark.config.plan import RunPlan
     from das_spark.pipeline.context import RunContext
 
 #: How many failed families an error names and saves.
@@ -29,10 +32,11 @@ def estimate(context: RunContext, geolevel: str) -> None:
 
     Raises:
         EstimationError: If a family is infeasible, or none of its solutions could be certified.
-        OutputError: If the disk is full.
+        OutputError: If the disk is full, or another driver has taken over the run.
     """
     target = context.folder("estimates", geolevel)
     if finished(target):
+        context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
     staging = context.layout.public.staging("estimates", geolevel)
     discard(staging)
@@ -55,6 +59,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
         except EstimationError:
             discard(staging)
             raise
+        require_held(context.layout)
         # One job makes both tables side by side; each gets its own columns before it is published.
         estimated = context.spark.read.schema(tables.ESTIMATES).parquet(str(staging / "raw" / "record=estimate"))
         _publish(found, staging / "diagnostics", context.layout.public.level("diagnostics", geolevel))
@@ -70,7 +75,16 @@ def _publish(frame: DataFrame, staging: Path, target: Path) -> None:
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
     """What the tasks of a level are given."""
-    plan = context.plan
+    return planned_estimation(context.plan, geolevel)
+
+
+def planned_estimation(plan: RunPlan, geolevel: str) -> EstimationTask:
+    """What a plan says of the estimation of a level.
+
+    Args:
+        plan: The run.
+        geolevel: The level.
+    """
     schema = plan.product.schema
     zero = np.zeros(schema.size, dtype=bool)
     for each in plan.product.structural_zeros:
@@ -115,7 +129,11 @@ def _refuse_failures(context: RunContext, geolevel: str, found: DataFrame) -> No
     for row in rows:
         (problems / f"{geolevel}.{row['family']}.npz").write_bytes(row["problem"])
     named = "; ".join(f"{row['family']} ({row['status']}: {row['message']})" for row in rows)
+    number = failed.count()
+    context.progress.note(
+        Event.FAMILIES_FAILED, geolevel=geolevel, families=number, named=[row["family"] for row in rows]
+    )
     raise EstimationError(
-        f"{failed.count():,} families of level {geolevel} could not be estimated: {named}",
+        f"{number:,} families of level {geolevel} could not be estimated: {named}",
         hint=f"the problems are saved in {problems}; added constraints can do that (estimation.failsafe)",
     )

@@ -13,16 +13,15 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
-from das_spark.config.geography import CENSUS
 from das_spark.config.reopen import ORIGIN, reopen, same_estimation
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of
 from das_spark.io.layout import PublicLayout, open_public
 from das_spark.io.manifest import PublicManifest
-from das_spark.io.spine_files import read_spine, write_spine
 from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.origin import Origin, OriginKind, entry_of
+from das_spark.pipeline.spines import copy_spine
 from das_spark.pipeline.tabulate import read_levels
 from das_spark.spark.noisy_rows import unknown_geounits
 
@@ -87,7 +86,7 @@ class RunSource:
     @property
     def has_shares(self) -> bool:
         """Whether geounits have shares of the budget of their own."""
-        return self.plan.spine.kind != CENSUS
+        return not self.plan.spine.is_census
 
     def adopt(self, context: RunContext) -> None:
         """Copy every table that comes before estimation.
@@ -95,9 +94,7 @@ class RunSource:
         Raises:
             OutputError: The disk is full.
         """
-        if self.has_shares and not finished(context.layout.public.spine):
-            stored = read_spine(context.spark, self.public.spine)
-            write_spine(stored.blocks, stored.record, context.layout.public.spine)
+        copy_spine(context, self.public)
         for table in (*ADOPTED, *(("shares",) if self.has_shares else ())):
             for name in self.plan.spine.names:
                 adopt_level(context, table, name, self.public.level(table, name))

@@ -11,7 +11,8 @@ from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, promote
 from das_spark.io.readers import READERS, Problem
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
-from das_spark.pipeline.spines import placed
+from das_spark.pipeline.spines import adopt_spine, placed
+from das_spark.pipeline.taken_over import take_over_input
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 from das_spark.spark.group_totals import GROUP_TOTAL
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: How many geounits an error names.
 NAMED = 5
+#: Tables by level that every ingestion writes, in its order.
+WRITTEN = ("geounits", "histograms", "invariants", "bounds")
 
 
 def ingest(context: RunContext, identity: str) -> None:
@@ -35,13 +38,15 @@ def ingest(context: RunContext, identity: str) -> None:
 
     Raises:
         InputError: If the input cannot be read, contradicts itself, or has changed since the run read it.
+        OutputError: If the input of another run is to be taken over, and cannot be.
         InfeasibleError: If invariants and bounds leave no possible estimate.
     """
-    folder = context.layout.restricted.table("leaves")
-    if not finished(folder):
-        _write_leaves(context, folder, identity)
-    load_input_record(context, identity)
-    leaves = placed(context, _leaves(context, folder))
+    if _is_finished(context):
+        load_input_record(context, identity)
+        if context.has_shares:
+            adopt_spine(context)
+        return
+    leaves = placed_leaves(context, identity)
     plan = context.plan  # with the geocodes of its spine
     if not context.is_finished("geounits"):
         context.write_all("geounits", histograms.all_geounits(leaves, plan.spine))
@@ -53,6 +58,37 @@ def ingest(context: RunContext, identity: str) -> None:
         context.write_all("invariants", declared)
     if not context.is_finished("bounds"):
         write_bounds(context)
+
+
+def _is_finished(context: RunContext) -> bool:
+    """Whether everything is there. A run in many steps asks in each of them: no job of Spark answers."""
+    tables_written = (*WRITTEN, "shares") if context.has_shares else WRITTEN
+    leaves = context.layout.restricted.table("leaves")
+    return finished(leaves) and all(context.is_finished(table) for table in tables_written)
+
+
+def placed_leaves(context: RunContext, identity: str) -> DataFrame:
+    """Read the input, unless that is done, and build the spine where it is made of areas: all that tells what exists.
+
+    Args:
+        context: The run; its plan gets the geocodes of the spine.
+        identity: As in `ingest`.
+
+    Returns:
+        Columns of `tables.LEAVES` under the geocodes of the spine.
+
+    Raises:
+        InputError: As `ingest`.
+        OutputError: As `ingest`.
+        GeographyError: No spine can be made of the areas.
+    """
+    if context.ingested_by is not None:
+        take_over_input(context, context.ingested_by, identity)
+    folder = context.layout.restricted.table("leaves")
+    if not finished(folder):
+        _write_leaves(context, folder, identity)
+    load_input_record(context, identity)
+    return placed(context, _leaves(context, folder))
 
 
 def _leaves(context: RunContext, folder: Path) -> DataFrame:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from das_spark.io.layout import RunLayout
     from das_spark.io.readers import Problem
     from das_spark.pipeline.context import RunContext
 
@@ -56,6 +57,17 @@ def load_input_record(context: RunContext, identity: str) -> None:
             hint="put back the files that the run began with, or start a new run on the new ones",
         )
     context.restricted_facts |= {"input_rows": record["rows"], "problems": record["problems"]}
+
+
+def read_identity(layout: RunLayout) -> str:
+    """Identity of the input that a run has read; empty where the record was removed.
+
+    Args:
+        layout: Where the run lies.
+    """
+    if not layout.restricted.input_record.is_file():
+        return ""
+    return str(json.loads(layout.restricted.input_record.read_text(encoding="utf-8"))["identity"])
 
 
 def log_problems(context: RunContext, problems: Sequence[Problem]) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.stages import PREPARING, names_until, part_of, stage_names
 from das_spark.io.files import disk_errors, write_durably
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.runner import RunSummary, prepare, run_stages, usual_run_id
+from das_spark.pipeline.runner import prepare, run_stages, usual_run_id
+from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def run_parts(
     test_key: str | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    until: str | None = None,
 ) -> JointSummary:
     """Carry out a joint run, or resume it where it stopped.
 
@@ -53,10 +56,14 @@ def run_parts(
         test_key: INSECURE: a text from which all noise follows; every output is marked.
         spark: The session; found or started where None.
         progress: Is given a line at a time.
+        until: Name of the last stage to carry out, one of `stage_names`; a later call with the same run id goes on.
 
     Raises:
+        ConfigurationError: The run has no such stage; nothing was begun.
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
+    asked = names_until(plan, until)
+    last = dict(part_of(each) for each in asked)  # of each part that is asked for, its last stage
     name = run_id or usual_run_id(plan.name)
     output = next(iter(plan.parts.values())).output
     layout = JointLayout.at(output.public or output.root, name)
@@ -66,15 +73,27 @@ def run_parts(
         write_durably(layout.marker, json.dumps({"run_id": name, "parts": ids}, indent=1) + "\n")
     every_ledger = [
         file
-        for record, part in plan.parts.items()
-        for file in prepare(part, run_id=ids[record], test_key=test_key, spark=spark, progress=progress)
+        for record, stage in last.items()
+        for file in prepare(
+            plan.parts[record], run_id=ids[record], test_key=test_key, spark=spark, progress=progress, until=stage
+        )
     ]
     summaries = {
         record: run_stages(
-            part, run_id=ids[record], test_key=test_key, spark=spark, progress=progress, joint_ledgers=every_ledger
+            plan.parts[record],
+            run_id=ids[record],
+            test_key=test_key,
+            spark=spark,
+            progress=progress,
+            joint_ledgers=every_ledger,
+            until=stage,
         )
-        for record, part in plan.parts.items()
+        for record, stage in last.items()
+        if stage not in PREPARING
     }
+    everything = stage_names(plan)
+    if asked != everything:
+        return JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {})
     return _concluded(layout, summaries)
 
 

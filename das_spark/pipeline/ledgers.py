@@ -55,13 +55,23 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
 
 def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path, ...]:
     """Where the ledger of an input lies: with the runs, and beside the input where that folder can be written."""
-    with_the_runs = layout.root / "ledgers" / f"{identity[:32]}{_SUFFIX}"
+    with_the_runs = ledger_with_runs(layout, identity)
     source = plan.input.path or plan.input.persons
     if source is not None and plan.input.reader != "simulated":
         path = Path(source).resolve()
         if path.parent.stat().st_mode & stat.S_IWUSR and os.access(path.parent, os.W_OK):
             return with_the_runs, path.with_name(path.name + _SUFFIX)
     return (with_the_runs,)
+
+
+def ledger_with_runs(layout: RunLayout, identity: str) -> Path:
+    """The copy of an input's ledger that lies with the runs.
+
+    Args:
+        layout: Of a run.
+        identity: Result of `fingerprint`.
+    """
+    return layout.root / "ledgers" / f"{identity[:32]}{_SUFFIX}"
 
 
 def enter(files: Sequence[Path], entry: LedgerEntry) -> Ledger:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from das_spark.io.events import Event
 from das_spark.io.files import disk_errors
 from das_spark.io.journal import Journal, Step
+from das_spark.io.run_lock import require_held
 from das_spark.privacy import StreamDomain, cumulative_table
 from das_spark.spark.measure import MeasurementTask, measurements
 from das_spark.spark.session import require_safe_session
@@ -13,7 +17,9 @@ from das_spark.spark.session import require_safe_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from das_spark.config.plan import RunPlan
     from das_spark.pipeline.context import RunContext
+    from das_spark.privacy import KeyedStream, RunKey
 
 
 def journal_of(context: RunContext) -> Journal:
@@ -31,19 +37,31 @@ def measure(context: RunContext, geolevel: str) -> None:
 
     Raises:
         PrivacyGuardError: If journal and files do not agree, or the session does not protect the key.
-        OutputError: If the disk is full.
+        OutputError: If the disk is full, or another driver has taken over the run.
     """
     journal = journal_of(context)
     decision = journal.next_step(geolevel)
+    place = {"geolevel": geolevel, "attempt": decision.number}
+    note = context.progress.note
     if decision.step is Step.DRAW:
+        if decision.number > 1:
+            note(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
         require_safe_session(context.spark, insecure=context.is_insecure)
+        require_held(context.layout)
         journal.open(geolevel, decision.number)
+        note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
             _drawn(context, geolevel, decision.number).write.parquet(str(staging))
+        note(Event.LEVEL_DRAWN, **place)
+        require_held(context.layout)
         journal.stage(geolevel, decision.number)
-    if decision.step is not Step.NOTHING:
+        note(Event.LEVEL_STAGED, **place)
+    if decision.step is Step.NOTHING:
+        note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")
+    else:
         journal.promote(geolevel, decision.number)
+        note(Event.LEVEL_PROMOTED, **place)
 
 
 def _drawn(context: RunContext, geolevel: str, attempt: int) -> DataFrame:
@@ -57,19 +75,25 @@ def _drawn(context: RunContext, geolevel: str, attempt: int) -> DataFrame:
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
     """What the tasks of one attempt at a level are given."""
-    plan = context.plan
+    return planned_measurement(context.plan, geolevel, context.shares_of(geolevel), context.required_key(), attempt)
+
+
+def planned_measurement(
+    plan: RunPlan, geolevel: str, shares: Mapping[str, Fraction], key: RunKey, attempt: int
+) -> MeasurementTask:
+    """What a plan says of the measurements of a level.
+
+    Args:
+        plan: The run.
+        geolevel: The level.
+        shares: Shares of the budget that its geounits have, by their text; "" stands for the level's.
+        key: The run key.
+        attempt: Number of the attempt at measuring the level.
+    """
     queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
     laws = {
         share: {name: plan.budget.mechanism_at(geolevel, name, part) for name in queries}
-        for share, part in context.shares_of(geolevel).items()
-    }
-    key = context.required_key()
-    # A test key exists to repeat a run byte for byte, so a repeated draw repeats the draw.
-    number = 0 if key.is_insecure else attempt
-    # Product and record are part of the domain: persons and units never share bits.
-    streams = {
-        name: key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, name))
-        for name in queries
+        for share, part in shares.items()
     }
     return MeasurementTask(
         size=plan.product.schema.size,
@@ -78,6 +102,24 @@ def measurement_task(context: RunContext, geolevel: str, attempt: int) -> Measur
             share: {name: (cumulative_table(law), law.variance()) for name, law in each.items()}
             for share, each in laws.items()
         },
-        streams=streams,
+        streams=planned_streams(plan, geolevel, key, attempt),
         lazy=plan.measurement_rows == "support",
     )
+
+
+def planned_streams(plan: RunPlan, geolevel: str, key: RunKey, attempt: int) -> dict[str, KeyedStream]:
+    """The random bits of every query of a level, under one key.
+
+    Args:
+        plan: The run.
+        geolevel: The level.
+        key: The run key.
+        attempt: Number of the attempt at measuring the level.
+    """
+    # A test key exists to repeat a run byte for byte, so a repeated draw repeats the draw.
+    number = 0 if key.is_insecure else attempt
+    # Product and record are part of the domain: persons and units never share bits.
+    return {
+        each.query: key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, each.query))
+        for each in plan.budget.level(geolevel).queries
+    }

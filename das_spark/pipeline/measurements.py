@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
-from das_spark.config.geography import CENSUS
 from das_spark.config.plan import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
@@ -98,7 +97,7 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
             '"support")',
             hint='measure with measurement.rows = "all" to publish them; `das-spark estimate RUN` needs no such folder',
         )
-    if plan.spine.kind != CENSUS:
+    if not plan.spine.is_census:
         raise ConfigurationError(
             f"{run_folder}: the measurements of a run on a spine of areas (geography.spine = "
             f"{plan.spine.kind!r}) cannot be published as a folder of their own yet",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from dataclasses import asdict
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,18 @@ from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.microdata_files import records_of, write_microdata
-from das_spark.pipeline.spines import share_paths
+from das_spark.io.run_lock import require_held
+from das_spark.io.run_log import read_log
+from das_spark.pipeline.run_history import stages_of
+from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, on_census
+from das_spark.spark.spine_report import share_paths
 
 if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
+    from das_spark.evaluation.run_record import StageLine
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger, LedgerEntry
 
@@ -53,8 +59,9 @@ def publish_microdata(context: RunContext, created: str) -> None:
         created: When the run began, ISO 8601.
 
     Raises:
-        OutputError: If people cannot be dealt to their units, or the disk is full.
+        OutputError: If people cannot be dealt to their units, the disk is full, or another driver has the run.
     """
+    require_held(context.layout)
     plan = context.plan
     kinds = plan.product.files(units=plan.invariants.units)
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]
@@ -91,10 +98,15 @@ def publish_census(context: RunContext) -> None:
 
 
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> None:
-    """Write the privacy statement and the ledger entry: of the run, or of the one whose measurements it estimates."""
+    """Write the privacy statement and the ledger entry: of the run, or of the one whose measurements it estimates.
+
+    Raises:
+        OutputError: If the disk is full, or another driver has taken over the run.
+    """
+    require_held(context.layout)
     plan, origin = context.plan, context.origin
-    counted = share_paths(context) if context.has_shares else {}
-    paths = tuple(counted)
+    counted = share_paths(adopt_spine(context), len(plan.spine.levels)) if context.has_shares else ()
+    paths = tuple(path.shares for path in counted)
     facts = StatementFacts(
         title=plan.product.title,
         run_id=context.layout.run_id,
@@ -103,7 +115,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         public_rules=_public_rules(context),
         attributes=attribute_losses(plan.budget, plan.queries, plan.product.schema, paths=paths),
         within=within_geolevel_losses(plan.budget, paths=paths),
-        paths={tuple(map(str, path)): blocks for path, blocks in counted.items()},
+        paths={tuple(map(str, path.shares)): path.blocks for path in counted},
         insecure=context.is_insecure,
         unit=plan.product.record,
         held_within=plan.invariants.total_at,
@@ -154,15 +166,22 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
 def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest:
     """The restricted manifest: what tells of the input, wall times and accuracy."""
     facts = context.restricted_facts
+    stages = stages_of(read_log(context.layout.restricted.events).lines, live=True)
     return RestrictedManifest(
         run_id=context.layout.run_id,
         created=created,
         input_files=facts.get("input_files", {}),  # type: ignore[arg-type]
         input_rows=facts.get("input_rows", {}),  # type: ignore[arg-type]
         problems=facts.get("problems", []),  # type: ignore[arg-type]
-        seconds=dict(context.progress.seconds),
+        seconds=dict(context.progress.seconds) | {stage.name: stage.seconds for stage in stages},
+        metrics={stage.name: _cost(stage) for stage in stages},
         accuracy=facts.get("accuracy", {}),  # type: ignore[arg-type]
     )
+
+
+def _cost(stage: StageLine) -> dict[str, object]:
+    spent = {} if stage.metrics is None else asdict(stage.metrics)
+    return {"entered": stage.entered, "failed": stage.failed, "cut_short": stage.cut_short, **spent}
 
 
 def software_versions() -> dict[str, str]:
@@ -245,7 +264,8 @@ def _solver_facts(
             found.groupBy("status", "solver")
             .agg(F.count(F.lit(1)).alias("n"), F.max("gap").alias("gap"), F.max("primal_residual").alias("residual"))
             .collect()
-        )  # one row a status and solver
+        )  # one row a status and solver, in an order that the partitions do not decide
+        rows.sort(key=lambda row: (row["status"], row["solver"]))
         status[name] = {f"{row['status']} ({row['solver']})": row["n"] for row in rows}
         worst[name] = {
             "gap": max(row["gap"] for row in rows),

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.files import discard, require_space, write_durably
-from das_spark.io.layout import RunLayout, hold_run, open_run, point_latest
+from das_spark.io.layout import RunLayout, open_run, point_latest
 from das_spark.io.noisy_files import RECORD
+from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.from_measurements import open_measurements
 from das_spark.pipeline.from_others import open_others
 from das_spark.pipeline.from_run import ADOPTED, open_run_source
+from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import ADOPT
 from das_spark.pipeline.runner import LEAST_SPACE, conclude, families
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from das_spark.config.plan import RunPlan
     from das_spark.pipeline.origin import Source
-    from das_spark.pipeline.runner import RunSummary
+    from das_spark.pipeline.summary import RunSummary
 
 
 def open_source(
@@ -97,8 +99,9 @@ def estimate_from(
     if not adopted:
         with context.progress.stage(started, "check"):
             source.check(started)
-    open_run(layout, plan.config_hash)
-    with hold_run(layout):
+    resumed = open_run(layout, plan.config_hash)
+    with hold_run(layout), logged(layout, plan, context.progress, resumed=resumed, insecure=context.is_insecure):
+        note_application(context.progress, started)
         if layout.folder.is_dir():  # not where both roots lie elsewhere
             point_latest(layout)
         created = _created(context)

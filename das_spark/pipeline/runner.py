@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.errors import PrivacyGuardError, VerificationError
-from das_spark.io.files import discard, require_space, write_durably
-from das_spark.io.layout import RunLayout, hold_run, open_run, point_latest
+from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
+from das_spark.errors import VerificationError
+from das_spark.io.events import Event
+from das_spark.io.files import discard, require_space
+from das_spark.io.layout import RunLayout, open_run, point_latest
+from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import ledgers
-from das_spark.pipeline.assess import evaluate_run, verify_public
+from das_spark.pipeline.accuracy import evaluate_run
+from das_spark.pipeline.assess import verify_public
+from das_spark.pipeline.charge import enter_level, enter_run
+from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
-from das_spark.pipeline.ingest import ingest
+from das_spark.pipeline.ingest import ingest, placed_leaves
+from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
@@ -27,6 +33,7 @@ from das_spark.pipeline.publish import (
     publish_statement,
     restricted_manifest,
 )
+from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.spark.session import require_safe_session, session
@@ -35,29 +42,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config.plan import RunPlan
-    from das_spark.io.manifest import PublicManifest
+    from das_spark.spark.checks import VerificationReport
 
 #: Room that a run asks for before it begins; what it really needs is known after ingestion.
 LEAST_SPACE = 50_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """What a finished run says of itself.
-
-    Attributes:
-        run_id: Name of the run.
-        layout: Where it lies.
-        figures: The few numbers that matter, by name.
-        paths: What to look at, by name.
-        insecure: Whether it was made under a test key.
-    """
-
-    run_id: str
-    layout: RunLayout
-    figures: Mapping[str, str]
-    paths: Mapping[str, Path]
-    insecure: bool
 
 
 def run_stages(
@@ -68,6 +56,8 @@ def run_stages(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     joint_ledgers: Sequence[Path] = (),
+    ingested_by: RunLayout | None = None,
+    until: str | None = None,
 ) -> RunSummary:
     """Carry out a run, or resume it where it stopped.
 
@@ -78,13 +68,19 @@ def run_stages(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         joint_ledgers: Further ledgers to enter the run in, besides those of its own input.
+        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is taken
+            over; by default the input is read.
+        until: Name of the last stage to carry out, one of `stage_names`; a later call with the same run id goes on.
 
     Raises:
+        ConfigurationError: The run has no such stage; nothing was begun.
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
+    stages_until(plan, until)  # a wrong name is refused before a folder is made
     with _at_work(plan, run_id or usual_run_id(plan.name), test_key, spark, progress) as context:
         context.joint_ledgers = tuple(joint_ledgers)
-        return _carry_out(context)
+        context.ingested_by = ingested_by
+        return _carry_out(context, until)
 
 
 def prepare(
@@ -94,6 +90,7 @@ def prepare(
     test_key: str | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    until: str | None = None,
 ) -> tuple[Path, ...]:
     """Begin a run and read its input; nothing is charged or drawn.
 
@@ -103,6 +100,7 @@ def prepare(
         test_key: As in `run_stages`.
         spark: The session; found or started where None.
         progress: Is given a line at a time.
+        until: The last stage to carry out; None for all that read the input.
 
     Returns:
         The ledgers of its input.
@@ -111,7 +109,8 @@ def prepare(
         DasError: The input is wrong, or the place cannot be written.
     """
     with _at_work(plan, run_id, test_key, spark, progress) as context:
-        return ledgers.ledger_files(plan, context.layout, _ingest(context))
+        identity = _read_input(context, stages_until(plan, until))
+        return ledgers.ledger_files(plan, context.layout, identity)
 
 
 def usual_run_id(name: str) -> str:
@@ -130,44 +129,55 @@ def _at_work(
     """Open the folders of a run and hold them."""
     layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
     require_space(layout.folder, LEAST_SPACE)
-    open_run(layout, plan.config_hash)
+    resumed = open_run(layout, plan.config_hash)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-    with hold_run(layout):
+    reported = Progress(progress, name)
+    with hold_run(layout), logged(layout, plan, reported, resumed=resumed, insecure=key.is_insecure):
         if layout.folder.is_dir():  # not where both roots lie elsewhere
             point_latest(layout)
         started = spark or session(f"das_spark {name}")
+        note_application(reported, started)
         # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
         require_safe_session(started, insecure=key.is_insecure)
-        yield RunContext(plan, layout, started, key, Progress(progress, name))
+        yield RunContext(plan, layout, started, key, reported)
 
 
-def _ingest(context: RunContext) -> str:
-    """Read the input, unless that is done already.
+def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
+    stages = stages_until(context.plan, until)
+    identity = _read_input(context, stages)
+    levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
+    if not levels:
+        return stopped(context, stages)
+    entry, ledger = enter_run(context, identity)  # a run that stops before it measures has spent nothing
+    for stage in levels:
+        with _under_way(context, stage):
+            if stage.kind is StageKind.MEASURE:
+                measure(context, stage.geolevel)
+            else:
+                estimate(context, stage.geolevel)
+        if stage.kind is StageKind.MEASURE:
+            entry, ledger = enter_level(context, identity, entry, stage.geolevel)
+    return conclude(context, entry, ledger, entry.created, until)
+
+
+def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
+    """Carry out those of the stages that read the input, unless that is done already.
 
     Returns:
         Identity of the input.
     """
     identity, files = ledgers.fingerprint(context.plan.input)
     context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
-    with context.progress.stage(context.spark, "ingest"):
-        ingest(context, identity)
+    for stage in stages:
+        if stage.kind in PREPARING:
+            with _under_way(context, stage):
+                (placed_leaves if stage.kind is StageKind.SPINE else ingest)(context, identity)
     return identity
 
 
-def _carry_out(context: RunContext) -> RunSummary:
-    plan, progress = context.plan, context.progress
-    identity = _ingest(context)
-    entry, ledger = _enter_ledger(context, identity)
-    for name in plan.spine.names:
-        with progress.stage(context.spark, f"measure {name}", families(context, name)):
-            measure(context, name)
-        entry, ledger = _complete(context, entry, identity, name)
-        with progress.stage(context.spark, f"estimate {name}", families(context, name)):
-            estimate(context, name)
-    return conclude(context, entry, ledger, entry.created)
-
-
-def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, created: str) -> RunSummary:
+def conclude(
+    context: RunContext, entry: LedgerEntry, ledger: Ledger | None, created: str, until: str | None = None
+) -> RunSummary:
     """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy.
 
     Args:
@@ -175,81 +185,68 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, cre
         entry: What the measurements cost.
         ledger: All runs on the input; None where the run knows nothing of the input.
         created: When the run began, ISO 8601.
+        until: The last stage to carry out; None for all.
 
     Raises:
         OutputError: Something cannot be written.
         VerificationError: What was written breaks a rule.
     """
-    plan, progress = context.plan, context.progress
-    if context.has_shares:
-        with progress.stage(context.spark, "census geounits"):
-            publish_census(context)
-    with progress.stage(context.spark, "microdata"):
-        publish_microdata(context, created)
-    if plan.table_formats:
-        with progress.stage(context.spark, "tabulate"):
-            publish_tables(context, created)
+    stages = stages_until(context.plan, until)
+    publishing = {
+        StageKind.CENSUS: lambda: publish_census(context),
+        StageKind.MICRODATA: lambda: publish_microdata(context, created),
+        StageKind.TABULATE: lambda: publish_tables(context, created),
+    }
+    for stage in stages:
+        if stage.kind in publishing:
+            with _under_way(context, stage):
+                publishing[stage.kind]()
+    if not any(stage.kind is StageKind.VERIFY for stage in stages):
+        return stopped(context, stages)
     publish_statement(context, entry, ledger)
     manifest = public_manifest(context, entry, created)
     manifest.save(context.layout.public.manifest)
-    with progress.stage(context.spark, "verify"):
-        report = verify_public(context.spark, context.layout.public)
-    if plan.evaluation.enabled:
-        with progress.stage(context.spark, "evaluate"):
-            context.restricted_facts["accuracy"] = evaluate_run(context)
-    restricted_manifest(context, created).save(context.layout.restricted.manifest)
-    if not report.passed:
-        raise VerificationError(report.summary(), hint=f"see {context.layout.public.verification}")
+    done = _examine(context, Concluded.of(context.layout, manifest.to_json()), stages)
+    if stages == stages_of(context.plan):
+        restricted_manifest(context, created).save(context.layout.restricted.manifest)
+    if not done.passed:
+        raise VerificationError(done.verified, hint=f"see {context.layout.public.verification}")
+    if stages != stages_of(context.plan):
+        return stopped(context, stages)
     for side in (context.layout.public, context.layout.restricted):
         discard(side.path / ".staging")  # empty by now
-    return _summary(context, manifest, report.summary())
+    context.progress.note(Event.RUN_FINISHED)
+    return summary_of(context, manifest, done.verified)
 
 
-def _enter_ledger(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
-    """Charge the input with this run before anything is drawn; a resumed run finds its own entry again.
-
-    Raises:
-        PrivacyGuardError: If the run was begun under another kind of key.
-    """
-    plan = context.plan
-    own = _own_entry(context)
-    if own.is_file():
-        entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
-        if entry.insecure != context.is_insecure:
-            kind = "a test key" if entry.insecure else "a real key"
-            raise PrivacyGuardError(
-                f"run {context.layout.run_id} was begun under {kind} and cannot go on under the other kind",
-                hint="resume it as it was begun, or start a new run",
-            )
-    else:
-        entry = LedgerEntry(
-            # Two runs of one name in two folders are two runs.
-            run_id=f"{context.layout.run_id}#{secrets.token_hex(4)}",
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            product=plan.product.name,
-            table=plan.product.record,
-            budget=plan.budget,
-            insecure=context.is_insecure,
-        )
-        write_durably(own, entry.to_json())
-    return entry, ledgers.enter(_ledgers(context, identity), entry)
+def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> Concluded:
+    """Verify and evaluate what is written, unless that is done and nothing has changed since."""
+    for stage in stages:
+        if stage.kind is StageKind.VERIFY:
+            with _under_way(context, stage):
+                report = None if done.passed else verify_public(context.spark, context.layout.public)
+            if report is not None:
+                done = replace(done, passed=report.passed, verified=report.summary())
+                _note_verification(context, report)
+        elif stage.kind is StageKind.EVALUATE:
+            with _under_way(context, stage):
+                done = replace(done, accuracy=done.accuracy or evaluate_run(context))
+            context.restricted_facts["accuracy"] = dict(done.accuracy)
+        done.save(context.layout)
+    return done
 
 
-def _complete(context: RunContext, entry: LedgerEntry, identity: str, geolevel: str) -> tuple[LedgerEntry, Ledger]:
-    """Enter in the ledger that the measurements of a level are public."""
-    entry = entry.with_completed(geolevel)
-    # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
-    write_durably(_own_entry(context), entry.to_json())
-    return entry, ledgers.enter(_ledgers(context, identity), entry)
+def _note_verification(context: RunContext, report: VerificationReport) -> None:
+    failed = [f"{check.name} {check.geolevel}".rstrip() for check in report.failures]
+    context.progress.note(Event.VERIFICATION_FINISHED, passed=report.passed, checks=len(report.checks), failed=failed)
 
 
-def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:
-    own = ledgers.ledger_files(context.plan, context.layout, identity)
-    return tuple(dict.fromkeys((*own, *context.joint_ledgers)))
-
-
-def _own_entry(context: RunContext) -> Path:
-    return context.layout.restricted.path / "ledger_entry.json"
+@contextmanager
+def _under_way(context: RunContext, stage: Stage) -> Iterator[None]:
+    """Run a stage under its name, with the number of its families where it is one of a level."""
+    number = families(context, stage.geolevel) if stage.kind in OF_A_LEVEL else None
+    with context.progress.stage(context.spark, stage.name, number):
+        yield
 
 
 def families(context: RunContext, geolevel: str) -> int:
@@ -257,39 +254,3 @@ def families(context: RunContext, geolevel: str) -> int:
     counts = context.geounit_counts()
     depth = context.plan.spine.index(geolevel)
     return counts[context.plan.spine.names[max(depth - 1, 0)]]
-
-
-def _summary(context: RunContext, manifest: PublicManifest, verified: str) -> RunSummary:
-    plan, layout = context.plan, context.layout
-    figures = {
-        "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}"
-        f"{', spent before: this run spent nothing' if context.origin is not None else ''}",
-        "geounits": ", ".join(f"{name} {count:,}" for name, count in _in_order(context).items()),
-        "microdata": ", ".join(
-            f"{rows:,} {name.removeprefix('microdata/')}"
-            for name, rows in manifest.rows.items()
-            if name.startswith("microdata/")
-        ),
-        "worst certified gap": f"{max(each['gap'] for each in manifest.worst_residuals.values()):.1e}",
-        "verification": verified,
-    }
-    accuracy = context.restricted_facts.get("accuracy")
-    if isinstance(accuracy, dict):
-        figures |= {name: str(value) for name, value in accuracy.items()}
-    paths = {
-        "microdata": layout.public.path / "microdata",
-        "privacy statement": layout.public.privacy_statement,
-        "privacy ledger": layout.public.privacy_ledger,
-        "verification report": layout.public.verification,
-        "manifest": layout.public.manifest,
-    }
-    if plan.table_formats:
-        paths |= {"tables": layout.public.tables.path}
-    if plan.evaluation.enabled:
-        paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
-    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure)
-
-
-def _in_order(context: RunContext) -> dict[str, int]:
-    counts = context.geounit_counts()
-    return {name: counts[name] for name in context.plan.spine.names}

@@ -10,12 +10,15 @@ from das_spark.geography import GQ_TYPES, LevelShares, SpineSettings
 from das_spark.io.geography import geography_reader, read_crosswalk, read_quarters
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
 from das_spark.io.spine_files import SpineRecord, require_new, write_spine
+from das_spark.spark.census import strangers
 from das_spark.spark.spine import build_spine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.spark.spine import BuiltSpine
 
 _WITHOUT_QUARTERS = (
     f"no file says which blocks have group quarters of the {GQ_TYPES} major types: none counts as having"
@@ -72,11 +75,26 @@ def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRe
         notes.append(_WITHOUT_QUARTERS)
     crosswalk = None if request.crosswalk is None else read_crosswalk(spark, request.crosswalk)
     built = build_spine(blocks, request.settings, request.shares, request.framework, crosswalk, notes)
+    return write_built(built, request.facts, out)
+
+
+def write_built(built: BuiltSpine, facts: Mapping[str, str], folder: Path) -> SpineRecord:
+    """Write a spine that was built, and release what was kept for it, whether it could be written or not.
+
+    Args:
+        built: Its paths are computed now.
+        facts: What else the record shall say.
+        folder: Must not exist, or be empty, or hold a spine that was not finished.
+
+    Returns:
+        What was written.
+
+    Raises:
+        OutputError: The folder holds something, or the disk is full.
+    """
     try:
-        record = SpineRecord.of(
-            built.national, built.settings, built.shares, built.framework, built.notes, request.facts
-        )
-        return write_spine(built.blocks, record, out)
+        record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
+        return write_spine(built.blocks, record, folder)
     finally:
         built.release()
 
@@ -84,9 +102,9 @@ def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRe
 def _with_quarters(blocks: DataFrame, quarters: DataFrame, file: str) -> DataFrame:
     """Blocks with their flags; a file of other blocks is one of another geography."""
     with reading(file):
-        strangers = quarters.join(blocks, "geocode", "left_anti").select("geocode")
-        some = tuple(row[0] for row in strangers.orderBy("geocode").limit(MOST_EXAMPLES).collect())
+        unknown = strangers(quarters, blocks)
+        some = tuple(row[0] for row in unknown.orderBy("geocode").limit(MOST_EXAMPLES).collect())
         if some:
-            problem = Problem(file, "geocode", "blocks of the geography", strangers.count(), geounits=some)
+            problem = Problem(file, "geocode", "blocks of the geography", unknown.count(), geounits=some)
             refuse([problem], hint="units and geography must be of the same blocks")
     return blocks.join(quarters, "geocode", "left")

@@ -6,17 +6,17 @@ Which blocks exist, where they lie and (as a declared invariant) which have grou
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.config.geography import CENSUS, planned_spine, spine_of
+from das_spark.config.geography import planned_spine, spine_of
 from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.files import discard, finished
-from das_spark.io.geography import GEOGRAPHY_READERS, read_crosswalk
+from das_spark.io.geography import geography_reader, read_crosswalk
 from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
+from das_spark.pipeline.spine_build import write_built
 from das_spark.spark.census import geounit_shares, on_spine, strangers
 from das_spark.spark.spine import build_spine
 
@@ -74,6 +74,18 @@ def adopt_spine(context: RunContext) -> DataFrame:
     return blocks
 
 
+def copy_spine(context: RunContext, source: PublicLayout) -> None:
+    """Give a run the spine that another one was built with, unless it has one.
+
+    Raises:
+        InputError: The spine is not whole.
+        OutputError: The disk is full.
+    """
+    if context.has_shares and not finished(context.layout.public.spine):
+        stored = read_spine(context.spark, source.spine)
+        write_spine(stored.blocks, stored.record, context.layout.public.spine)
+
+
 def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, Any]) -> Spine:
     """The spine of a run, from its public folder.
 
@@ -85,31 +97,19 @@ def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, An
     Raises:
         InputError: The spine was made of areas, and is not there.
     """
-    if config["geography"].get("spine", CENSUS) == CENSUS:
-        return planned_spine(product, config)
-    return _spine(read_record(public.spine))
+    planned = planned_spine(product, config)
+    return planned if planned.is_census else _spine(read_record(public.spine))
 
 
 def _spine(record: SpineRecord) -> Spine:
     return spine_of([Geolevel(level.name, level.length) for level in record.levels], record.kind)
 
 
-def share_paths(context: RunContext) -> dict[tuple[Fraction, ...], int]:
-    """Every way in which the budget is shared on the path to some block.
-
-    Returns:
-        Shares of the levels, root first -> number of blocks.
-    """
-    rows = adopt_spine(context).groupBy("shares").count().collect()  # a handful: only sums of the levels' shares occur
-    paths = {tuple(Fraction(share) for share in row["shares"]): row["count"] for row in rows}
-    return dict(sorted(paths.items(), key=lambda path: (-path[1], path[0])))
-
-
 def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     plan, settings = context.plan, context.plan.geography
     shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
-    areas = GEOGRAPHY_READERS[str(settings.reader)].read(context.spark, str(settings.path))
-    unknown = strangers(leaves, areas.blocks.withColumnRenamed("geocode", "block"))
+    areas = geography_reader(str(settings.reader)).read(context.spark, str(settings.path))
+    unknown = strangers(leaves, areas.blocks)
     named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
     if named:
         raise InputError(
@@ -120,12 +120,8 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
     built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
     facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
-    record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
     discard(folder)  # what a driver left that died
-    try:
-        write_spine(built.blocks, record, folder)
-    finally:
-        built.release()
+    write_built(built, facts, folder)
 
 
 def _quarters() -> Column:

@@ -215,7 +215,7 @@ class Product:
         Args:
             spine: The spine of a run; it is given back where it is that of the census.
         """
-        if spine.kind == PLAIN_SPINE.kind:
+        if spine.is_census:
             return spine
         names = [level.name for level in self.geolevels]
         return Spine(self.geolevels[names.index(spine.names[0]) : names.index(spine.leaf.name) + 1])

@@ -37,7 +37,7 @@ def make(part: int, seed: int, share: Fraction) -> Population:
     mine = next(each for each in plan(share) if each.state.fips == part)
     numbers = generator(seed, part, 1940)
     places = districts(mine, numbers)
-    placed, units = house(people(places, mine.state.minors / 100, numbers), numbers)
+    placed, units = house(people(places, mine.state.minors / 100, numbers), mine.expected.persons_of_unit, numbers)
     first = np.searchsorted(places.county, places.county)
     number = np.arange(len(places.county)) - first + 1
     geocodes = np.array(

@@ -11,12 +11,20 @@ MINOR, ADULT = 0, 1
 
 _HOUSEHOLD = (3.6, 4.0, 2.0, 3.2, 2.0, 3.6)
 _SECOND_ADULT = 0.95
-_ISOLATED = (0.003, 0.008, 0.02, 0.02, 0.02, 0.02)
-_HISPANIC_WITHIN = (0.0, 0.002, 0.004, 0.004, 0.0, 0.10)
-"""Share of Hispanics among the persons of each race; Hispanic Whites are a group of their own."""
 
-_RARE = ((1, 0, 0.45), (2, 0, 0.30), (3, 0, 0.15), (4, 0, 0.20), (0, 1, 0.20), (1, 1, 0.06), (4, 1, 0.05))
-"""Group, origin and strength of the households that live anywhere."""
+_ISOLATED = (0.016, 0.008, 0.02, 0.02, 0.02, 0.028)
+"""Share of each group that lives singly among others of the county: servants and lodgers."""
+
+_COUPLES = 0.1
+"""How often such a person has another adult of the group there."""
+
+_SCATTERED = (0.95, 0.16, 0.14, 0.12, 0.18, 2.9)
+"""Households of each group that live anywhere in a county of median size; the most, as a share of the group, next."""
+
+_MOST_SCATTERED = 0.5
+
+_SOMEBODY = 2.0
+"""A state in which more of a group than this are expected has somebody of it."""
 
 _MEDIAN_COUNTY = 18_679
 _SPREAD_OF_MINORS = 0.05
@@ -37,12 +45,10 @@ def people(districts: Districts, minors: float, numbers: np.random.Generator) ->
     for group in range(GROUPS):
         race, origin = (0, 1) if group == GROUPS - 1 else (group + 1, 0)
         counts[:, :, origin, race] += _group(districts, group, minors, numbers)
-    for group, origin, strength in _RARE:
-        counts[:, :, origin, group + 1] += _rare(districts, group, strength, minors, numbers)
-    for race, share in enumerate(_HISPANIC_WITHIN):
-        moved = numbers.binomial(counts[:, :, 0, race], share)
-        counts[:, :, 0, race] -= moved
-        counts[:, :, 1, race] += moved
+    for group, share in enumerate(districts.hispanic.tolist()):
+        moved = _hispanics(counts[:, :, 0, group + 1], share, _HOUSEHOLD[group], minors, numbers)
+        counts[:, :, 0, group + 1] -= moved
+        counts[:, :, 1, group + 1] += moved
     others = np.maximum(numbers.poisson(districts.size) - counts.sum(axis=(1, 2, 3)), 0)
     young = np.clip(minors + numbers.normal(0.0, _SPREAD_OF_MINORS, len(others)), 0.02, 0.7)
     children = numbers.binomial(others, young)
@@ -54,14 +60,26 @@ def people(districts: Districts, minors: float, numbers: np.random.Generator) ->
 
 
 def _group(districts: Districts, group: int, minors: float, numbers: np.random.Generator) -> Counts:
-    """Persons of a group by age, (D, 2): in households by the district's rate, single adults all over the county."""
-    alone = _ISOLATED[group]
-    households = numbers.poisson(districts.size * districts.rates[:, group] * (1 - alone) / _HOUSEHOLD[group])
-    counts = _households(households, _HOUSEHOLD[group], minors, numbers)
-    size_of_county = np.bincount(districts.county)
-    single = districts.county_size * districts.county_rates[:, group] * alone / size_of_county
-    counts[:, ADULT] += numbers.poisson(single[districts.county])
+    """Persons of a group by age, (D, 2): in households by the district's rate, some all over the county."""
+    size, alone = _HOUSEHOLD[group], _ISOLATED[group]
+    anywhere = _anywhere(districts, group)
+    rest = 1 - float(anywhere.sum()) * size / max(districts.people[group], 1e-9)
+    households = districts.size * districts.rates[:, group] * rest * (1 - alone) / size
+    counts = _households(numbers.poisson(households) + numbers.poisson(anywhere), size, minors, numbers)
+    elsewhere = districts.county_size * districts.county_rates[:, group] * rest * alone / np.bincount(districts.county)
+    arrivals = numbers.poisson(elsewhere[districts.county] / (1 + _COUPLES))
+    counts[:, ADULT] += arrivals + numbers.binomial(arrivals, _COUPLES)
+    if not counts.any() and districts.people[group] > _SOMEBODY:
+        counts[numbers.integers(len(counts)), ADULT] = 1
     return counts
+
+
+def _anywhere(districts: Districts, group: int) -> Floats:
+    """Households expected in each district of those that live anywhere: nearly every county has someone, (D,)."""
+    of_county = _SCATTERED[group] * np.sqrt(districts.county_size / _MEDIAN_COUNTY)
+    most = _MOST_SCATTERED * districts.people[group] / _HOUSEHOLD[group]
+    of_district: Floats = of_county * min(1.0, most / of_county.sum()) / np.bincount(districts.county)
+    return of_district[districts.county]
 
 
 def _households(households: Counts, size: float, minors: float, numbers: np.random.Generator) -> Counts:
@@ -75,12 +93,7 @@ def _households(households: Counts, size: float, minors: float, numbers: np.rand
     return counts
 
 
-def _rare(districts: Districts, group: int, strength: float, minors: float, numbers: np.random.Generator) -> Counts:
-    """A few households more, anywhere in every county: nearly every county has someone of nearly every group."""
-    first = np.searchsorted(districts.county, np.arange(len(districts.county_size)))
-    number = np.bincount(districts.county)
-    drawn = numbers.poisson(strength * np.sqrt(districts.county_size / _MEDIAN_COUNTY))
-    county = np.repeat(np.arange(len(number)), drawn)
-    place = first[county] + numbers.integers(0, number[county])
-    households = np.bincount(place, minlength=len(districts.size))
-    return _households(households, _HOUSEHOLD[group], minors, numbers)
+def _hispanics(counts: Counts, share: float, size: float, minors: float, numbers: np.random.Generator) -> Counts:
+    """Hispanics among the persons of a race by age, (D, 2): whole households."""
+    households = numbers.poisson(counts.sum(axis=1) * share / size)
+    return np.minimum(_households(households, size, minors, numbers), counts)

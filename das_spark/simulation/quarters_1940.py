@@ -6,25 +6,30 @@ import numpy as np
 
 from das_spark.simulation.people_1940 import ADULT, AGES, MINOR, ORIGINS, RACES
 from das_spark.simulation.places_1940 import Counts
+from das_spark.simulation.states_1940 import PERSONS
 
 HHGQ = 8
 
-_KINDS = ((0.04, 220.0, (1, 2, 3)), (0.20, 12.0, (6,)), (0.15, 25.0, (4, 5, 7)))
+_KINDS = ((0.12, 65.0, (1, 2, 3)), (0.15, 26.0, (6,)), (0.13, 40.0, (4, 5, 7)))
 """Share of districts with them, mean persons there, and classes: of institutions, rooming houses and others."""
+
+_PERSONS, _UNITS = 0.0178, (763_242 + 530_445) / PERSONS
+"""Persons and units of group quarters by person of the file: persons as in Washington, Georgia and Massachusetts
+together, units as in the nation (published with the evaluation of its protected release)."""
 
 _MOST_OF_ADULTS = 0.6
 _MINORS = 0.02
 _SPLIT_ABOVE = 60
-_PERSONS_OF_UNIT = 3.56
 
 
-def house(people: Counts, numbers: np.random.Generator) -> tuple[Counts, Counts]:
+def house(people: Counts, persons_of_unit: float, numbers: np.random.Generator) -> tuple[Counts, Counts]:
     """Place people in households and group quarters.
 
     As in the file of 1940, a dwelling of more than 60 persons counts as a unit for each of them.
 
     Args:
         people: By age, origin and race, (D, 2, 2, 6).
+        persons_of_unit: Mean persons of a unit, group quarters included.
         numbers: Random numbers of the state.
 
     Returns:
@@ -42,7 +47,7 @@ def house(people: Counts, numbers: np.random.Generator) -> tuple[Counts, Counts]
             left[chosen, age] -= taken
             placed[chosen, level, age] += taken.reshape(len(chosen), ORIGINS, RACES)
     placed[:, 0] = left.reshape(people.shape)
-    return placed, _units(placed.sum(axis=(2, 3, 4)), numbers)
+    return placed, _units(placed.sum(axis=(2, 3, 4)), persons_of_unit, numbers)
 
 
 def _draw(counts: Counts, number: Counts, numbers: np.random.Generator) -> Counts:
@@ -57,9 +62,9 @@ def _draw(counts: Counts, number: Counts, numbers: np.random.Generator) -> Count
     return taken
 
 
-def _units(persons: Counts, numbers: np.random.Generator) -> Counts:
+def _units(persons: Counts, persons_of_unit: float, numbers: np.random.Generator) -> Counts:
     """Units of each class, (D, 8): at least one where there is someone, at most one a person."""
     units = np.where(persons > _SPLIT_ABOVE, persons, np.minimum(persons, 1))
-    households = numbers.poisson(persons[:, 0] / _PERSONS_OF_UNIT)
+    households = numbers.poisson(persons[:, 0] * (1 / persons_of_unit - _UNITS) / (1 - _PERSONS))
     units[:, 0] = np.clip(households, -(-persons[:, 0] // 99), persons[:, 0])
     return units

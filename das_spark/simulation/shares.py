@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from das_spark.simulation.expected_1940 import DISTRICTS, Expected, expected
 from das_spark.simulation.states_1940 import PERSONS, STATES, State
-
-DISTRICT = 981.8
-"""Mean number of persons in an enumeration district of 1940."""
 
 _DISTRICTS_OF_A_STATE = 4
 
@@ -18,13 +16,15 @@ class StatePlan:
     """A state of a simulated 1940.
 
     Args:
-        state: Its figures.
+        state: Its published figures.
+        expected: What the whole of it is expected to have.
         persons: People expected in it.
         counties: How many counties it has.
         large: Expected size of its largest counties, as many as are known and kept.
     """
 
     state: State
+    expected: Expected
     persons: float
     counties: int
     large: tuple[float, ...]
@@ -43,20 +43,20 @@ def plan(share: Fraction) -> tuple[StatePlan, ...]:
     Returns:
         The states by code.
     """
-    districts = float(share) * PERSONS / DISTRICT
+    districts = float(share) * DISTRICTS
     number = min(len(STATES), max(1, int(districts / _DISTRICTS_OF_A_STATE)))
     chosen = [STATES[place * len(STATES) // number] for place in range(number)]
-    everyone = sum(state.persons for state in chosen)
-    return tuple(_state(state, float(share) * PERSONS * state.persons / everyone) for state in chosen)
+    everyone = sum(expected()[state.fips].persons for state in chosen)
+    return tuple(_state(state, float(share) * PERSONS / everyone) for state in chosen)
 
 
-def _state(state: State, persons: float) -> StatePlan:
-    whole = state.persons * PERSONS / sum(each.persons for each in STATES)
-    fraction = persons / whole
+def _state(state: State, fraction: float) -> StatePlan:
+    whole = expected()[state.fips]
+    persons = whole.persons * fraction
     counties = max(1, min(state.counties, round(state.counties * fraction)))
     if counties == state.counties:
-        return StatePlan(state, persons, counties, tuple(1000.0 * size * fraction for size in state.large))
+        return StatePlan(state, whole, persons, counties, tuple(1000.0 * size * fraction for size in state.large))
     # Every so many of the known large counties, as of all counties; what they lack is shared out among the others.
     large = state.large[:: max(1, round(1 / fraction))][: counties - 1]
     scale = min(1.0, persons * 0.7 / (1000.0 * sum(large))) if large else 1.0
-    return StatePlan(state, persons, counties, tuple(1000.0 * size * scale for size in large))
+    return StatePlan(state, whole, persons, counties, tuple(1000.0 * size * scale for size in large))

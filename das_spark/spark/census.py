@@ -26,7 +26,7 @@ def published_estimates(spine: Spine) -> str:
     Args:
         spine: Of the run.
     """
-    return "estimates" if spine.kind == "census" else "census_estimates"
+    return "estimates" if spine.is_census else "census_estimates"
 
 
 def census_geocode(column: str = "geocode") -> Column:
@@ -42,16 +42,24 @@ def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:
         paths: Columns block, path (array: geocodes from the root to the leaf).
 
     Returns:
-        The same columns; leaves without a path are left out (see `strangers`).
+        The same columns; leaves without a path are left out.
     """
     placed = paths.select(F.col("block").alias("geocode"), F.element_at("path", -1).alias("placed"))
     others = [name for name in leaves.columns if name != "geocode"]
     return leaves.join(placed, "geocode").select(F.col("placed").alias("geocode"), *others)
 
 
-def strangers(leaves: DataFrame, paths: DataFrame) -> DataFrame:
-    """Geocodes of blocks that the spine does not know."""
-    return leaves.select("geocode").join(paths.select(F.col("block").alias("geocode")), "geocode", "left_anti")
+def strangers(rows: DataFrame, known: DataFrame) -> DataFrame:
+    """Geocodes of rows whose block is not among the known ones.
+
+    Args:
+        rows: Column geocode, and any others.
+        known: Column geocode, and any others.
+
+    Returns:
+        Column geocode: one row for each row of a stranger.
+    """
+    return rows.select("geocode").join(known.select("geocode"), "geocode", "left_anti")
 
 
 def on_census(rows: DataFrame) -> DataFrame:

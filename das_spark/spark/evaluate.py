@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from das_spark.evaluation.bins import sizes_of
 from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.homogeneity_lines import HomogeneityLine, homogeneity_lines_of
 from das_spark.evaluation.lines import Criterion, QueryErrors, lines_of
 from das_spark.evaluation.queries import in_order, total_of
 from das_spark.evaluation.report import AccuracyReport, Entry
@@ -52,7 +53,7 @@ class Subject:
     def comparison(self, geolevel: str) -> Comparison:
         """What is compared in a geolevel."""
         every = in_order([total_of(self.strata), self.strata, *self.queries, *([self.groups] if self.groups else [])])
-        return Comparison(every, sizes_of(geolevel))
+        return Comparison(every, sizes_of(geolevel), self.strata)
 
 
 def evaluate_levels(
@@ -82,15 +83,18 @@ def evaluate_levels(
     notes: list[str] = []
     errors: list[QueryErrors] = []
     criteria: list[Criterion] = []
+    homogeneity: list[HomogeneityLine] = []
     joined: DataFrame | None = None
     groups = ""
     for name, truth, estimate in levels:
         joined = _joined(truth, estimate)
         comparison = subject.comparison(name)
-        found, met = lines_of(name, comparison, _summed(joined, comparison))
+        summed = _summed(joined, comparison)
+        found, met = lines_of(name, comparison, summed)
         entries += _entries(name, found, comparison, subject.strata)
         errors += found
         criteria += met
+        homogeneity += homogeneity_lines_of(name, comparison, summed)
         groups = next((query.name for query in comparison.queries if query == subject.groups), "")
     if joined is not None:
         for each in areas:
@@ -106,6 +110,7 @@ def evaluate_levels(
         tuple(criteria),
         groups,
         subject.counted,
+        tuple(homogeneity),
     )
 
 

@@ -190,10 +190,8 @@ def _slice(part: pa.Table) -> FamilySlice:
 def flat_lists(column: pa.Array | pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
     """Flatten a column of lists: values (flat) and offsets (rows + 1); a null list counts as empty."""
     array = _whole(column)
-    lengths = np.nan_to_num(array.value_lengths().to_numpy(zero_copy_only=False).astype(np.float64), nan=0.0).astype(
-        np.int64
-    )
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     return array.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=False), offsets
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.geography import geounit_number
+from das_spark.geography import geounit_numbers
 from das_spark.privacy import CumulativeTable, KeyedStream, sample_many
 from das_spark.spark import families, tables
 from das_spark.spark.families import HISTOGRAM, PARENT, Family, FamilySlice
@@ -27,6 +27,26 @@ if TYPE_CHECKING:
 
 #: Share of geounits that are not measured: only children, whose part of the budget their parent has.
 UNMEASURED: Final = "0/1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Addresses:
+    """Where the children of a family find their noise, which is the same for every query.
+
+    Attributes:
+        numbers: (children,) number of each geounit, by which its noise is drawn.
+        places: Share of the budget, as text -> positions of the children that have it.
+    """
+
+    numbers: NDArray[np.uint64]
+    places: Mapping[str, NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, children: FamilySlice) -> _Addresses:
+        """The addresses of some children."""
+        shares = np.array(children.members)
+        places = {str(share): np.flatnonzero(shares == share) for share in np.unique(shares)}
+        return cls(geounit_numbers(children.geocodes), places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +77,21 @@ class MeasurementTask:
         if set(histograms.members) == {UNMEASURED}:
             return []
         support = parent.integers if parent is not None and self.lazy else None
-        return [self._measure(family, histograms, name, support) for name in sorted(self.queries)]
+        addresses = _Addresses.of(histograms)
+        return [self._measure(family, histograms, addresses, name, support) for name in sorted(self.queries)]
 
     def _measure(
-        self, family: Family, children: FamilySlice, name: str, support: NDArray[np.int32] | None
+        self,
+        family: Family,
+        children: FamilySlice,
+        addresses: _Addresses,
+        name: str,
+        support: NDArray[np.int32] | None,
     ) -> pa.RecordBatch:
         query = self.queries[name]
         rows = np.arange(query.rows) if support is None else query.restrict(support).rows
         answers = answers_on_rows(children, query, rows)
-        noise, variance = self._noise(children, name, rows)
+        noise, variance = self._noise(addresses, name, rows)
         noisy = (answers + noise).ravel()
         count = len(children.geocodes)
         offsets = np.arange(count + 1, dtype=np.int64) * len(rows)
@@ -87,18 +113,16 @@ class MeasurementTask:
         )
 
     def _noise(
-        self, children: FamilySlice, name: str, rows: NDArray[np.int64]
+        self, addresses: _Addresses, name: str, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Noise (children, r) and variance (children,), by the share of each child."""
-        numbers = np.array([geounit_number(code) for code in children.geocodes], dtype=np.uint64)
-        shares = np.array(children.members)
-        noise, variance = np.zeros((len(numbers), len(rows)), dtype=np.int64), np.zeros(len(numbers))
-        for share in np.unique(shares):
-            mine = shares == share
-            table, variance[mine] = self.mechanisms[str(share)][name]
-            of_rows = np.tile(rows, int(mine.sum())).astype(np.int64)
-            drawn = sample_many(table, self.streams[name], np.repeat(numbers[mine], len(rows)), of_rows)
-            noise[mine] = drawn.reshape(int(mine.sum()), len(rows))
+        count = addresses.numbers.size
+        noise, variance = np.zeros((count, len(rows)), dtype=np.int64), np.zeros(count)
+        for share, mine in addresses.places.items():
+            table, variance[mine] = self.mechanisms[share][name]
+            of_rows = np.tile(rows, mine.size).astype(np.int64)
+            drawn = sample_many(table, self.streams[name], np.repeat(addresses.numbers[mine], len(rows)), of_rows)
+            noise[mine] = drawn.reshape(mine.size, len(rows))
         return noise, variance
 
 

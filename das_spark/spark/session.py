@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from das_spark.config.shipped import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
@@ -24,7 +25,7 @@ def session(name: str) -> SparkSession:
     """The active session (of spark-submit or of the caller), or a new one with the properties of `conf/spark`.
 
     Raises:
-        EnvironmentProblemError: If Spark or Java cannot be started.
+        EnvironmentProblemError: If Spark or Java cannot be started, or its properties are not found.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -38,17 +39,27 @@ def session(name: str) -> SparkSession:
     try:
         started = builder.getOrCreate()
     except Exception as error:
-        message = f"Spark could not be started: {error}"
+        # A page of the JVM's trace follows these two lines.
+        message = f"Spark could not be started: {' '.join(str(error).split(chr(10))[:2])}"
         raise EnvironmentProblemError(message, hint="run `das-spark doctor`; Spark needs Java 17 or later") from error
     started.sparkContext.setLogLevel("ERROR")
     return started
 
 
-def properties_file() -> Path | None:
-    """conf/spark/<DAS_SPARK_ENV or local>.conf, of the working folder or of the checkout that the package lies in."""
+def properties_file() -> Path:
+    """conf/spark/<DAS_SPARK_ENV or local>.conf, of the working folder or else of das_spark, installed or checked out.
+
+    Raises:
+        EnvironmentProblemError: If there is none of that name. Spark's own properties would protect nothing.
+    """
     name = f"{os.environ.get(ENVIRONMENT_VARIABLE, 'local')}.conf"
-    folders = (Path("conf/spark"), Path(__file__).parents[2] / "conf" / "spark")
-    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+    folders = (Path("conf/spark"), FOLDER / "spark")
+    file = next((folder / name for folder in folders if (folder / name).is_file()), None)
+    if file is None:
+        there = ", ".join(path.stem for path in sorted((FOLDER / "spark").glob("*.conf")))
+        message = f"there is no {folders[0] / name}, which {ENVIRONMENT_VARIABLE} asks for"
+        raise EnvironmentProblemError(message, hint=f"with das_spark come: {there}")
+    return file
 
 
 def properties(file: Path) -> dict[str, str]:
@@ -62,9 +73,7 @@ def properties(file: Path) -> dict[str, str]:
     return pairs
 
 
-def _with_properties(builder: SparkSession.Builder, file: Path | None) -> SparkSession.Builder:
-    if file is None:
-        return builder
+def _with_properties(builder: SparkSession.Builder, file: Path) -> SparkSession.Builder:
     # Spark reads log4j2.properties from here; it must be set before the JVM starts.
     os.environ.setdefault("SPARK_CONF_DIR", str(file.parent.resolve()))
     pairs = properties(file)

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import GeographyError
 from das_spark.geography import (
+    ENTITY_COLUMNS,
     CountySpine,
     CountySummary,
     FanOut,
@@ -31,12 +32,19 @@ from das_spark.geography import (
 )
 from das_spark.geography.bypass import bypass_rule
 from das_spark.geography.county_spine import check_levels
-from das_spark.spark.spine_rows import COUNTY, ENTITIES, PATHS, block_table, counties, path_rows, text_column
+from das_spark.spark.spine_rows import (
+    PATHS,
+    block_table,
+    by_county,
+    counties,
+    of_counties,
+    path_rows,
+    text_column,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SUMMARIES: Final = "county string, error string, hint string, summary string"
 _PRIMITIVE: Final = "primitive"
 #: Rows of a record batch of paths: a row holds a dozen short texts.
 _ROWS_OF_A_BATCH: Final = 20_000
@@ -83,6 +91,10 @@ class _Task:
         primitive = text_column(rows, _PRIMITIVE) if _PRIMITIVE in rows.column_names else None
         return county_spines(table, self.settings, self.shares, self.framework, primitive)
 
+    def summaries(self, rows: pa.Table) -> list[str]:
+        """Their summaries as JSON, which `_summary` reads."""
+        return [json.dumps(asdict(spine.summary())) for spine in self.spines(rows)]
+
 
 def build_spine(
     blocks: DataFrame,
@@ -95,8 +107,8 @@ def build_spine(
     """Build a spine: all counties, joined; the paths of the blocks are computed when `blocks` of the result is used.
 
     Args:
-        blocks: Columns geocode (16 digits), those of `ENTITIES`, and, if wanted, gq (array of 7 booleans, or null for
-            none): whether the block has a facility of each major type of group quarters.
+        blocks: Columns geocode (16 digits), those of `ENTITY_COLUMNS`, and, if wanted, gq (array of 7 booleans, or null
+            for none): whether the block has a facility of each major type of group quarters.
         settings: Shape of the spine.
         shares: Shares of its levels.
         framework: "pure_dp" or "zcdp", which decides on bypassing.
@@ -111,9 +123,9 @@ def build_spine(
     check_levels(settings, shares)
     bypass_rule(framework)
     task = _Task(settings, shares, framework)
-    held = _by_county(_with_primitive(_selected(blocks), settings, primitive)).persist(StorageLevel.DISK_ONLY)
+    held = by_county(_with_primitive(_selected(blocks), settings, primitive)).persist(StorageLevel.DISK_ONLY)
     try:
-        national = join_counties(_summaries(held, task), shares, settings)
+        national = join_counties([_summary(text) for text in of_counties(held, task.summaries)], shares, settings)
     except BaseException:
         held.unpersist()
         raise
@@ -122,13 +134,13 @@ def build_spine(
 
 
 def _selected(blocks: DataFrame) -> DataFrame:
-    missing = [name for name in ("geocode", *ENTITIES) if name not in blocks.columns]
+    missing = [name for name in ("geocode", *ENTITY_COLUMNS) if name not in blocks.columns]
     if missing:
         raise GeographyError(
             f"the blocks have no column {', '.join(map(repr, missing))}", hint=f"they have {', '.join(blocks.columns)}"
         )
     gq = F.col("gq") if "gq" in blocks.columns else F.lit(None)
-    return blocks.select("geocode", *ENTITIES, gq.cast("array<boolean>").alias("gq"))
+    return blocks.select("geocode", *ENTITY_COLUMNS, gq.cast("array<boolean>").alias("gq"))
 
 
 def _with_primitive(blocks: DataFrame, settings: SpineSettings, primitive: DataFrame | None) -> DataFrame:
@@ -156,34 +168,6 @@ def _with_primitive(blocks: DataFrame, settings: SpineSettings, primitive: DataF
             hint="it must name every block of the geography",
         )
     return joined.select(*blocks.columns, F.col("least").alias(_PRIMITIVE))
-
-
-def _by_county(blocks: DataFrame) -> DataFrame:
-    county = F.substring("geocode", 1, 5).alias(COUNTY)
-    return blocks.select(county, "*").repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
-
-
-def _summaries(held: DataFrame, task: _Task) -> list[CountySummary]:
-    """The summaries of all counties; what cannot be built comes as a row, and is said once."""
-    rows = held.mapInArrow(partial(_summary_batches, task), _SUMMARIES).collect()
-    failed = sorted((row for row in rows if row["error"] is not None), key=lambda row: str(row[COUNTY]))
-    if failed:
-        more = f" (and {len(failed) - 1:,} counties more)" if len(failed) > 1 else ""
-        first = failed[0]
-        raise GeographyError(f"county {first[COUNTY]}: {first['error']}{more}", hint=first["hint"])
-    return [_summary(row["summary"]) for row in rows]
-
-
-def _summary_batches(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for county, rows in counties(batches):
-        found: list[tuple[str, str | None, str | None, str | None]] = []
-        try:
-            found = [(county, None, None, json.dumps(asdict(spine.summary()))) for spine in task.spines(rows)]
-        except GeographyError as error:
-            found = [(county, error.message, error.hint, None)]
-        columns = zip(*found, strict=True)
-        names = (COUNTY, "error", "hint", "summary")
-        yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names)
 
 
 def _path_batches(task: _Task, national: NationalSpine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

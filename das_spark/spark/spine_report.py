@@ -6,10 +6,8 @@ entities need (`CountyComparison`), never a row a block; the driver joins those 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,8 +18,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import GeographyError
 from das_spark.evaluation import SharePath, share_path
 from das_spark.geography import (
-    GQ_TYPES,
-    BlockTable,
+    ENTITY_COLUMNS,
     CountyComparison,
     LevelShares,
     SpineComparison,
@@ -30,12 +27,11 @@ from das_spark.geography import (
     compare_county,
     join_comparisons,
 )
-from das_spark.spark.spine_rows import COUNTY, ENTITIES, counties, text_column
+from das_spark.spark.spine_rows import block_table, by_county, of_counties, text_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ROWS: Final = "county string, error string, hint string, comparison string"
 _FOREIGN: Final = "the spine must be one of this geography: build it again, or name the files that it was made from"
 
 
@@ -66,19 +62,20 @@ class ComparisonTask:
         in_spine = rows.column("path").is_valid()
         blocks, paths = rows.filter(_inverted(in_spine)), rows.filter(in_spine)
         _check_same(text_column(blocks, "geocode"), text_column(paths, "geocode"))
-        columns = {name: text_column(blocks, name) for name in ENTITIES}
-        none = np.zeros((blocks.num_rows, GQ_TYPES), dtype=np.bool_)
-        table = BlockTable(geocode16=text_column(blocks, "geocode"), gq=none, **columns)
         return compare_county(
-            table, _paths(paths), self.shares, self.census, self.framework, self.budget, self.categories
+            block_table(blocks), _paths(paths), self.shares, self.census, self.framework, self.budget, self.categories
         )
+
+    def comparisons(self, rows: pa.Table) -> list[str]:
+        """The comparison of the county as JSON."""
+        return [self.county(rows).to_json()]
 
 
 def compare_spines(blocks: DataFrame, paths: DataFrame, task: ComparisonTask) -> SpineComparison:
     """Compare a spine with the census spine of its blocks.
 
     Args:
-        blocks: Columns geocode (16 digits, each once) and those of `ENTITIES`.
+        blocks: Columns geocode (16 digits, each once) and those of `ENTITY_COLUMNS`.
         paths: Columns block, path and shares of the spine, as `PATHS` says.
         task: What is compared.
 
@@ -87,21 +84,14 @@ def compare_spines(blocks: DataFrame, paths: DataFrame, task: ComparisonTask) ->
             those of a spine; the first county is named.
     """
     check_categories(task.categories)
+    # Distances are about entities alone: which blocks have group quarters makes no difference.
+    nobody = F.lit(None).cast("array<boolean>").alias("gq")
     nothing = (F.lit(None).cast("array<string>").alias(name) for name in ("path", "shares"))
-    left = blocks.select("geocode", *ENTITIES, *nothing)
-    absent = (F.lit(None).cast("string").alias(name) for name in ENTITIES)
-    right = paths.select(F.col("block").alias("geocode"), *absent, "path", "shares")
-    both = left.unionAll(right).select(F.substring("geocode", 1, 5).alias(COUNTY), "*")
-    held = both.repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
-    rows = held.mapInArrow(partial(_batches, task), _ROWS).collect()
-    failed = sorted((row for row in rows if row["error"] is not None), key=lambda row: str(row[COUNTY]))
-    if failed:
-        more = f" (and {len(failed) - 1:,} counties more)" if len(failed) > 1 else ""
-        first = failed[0]
-        raise GeographyError(f"county {first[COUNTY]}: {first['error']}{more}", hint=first["hint"])
-    # In the order of counties: sums of floating-point numbers are then the same every time.
-    rows.sort(key=lambda row: str(row[COUNTY]))
-    counties = [CountyComparison.from_json(row["comparison"]) for row in rows]
+    left = blocks.select("geocode", *ENTITY_COLUMNS, nobody, *nothing)
+    absent = (F.lit(None).cast("string").alias(name) for name in ENTITY_COLUMNS)
+    right = paths.select(F.col("block").alias("geocode"), *absent, nobody, "path", "shares")
+    found = of_counties(by_county(left.unionAll(right)), task.comparisons)
+    counties = [CountyComparison.from_json(text) for text in found]
     return join_comparisons(counties, task.categories, task.framework, task.budget)
 
 
@@ -122,17 +112,6 @@ def share_paths(paths: DataFrame, depth: int) -> tuple[SharePath, ...]:
             raise GeographyError(f"{row['count']:,} blocks of the spine have not {depth} levels")
     found = [share_path(row["shares"], row["count"]) for row in grouped]
     return tuple(sorted(found, key=lambda path: (-path.blocks, path.shares)))
-
-
-def _batches(task: ComparisonTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for county, rows in counties(batches):
-        row: Sequence[str | None]
-        try:
-            row = (county, None, None, task.county(rows).to_json())
-        except GeographyError as error:
-            row = (county, error.message, error.hint, None)
-        columns = [pa.array([value], pa.string()) for value in row]
-        yield pa.RecordBatch.from_arrays(columns, [COUNTY, "error", "hint", "comparison"])
 
 
 def _inverted(mask: pa.ChunkedArray) -> pa.Array:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import gcd
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from das_spark.errors import GeographyError
-from das_spark.geography import GQ_TYPES, BlockTable, CountyPaths
+from das_spark.geography import ENTITY_COLUMNS, GQ_TYPES, BlockTable, CountyPaths
 
-#: Columns of blocks behind the geocode, as `BlockTable` names them.
-ENTITIES: Final = (
-    "aiannhce",
-    "cousubfp",
-    "cousubfs",
-    "placefp",
-    "placefs",
-    "sdunilea",
-    "sdseclea",
-    "sdelmlea",
-)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 #: Column of the first five digits of the geocode, by which blocks are brought together.
 COUNTY: Final = "county"
+_COUNTY_DIGITS: Final = 5
+_FOUND: Final = f"{COUNTY} string, error string, hint string, text string"
 
 #: One row a block: its 16 digits; geocodes and exact shares ("n/d") of the geounits that contain it, root first.
 PATHS: Final = StructType(
@@ -40,36 +36,88 @@ PATHS: Final = StructType(
 
 
 def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by county, into one table a county, across the borders of batches."""
+    """Cut a stream of rows, sorted by county, into one table a county."""
+    return together(batches, COUNTY)
+
+
+def together(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[tuple[str, pa.Table]]:
+    """Cut a stream of rows, sorted by a column of text, into one table a value, across the borders of batches."""
     waiting: list[pa.RecordBatch] = []
     current = ""
     for batch in batches:
         if not batch.num_rows:
             continue
-        codes = batch.column(COUNTY).dictionary_encode()
+        codes = batch.column(column).dictionary_encode()
         index = codes.indices.to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(index)) + 1).tolist(), batch.num_rows]
         for start, stop in pairwise(cuts):
-            county = codes.dictionary[int(index[start])].as_py()
-            if waiting and county != current:
+            value = codes.dictionary[int(index[start])].as_py()
+            if waiting and value != current:
                 yield current, pa.Table.from_batches(waiting)
                 waiting = []
-            current = county
+            current = value
             waiting.append(batch.slice(start, stop - start))
     if waiting:
         yield current, pa.Table.from_batches(waiting)
+
+
+def by_county(blocks: DataFrame) -> DataFrame:
+    """Rows brought together by county in one shuffle, and sorted by county and geocode.
+
+    Args:
+        blocks: Column geocode (16 digits), and any others.
+
+    Returns:
+        The same rows, with the county in front.
+    """
+    county = F.substring("geocode", 1, _COUNTY_DIGITS).alias(COUNTY)
+    return blocks.select(county, "*").repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
+
+
+def of_counties(held: DataFrame, task: Callable[[pa.Table], Sequence[str]]) -> list[str]:
+    """What a task finds in every county, as texts on the driver; what fails comes as a row, and is said once.
+
+    Args:
+        held: Rows as `by_county` gives them.
+        task: Texts of the county that the rows are; a `GeographyError` refuses the county.
+
+    Returns:
+        The texts in the order of counties, so that sums of floating-point numbers are the same every time.
+
+    Raises:
+        GeographyError: Counties were refused; the first one is named.
+    """
+    rows = held.mapInArrow(partial(_found, task), _FOUND).collect()
+    rows.sort(key=lambda row: str(row[COUNTY]))
+    failed = [row for row in rows if row["error"] is not None]
+    if failed:
+        more = f" (and {len(failed) - 1:,} counties more)" if len(failed) > 1 else ""
+        first = failed[0]
+        raise GeographyError(f"county {first[COUNTY]}: {first['error']}{more}", hint=first["hint"])
+    return [row["text"] for row in rows]
+
+
+def _found(task: Callable[[pa.Table], Sequence[str]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for county, rows in counties(batches):
+        found: list[tuple[str, str | None, str | None, str | None]]
+        try:
+            found = [(county, None, None, text) for text in task(rows)]
+        except GeographyError as error:
+            found = [(county, error.message, error.hint, None)]
+        columns = [pa.array(column, pa.string()) for column in zip(*found, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, [COUNTY, "error", "hint", "text"])
 
 
 def block_table(rows: pa.Table) -> BlockTable:
     """The blocks of a county as the core takes them.
 
     Args:
-        rows: Columns geocode, `ENTITIES`, and gq (lists of 7 booleans, or null for none).
+        rows: Columns geocode, `ENTITY_COLUMNS`, and gq (lists of 7 booleans, or null for none).
 
     Raises:
         GeographyError: A code is null or of another form, a block stands twice, or a list has another length.
     """
-    columns = {name: text_column(rows, name) for name in ENTITIES}
+    columns = {name: text_column(rows, name) for name in ENTITY_COLUMNS}
     return BlockTable(geocode16=text_column(rows, "geocode"), gq=_flags(rows.column("gq")), **columns)
 
 

@@ -73,7 +73,7 @@ def test_an_interrupt_inside_a_command_exits_with_130(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["check", "plan", "run", "verify", "show", "evaluate", "list", "simulate", "doctor"]
+    "command", ["check", "plan", "run", "sweep", "verify", "show", "evaluate", "list", "simulate", "doctor"]
 )
 def test_every_command_has_help_with_an_example(command, capsys):
     assert main([command, "--help"]) == 0
@@ -93,3 +93,20 @@ def test_help_and_plans_start_without_spark():
     root = str(__file__).rsplit("/tests/", 1)[0]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("umask", "after"), [(0o000, "0o2"), (0o022, "0o22"), (0o077, "0o77")])
+def test_a_command_leaves_no_core_file_and_nothing_that_anybody_may_write(tmp_path, umask, after):
+    program = (
+        "import os, sys\n"
+        "from das_spark.cli.main import main\n"
+        "main(['--version'])\n"
+        "print(oct(os.umask(0)), flush=True)\n"
+        "os.abort()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, umask=umask, capture_output=True, text=True, check=False
+    )
+    assert done.returncode < 0, "it was not killed"
+    assert done.stdout.splitlines()[-1] == after
+    assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from das_spark.estimation import FamilyBounds, FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
-from das_spark.histogram import Attribute, Histogram, Recode, Schema
+from das_spark.estimation.chain import solve_chain
+from das_spark.estimation.presolve import Presolved, presolve
+from das_spark.estimation.support import restrict
+from das_spark.histogram import Attribute, Histogram, Query, Recode, Schema
 
 TOY = Schema(
     "toy",
@@ -206,6 +209,24 @@ def small() -> Callable[..., Small]:
 def toy() -> Schema:
     """The schema of small families: 3 x 2 x 2 cells."""
     return TOY
+
+
+@pytest.fixture(scope="session")
+def toy_queries(toy: Schema) -> list[list[Query]]:
+    """Its total first, then a margin with the cells."""
+    return [[toy.query("total")], [toy.query("kind"), toy.query("detailed")]]
+
+
+@pytest.fixture(scope="session")
+def estimated() -> Callable[[FamilyProblem, FamilyPlan], tuple[Presolved, np.ndarray]]:
+    """Presolve a family without contradictions and estimate it: real numbers (K, n)."""
+
+    def solved(problem: FamilyProblem, plan: FamilyPlan) -> tuple[Presolved, np.ndarray]:
+        presolved = presolve(restrict(problem, plan))
+        assert not presolved.contradiction
+        return presolved, solve_chain(presolved, plan).candidate.x
+
+    return solved
 
 
 @pytest.fixture(scope="session")

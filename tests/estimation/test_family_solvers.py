@@ -31,6 +31,8 @@ from das_spark.estimation.support import restrict
 PLAN = FamilyPlan("wild")
 FAMILIES = 2000
 CHUNKS = 20
+#: Chunks of the quick path: 400 families by every solver.
+QUICK = 4
 
 
 def incidence(query, cells):
@@ -135,7 +137,9 @@ def test_every_solver_of_families_is_registered():
     assert all(name == each.name for name, each in FAMILY_SOLVERS.items())
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(each, marks=[pytest.mark.long] * (each >= QUICK)) for each in range(CHUNKS)]
+)
 def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(wild, chunk, monkeypatch):
     monkeypatch.setattr(batched, "MOST_ITERATIONS", 250)  # families this small go to another solver first
     certified, asked, unsettled = Counter(), Counter(), 0

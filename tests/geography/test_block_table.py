@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import GeographyError
-from das_spark.geography import BlockTable, block_geocode, block_geocodes, census_blocks
+from das_spark.geography import ENTITY_COLUMNS, BlockTable, block_geocode, block_geocodes, census_blocks
 
 numbers = st.lists(st.text(alphabet="0123456789", min_size=15, max_size=15), min_size=1, max_size=9)
 
@@ -32,6 +32,10 @@ def test_the_table_knows_its_county(worked_example) -> None:
     assert worked_example.tract[0] == "04001000100"
     assert worked_example.block_group[4] == "040010001002"
     assert worked_example.rows(np.array([4, 0])).geocode16.tolist() == ["0400100010022000", "0400100010011000"]
+
+
+def test_every_column_but_the_geocode_and_group_quarters_is_of_an_entity() -> None:
+    assert [field.name for field in fields(BlockTable)] == ["geocode16", *ENTITY_COLUMNS, "gq"]
 
 
 def change(table: BlockTable, column: str, row: int, value: str) -> BlockTable:

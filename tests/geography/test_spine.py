@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import GeographyError
-from das_spark.geography import Geolevel, Spine
+from das_spark.geography import SPINE_KINDS, Geolevel, Spine
 
 NATION = Spine((Geolevel("National", 0), Geolevel("State", 2), Geolevel("County", 5), Geolevel("Block", 16)))
 COUNTIES = Spine((Geolevel("County", 5), Geolevel("Block", 16)))
@@ -22,6 +22,11 @@ def test_names_and_leaf_follow_the_order_of_the_levels() -> None:
     assert NATION.leaf == Geolevel("Block", 16)
     assert [NATION.index(name) for name in NATION.names] == [0, 1, 2, 3]
     assert NATION.level("County").length == 5
+
+
+def test_a_spine_is_that_of_the_census_unless_it_is_of_another_kind() -> None:
+    assert NATION.is_census
+    assert not any(Spine(NATION.levels, kind).is_census for kind in SPINE_KINDS if kind != "census")
 
 
 def test_the_parent_level_is_the_one_above_and_the_top_has_none() -> None:

@@ -13,6 +13,7 @@ from das_spark.io.files import (
     disk_errors,
     finished,
     is_disk_full,
+    link_parts,
     part_files,
     promote,
     record_of,
@@ -169,3 +170,32 @@ def test_a_stage_that_cannot_fit_is_refused_before_it_begins(tmp_path):
     require_space(tmp_path / "not" / "yet", 1)
     with pytest.raises(OutputError, match="GB are free"):
         require_space(tmp_path / "not" / "yet", 10**18)
+
+
+def test_linked_parts_are_the_same_bytes_and_outlive_their_first_folder(tmp_path, staging):
+    link_parts(staging, tmp_path / "linked")
+    assert not finished(tmp_path / "linked")
+    promote(tmp_path / "linked", tmp_path / "second")
+    first, second = (part_files(folder) for folder in (staging, tmp_path / "second"))
+    assert [path.stat().st_ino for path in second] == [path.stat().st_ino for path in first]
+    discard(staging)
+    assert [path.read_text() for path in part_files(tmp_path / "second")] == [f"bytes {number}" for number in range(3)]
+
+
+def test_parts_are_copied_where_the_disk_has_no_links(tmp_path, staging, monkeypatch):
+    def no_link(*_: object) -> None:
+        raise OSError(errno.EXDEV, "another device")
+
+    monkeypatch.setattr("os.link", no_link)
+    link_parts(staging, tmp_path / "copied")
+    assert [path.read_text() for path in part_files(tmp_path / "copied")] == [f"bytes {number}" for number in range(3)]
+    assert part_files(tmp_path / "copied")[0].stat().st_ino != part_files(staging)[0].stat().st_ino
+
+
+def test_a_full_disk_is_no_reason_to_copy(tmp_path, staging, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.link", full)
+    with pytest.raises(OutputError, match="no space left"):
+        link_parts(staging, tmp_path / "linked")

@@ -50,6 +50,20 @@ def test_a_level_goes_from_opened_to_staged_to_promoted(journal):
     assert journal.next_step(LEVEL).step is Step.NOTHING
 
 
+def test_what_is_published_can_be_read_though_it_was_staged_behind_closed_doors(journal):
+    journal.open(LEVEL, 1)
+    draw(journal, 1)
+    for path in part_files(journal.staging(LEVEL, 1)):
+        path.chmod(0o600)
+    journal.stage(LEVEL, 1)
+    before = os.umask(0o027)
+    try:
+        journal.promote(LEVEL, 1)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in part_files(journal.target(LEVEL))} == {0o640}
+
+
 def test_a_driver_that_dies_while_drawing_leaves_no_bytes_and_its_place_is_fenced(journal):
     journal.open(LEVEL, 1)
     draw(journal, 1, whole=False)

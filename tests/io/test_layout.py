@@ -1,10 +1,12 @@
 """A run folder belongs to one run, public paths are public, and one driver at a time works."""
 
+import fcntl
 import inspect
 import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,11 @@ from das_spark.io.layout import (
     RunLayout,
     TablesLayout,
     find_run,
-    hold_run,
     open_public,
     open_run,
     point_latest,
 )
+from das_spark.io.run_lock import hold_run, is_held, require_held
 
 
 @pytest.fixture
@@ -114,7 +116,7 @@ def test_a_folder_without_marker_is_no_run(tmp_path):
 def test_a_second_driver_is_refused_while_the_first_lives_and_let_in_after_it_is_killed(layout):
     open_run(layout, "hash")
     code = (
-        "import sys,time; from das_spark.io.layout import RunLayout, hold_run\n"
+        "import sys,time; from das_spark.io.layout import RunLayout; from das_spark.io.run_lock import hold_run\n"
         f"with hold_run(RunLayout.at({str(layout.root)!r}, 'first')): print('held', flush=True); time.sleep(60)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -128,9 +130,84 @@ def test_a_second_driver_is_refused_while_the_first_lives_and_let_in_after_it_is
         pass
 
 
+def test_a_driver_that_lost_its_run_is_told_so_and_one_that_never_held_it_is_not(layout):
+    open_run(layout, "hash")
+    require_held(layout)
+    with hold_run(layout):
+        require_held(layout)
+        layout.restricted.lock.write_text("the word of another driver")
+        with pytest.raises(OutputError, match="another driver has taken over"):
+            require_held(layout)
+        layout.restricted.lock.unlink()
+        with pytest.raises(OutputError, match="another driver has taken over"):
+            require_held(layout)
+        with hold_run(layout):  # a new file: nobody holds it
+            require_held(layout)
+    require_held(layout)
+
+
+def test_looking_whether_a_run_is_held_takes_nothing_from_its_driver(layout):
+    open_run(layout, "0" * 64)
+    assert not is_held(layout), "nobody has ever held it"
+    with hold_run(layout):
+        assert is_held(layout)
+        assert is_held(layout)
+    assert not is_held(layout)
+
+
+def test_a_lock_that_is_held_for_an_instant_stops_no_driver(layout):
+    open_run(layout, "0" * 64)
+    with hold_run(layout):
+        pass
+    descriptor = os.open(layout.restricted.lock, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    instant = threading.Timer(0.1, os.close, [descriptor])
+    instant.start()
+    with hold_run(layout):
+        pass
+    instant.join()
+
+
 def test_the_lock_is_free_again_after_an_error(layout):
     open_run(layout, "hash")
     with pytest.raises(KeyError), hold_run(layout):
         raise KeyError
     with hold_run(layout):
         pass
+
+
+def modes(folder: Path) -> dict[str, str]:
+    """Permissions of everything in a folder, the folder itself under "."."""
+    return {
+        str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in (folder, *folder.rglob("*"))
+    }
+
+
+def is_closed(folder: Path) -> bool:
+    return {int(mode, 8) & 0o077 for mode in modes(folder).values()} == {0}
+
+
+def fail_in_a_stage(layout: RunLayout) -> None:
+    with hold_run(layout):
+        assert is_closed(layout.restricted.path)
+        (layout.restricted.path / "log.jsonl").touch()
+        raise RuntimeError("the stage fails")
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o000, 0o077])
+def test_what_is_restricted_is_closed_when_a_driver_begins_and_when_it_ends(layout, umask):
+    before = os.umask(umask)
+    try:
+        open_run(layout, "hash")
+        assert modes(layout.restricted.path)["."] == "0o700"
+        left = layout.restricted.level("histograms", "County")  # by a driver that was killed
+        left.mkdir(parents=True)
+        (left / "part-0").touch()
+        (layout.public.path / "open.txt").touch()
+        with pytest.raises(RuntimeError, match="fails"):
+            fail_in_a_stage(layout)
+    finally:
+        os.umask(before)
+    assert is_closed(layout.restricted.path)
+    assert modes(layout.restricted.path)["log.jsonl"] == "0o600"
+    assert modes(layout.public.path)["open.txt"] == oct(0o666 & ~umask)

@@ -7,7 +7,7 @@ import pytest
 from das_spark.errors import OutputError
 from das_spark.io.dictionary import data_dictionary, measurements_dictionary
 from das_spark.io.files import FileRecord
-from das_spark.io.manifest import SCHEMA_VERSION, MeasurementsManifest, PublicManifest, RestrictedManifest, StageRecord
+from das_spark.io.manifest import MeasurementsManifest, PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.noisy_files import written_schema
 from das_spark.products import PRODUCTS
 from das_spark.spark import tables
@@ -28,7 +28,11 @@ PUBLIC = PublicManifest(
     data_dictionary=({"path": "x"},),
 )
 RESTRICTED = RestrictedManifest(
-    run_id="first", created="now", input_rows={"persons": 3}, seconds={"measure/State": 1.5}
+    run_id="first",
+    created="now",
+    input_rows={"persons": 3},
+    seconds={"measure State": 1.5},
+    metrics={"measure State": {"entered": 1, "tasks": 4}},
 )
 MEASUREMENTS = MeasurementsManifest(
     run_id="first",
@@ -45,7 +49,7 @@ def test_a_manifest_survives_the_file(tmp_path, manifest):
     manifest.save(path)
     loaded = type(manifest).load(path)
     assert loaded.to_json() == manifest.to_json()
-    assert json.loads(path.read_text())["schema_version"] == SCHEMA_VERSION
+    assert json.loads(path.read_text())["schema_version"] == manifest.schema_version
 
 
 def test_the_stages_and_sentences_come_back_as_they_went(tmp_path):
@@ -59,6 +63,13 @@ def test_one_kind_is_not_read_as_the_other(tmp_path):
     RESTRICTED.save(tmp_path / "m")
     with pytest.raises(OutputError, match="restricted manifest"):
         PublicManifest.load(tmp_path / "m")
+
+
+def test_a_restricted_manifest_of_the_first_version_is_refused_by_name(tmp_path):
+    content = {**json.loads(RESTRICTED.to_json()), "schema_version": 1}
+    (tmp_path / "m").write_text(json.dumps(content))
+    with pytest.raises(OutputError, match="schema version 1, expected 2"):
+        RestrictedManifest.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("change", [{"schema_version": 2}, {"surprise": 1}, {"kind": None}])

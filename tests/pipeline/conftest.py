@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from das_spark.cli.main import main
 from das_spark.config.plan import RunPlan
 from das_spark.config.resolve import load_plan
 from das_spark.io.layout import RunLayout, open_run
@@ -27,6 +31,9 @@ from das_spark.privacy import RunKey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Runs made up by hand are a module of this folder, not a test: put it where tests can import it.
+sys.path.insert(0, str(Path(__file__).parent))
 
 LEVELS = ("State", "County", "Enumdist")
 TEST_KEY = "an open secret"
@@ -165,6 +172,13 @@ def plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def rows_of(folder: Path, *, empty: bool = False) -> list[dict[str, Any]]:
+    """The rows of all part files in a folder, which must have one unless it may be empty."""
+    parts = sorted(folder.glob("part-*"))
+    assert parts or empty, folder
+    return [row for part in parts for row in pq.ParquetFile(part).read().to_pylist()]
+
+
 def level_rows(
     public: Path, tables: tuple[str, ...] = ("measurements", "estimates")
 ) -> dict[str, list[tuple[Any, ...]]]:
@@ -174,10 +188,7 @@ def level_rows(
         for level in LEVELS:
             folder = public / table / f"level={level}"
             assert (folder / "_SUCCESS").is_file(), folder
-            rows = []
-            for part in sorted(folder.glob("part-*")):
-                read = pq.ParquetFile(part).read().to_pylist()
-                rows += [tuple(plain(value) for value in row.values()) for row in read]
+            rows = [tuple(plain(value) for value in row.values()) for row in rows_of(folder, empty=True)]
             found[f"{table}/{level}"] = sorted(rows, key=repr)
     return found
 
@@ -189,6 +200,39 @@ def checksums(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("part-*"))
         if path.is_file()
     }
+
+
+class DriverDied(BaseException):
+    """Stands for SIGKILL where a real one would cost a JVM: nothing in the product may catch it."""
+
+
+@contextmanager
+def dying(
+    place: Any, name: str, when: str = "before", nth: int = 1, where: Callable[..., bool] = lambda *_, **__: True
+) -> Iterator[None]:
+    """Let the driver die before or after the nth call of a function whose arguments satisfy `where`.
+
+    The test fails where the driver comes to the end of the block alive.
+    """
+    original, calls = getattr(place, name), 0
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += where(*args, **kwargs)
+        fatal = calls == nth and where(*args, **kwargs)
+        if fatal and when == "before":
+            raise DriverDied
+        result = original(*args, **kwargs)
+        if fatal:
+            raise DriverDied
+        return result
+
+    setattr(place, name, wrapper)
+    try:
+        with pytest.raises(DriverDied):
+            yield
+    finally:
+        setattr(place, name, original)
 
 
 @pytest.fixture
@@ -218,6 +262,16 @@ def reference(calm: RunLayout) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Workshop:
+    """A whole run that keeps every noisy answer, and its measurements in a folder of their own: "whole" and nmf/."""
+    workshop = Workshop(tmp_path_factory.mktemp("measured"), spark)
+    arguments = ["run", str(workshop.run_file()), "--run-id", "whole", "--test-key", TEST_KEY]
+    assert main([*arguments, "--set", 'measurement.rows="all"']) == 0
+    assert main(["measurements", str(workshop.layout("whole").folder), "--out", str(workshop.folder / "nmf")]) == 0
+    return workshop
+
+
+@pytest.fixture(scope="session")
 def tools() -> type[Tools]:
     """The functions of this module, for tests that are imported on their own."""
     return Tools
@@ -236,8 +290,11 @@ class Tools:
     Workshop = Workshop
     LEVELS = LEVELS
     TEST_KEY = TEST_KEY
+    RUN_FILE = RUN_FILE
     census_tables = staticmethod(census_tables)
     write_census = staticmethod(write_census)
     all_levels = staticmethod(all_levels)
+    rows_of = staticmethod(rows_of)
     level_rows = staticmethod(level_rows)
     checksums = staticmethod(checksums)
+    dying = staticmethod(dying)

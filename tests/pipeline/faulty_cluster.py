@@ -109,7 +109,7 @@ def start(folder: Path) -> SparkSession:
         "spark.speculation.multiplier": "1.1",
         "spark.speculation.quantile": "0.5",
         "spark.speculation.minTaskRuntime": "300ms",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": str(folder / "events"),
         "spark.eventLog.compress": "false",

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.io.layout import hold_run, open_run
+from das_spark.io.layout import open_run
+from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import ledgers, runner
 from das_spark.pipeline import measure as measure_stage
@@ -295,6 +296,7 @@ def fill(place: Path) -> Path:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.usefixtures("unverified")
 class TestFullDisk:
     """A disk that fills while a run is made, and has room again when it is resumed."""

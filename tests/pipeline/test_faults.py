@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,35 +37,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
 HERE = Path(__file__).parent
 PATIENCE = 240.0
-
-
-class DriverDied(BaseException):
-    """Stands for SIGKILL where a real one would cost a JVM: nothing in the product may catch it."""
-
-
-@contextmanager
-def dying(
-    place: Any, name: str, when: str = "before", nth: int = 1, where: Callable[..., bool] = lambda *_, **__: True
-) -> Iterator[None]:
-    """Let the driver die before or after the nth call of a function whose arguments satisfy `where`."""
-    original, calls = getattr(place, name), 0
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += where(*args, **kwargs)
-        fatal = calls == nth and where(*args, **kwargs)
-        if fatal and when == "before":
-            raise DriverDied
-        result = original(*args, **kwargs)
-        if fatal:
-            raise DriverDied
-        return result
-
-    setattr(place, name, wrapper)
-    try:
-        yield
-    finally:
-        setattr(place, name, original)
 
 
 def of_table(table: str) -> Callable[..., bool]:
@@ -105,7 +76,7 @@ def test_a_run_whose_driver_dies_at_every_step_ends_with_the_same_bytes(workshop
     plan, layout = workshop.plan(), workshop.layout("haunted")
     measured: dict[str, str] = {}
     for reason, death in DEATHS.items():
-        with dying(*death), pytest.raises(DriverDied):  # noqa: PT012 - says which death did not happen
+        with tools.dying(*death):
             run_stages(plan, run_id="haunted", test_key=tools.TEST_KEY, spark=workshop.spark)
             pytest.fail(f"the run never came to: {reason}")
         promoted = tools.checksums(layout.public.table("measurements")) if measured_levels(layout) else {}
@@ -143,7 +114,7 @@ def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, 
     ]
     first: dict[str, str] = {}
     for death in deaths:
-        with dying(*death), pytest.raises(DriverDied):
+        with tools.dying(*death):
             run_stages(plan, run_id="real", spark=workshop.spark)
         assert_one_draw(layout.folder)
         if measured_levels(layout):
@@ -207,7 +178,8 @@ def environment(folder: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "DAS_SPARK_ENV": "test",
         "SPARK_MASTER": "local[2]",
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # quick to start: these JVMs do not grow old
+        # Quick to start: these JVMs do not grow old.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_WORKER_DIR": str(folder / "work"),
     }
@@ -255,6 +227,7 @@ def alive(group: int) -> Iterator[int]:
                 yield int(place.name)
 
 
+@pytest.mark.long
 def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_bytes(workshop, reference, tools):
     layout = workshop.layout("killed")
     restricted, public = layout.restricted, layout.public
@@ -279,6 +252,7 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
     assert attempts(journal, "State") == attempts(journal, "Enumdist") == [str(State.PROMOTED)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unverified", "believed_safe")
 def test_a_real_key_leaves_one_draw_when_everything_is_killed_while_it_measures(workshop, tools):
     layout = workshop.layout("power-cut")
@@ -323,6 +297,7 @@ def faulty_cluster(tmp_path_factory, calm, tools) -> dict[str, Any]:
     return {**found, "folder": folder}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("play", ["killed workers", "doubled tasks", "lost executor"])
 def test_tasks_that_are_tried_again_or_twice_change_no_byte(faulty_cluster, reference, tools, play):
     found = faulty_cluster["plays"][play]
@@ -331,6 +306,7 @@ def test_tasks_that_are_tried_again_or_twice_change_no_byte(faulty_cluster, refe
     assert tools.level_rows(Path(found["public"])) == reference
 
 
+@pytest.mark.long
 def test_no_key_is_found_in_what_a_run_leaves_on_disk(faulty_cluster):
     assert faulty_cluster["searched"] > 50
     assert faulty_cluster["planted"] == 1, "the search itself works"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,12 +16,13 @@ from pyarrow import csv
 from das_spark.cli.main import main
 from das_spark.config.joint import load_parts
 from das_spark.config.plan import JointPlan
+from das_spark.config.stages import stage_names
 from das_spark.errors import OutputError
 from das_spark.io.layout import find_run
 from das_spark.pipeline import estimate_from, joint, open_source, publish_measurements, run_parts, runner
 from das_spark.privacy import Ledger
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020.toml"
 KEY = "an open secret"
@@ -151,39 +151,20 @@ def test_published_measurements_give_the_same_estimates(whole, tmp_path, spark):
     assert estimates(summary.layout.public.path) == estimates(whole / "both-person" / "public")
 
 
-class DriverDied(BaseException):
-    """Stands for SIGKILL: nothing in the product may catch it."""
-
-
-@contextmanager
-def dying_before(monkeypatch: pytest.MonkeyPatch, place: object, name: str, nth: int) -> Iterator[None]:
-    original, calls = getattr(place, name), iter(range(1, 1000))
-
-    def wrapper(*args: object, **kwargs: object) -> object:
-        if next(calls) == nth:
-            raise DriverDied
-        return original(*args, **kwargs)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(place, name, wrapper)
-        with pytest.raises(DriverDied):
-            yield
-
-
-def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, population, tmp_path, spark, monkeypatch):
+def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, population, tmp_path, spark, tools):
     plan = plan_in(population, tmp_path)
 
     def go() -> object:
         return run_parts(plan, run_id="both", test_key=KEY, spark=spark)
 
-    with dying_before(monkeypatch, joint, "prepare", 2):
+    with tools.dying(joint, "prepare", nth=2):
         go()
     assert not list(tmp_path.glob("ledgers/*")), "the units were not read, so that nothing may be charged"
     deaths = [("measure", 2), ("estimate", 1), ("estimate", 3), ("publish_microdata", 1), ("publish_tables", 1)]
     for name, nth in [*deaths, ("publish_statement", 1), ("verify_public", 1), ("measure", 7)]:
-        with dying_before(monkeypatch, runner, name, nth):
+        with tools.dying(runner, name, nth=nth):
             go()
-    with dying_before(monkeypatch, joint, "joint_statement", 1):
+    with tools.dying(joint, "joint_statement", nth=1):
         go()
     assert not (tmp_path / "both" / "privacy_statement.md").exists()
     go()
@@ -192,3 +173,32 @@ def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, po
         again, first = (root / f"both-{record}" / "public" for root in (tmp_path, whole))
         assert answers(again) == answers(first)
         assert estimates(again) == estimates(first)
+
+
+@pytest.mark.parametrize(
+    ("until", "prepared", "carried_out"),
+    [
+        ("person: ingest", {"person": "ingest"}, {}),
+        ("unit: ingest", {"person": "ingest", "unit": "ingest"}, {}),
+        ("person: measure State", {"person": "measure State", "unit": "ingest"}, {"person": "measure State"}),
+        ("unit: microdata", {"person": "verify", "unit": "microdata"}, {"person": "verify", "unit": "microdata"}),
+    ],
+)
+def test_a_joint_run_stops_behind_a_stage_of_a_part(population, tmp_path, monkeypatch, until, prepared, carried_out):
+    plan = plan_in(population, tmp_path)
+    asked: dict[str, dict[str, str]] = {"prepare": {}, "run_stages": {}}
+
+    def noting(name: str) -> Any:
+        def note(part: Any, *, until: str, **_: object) -> tuple[()]:
+            asked[name][part.product.record] = until
+            return ()
+
+        return note
+
+    for name in asked:
+        monkeypatch.setattr(joint, name, noting(name))
+    summary = run_parts(plan, run_id="both", test_key=KEY, until=until)
+    assert asked == {"prepare": prepared, "run_stages": carried_out}
+    stages = stage_names(plan)
+    assert summary.figures["next stage"] == stages[stages.index(until) + 1]
+    assert not (tmp_path / "both" / "privacy_statement.md").exists()

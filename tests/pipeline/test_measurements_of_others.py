@@ -16,7 +16,7 @@ from das_spark.cli.main import main
 from das_spark.io.layout import RunLayout
 from das_spark.products import PRODUCTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 
 PRODUCT = PRODUCTS["pl94_2020_person"]
 SCHEMA = PRODUCT.schema

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 
+from das_spark.io.run_log import RunLog, read_log
 from das_spark.pipeline import progress as module
 from das_spark.pipeline.progress import Progress
 
@@ -76,6 +78,55 @@ def test_a_stage_of_unknown_extent_says_how_long_it_runs(spark_session):
     with Progress(lambda line: (lines.append(line), said.set()), "r1", every=0.01).stage(spark_session, "ingest"):
         assert said.wait(10)
     assert lines[0] == "ingest: 0 s so far"
+
+
+def test_a_line_knows_its_event_and_holds_all_that_the_event_says(spark_session, monkeypatch):
+    lines = []
+    progress = Progress(lines.append, "r1", every=0.01)
+    monkeypatch.setattr(module, "_tasks", lambda *_: (1, 4))
+    for name, families in (("estimate County", 1234), ("ingest", None)):
+        before = len(lines)
+        with progress.stage(spark_session, name, families):
+            while len(lines) == before:
+                time.sleep(0.01)
+    assert {line.event.value for line in lines} == {"stage.progress", "stage.finished"}
+    for line in lines:
+        assert line.run_id == "r1"
+        said = {name: form(line, name, value) for name, value in line.fields.items() if value is not None}
+        assert said["stage"] in ("estimate County", "ingest")
+        assert all(text in line for text in said.values()), (said, line)
+
+
+def form(line, name, value):
+    """How a fact is said in the line for people."""
+    if name == "seconds":
+        return f"{value:.0f} s so far" if line.event.value == "stage.progress" else f"{value:.1f} s"
+    forms = {
+        "stage": str,
+        "families": "{:,} families".format,
+        "share": "{:.0%}".format,
+        "seconds_left": "{:.0f} s".format,
+    }
+    return forms[name](value)
+
+
+def test_a_failed_stage_is_in_the_log_with_its_error_and_without_its_message(spark_session, tmp_path):
+    log = RunLog.open(tmp_path / "log.jsonl", "r1")
+    progress = Progress(lambda _: None, "r1", log=log)
+    with pytest.raises(ValueError, match="secret"), progress.stage(spark_session, "ingest"):
+        raise ValueError("a secret")
+    started, failed = read_log(log.path).lines
+    assert started["event"] == "stage.started"
+    assert (failed["event"], failed["error"]) == ("stage.failed", "ValueError")
+    assert "secret" not in log.path.read_text()
+
+
+def test_a_driver_that_is_killed_in_a_stage_says_nothing_more(spark_session, tmp_path):
+    log = RunLog.open(tmp_path / "log.jsonl", "r1")
+    progress = Progress(lambda _: None, "r1", log=log)
+    with pytest.raises(SystemExit), progress.stage(spark_session, "ingest"):
+        raise SystemExit
+    assert [line["event"] for line in read_log(log.path).lines] == ["stage.started"]
 
 
 @pytest.mark.spark

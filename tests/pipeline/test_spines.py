@@ -14,10 +14,15 @@ from das_spark.cli.main import main
 from das_spark.config.plan import RunPlan
 from das_spark.config.resolve import load_plan
 from das_spark.errors import InputError
-from das_spark.io.layout import PublicLayout, RunLayout
-from das_spark.pipeline import estimate_from, open_source, run_stages, runner, verify_run
+from das_spark.io.layout import PublicLayout, RunLayout, open_run
+from das_spark.pipeline import estimate_from, open_source, run_stages, runner, spines, verify_run
+from das_spark.pipeline import ingest as ingest_stage
+from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.ledgers import fingerprint
+from das_spark.pipeline.progress import Progress
+from das_spark.privacy import RunKey
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 
 CONF = Path(__file__).parents[2] / "conf" / "pl94_2020_simulated.toml"
 KEY = "an open secret"
@@ -158,21 +163,11 @@ def test_a_share_that_was_changed_is_found(optimised, tmp_path, spark):
     assert "shares sum to 1 on every path" in failed
 
 
-class DriverDied(BaseException):
-    """Stands for SIGKILL: nothing in the product may catch it."""
-
-
-def test_a_run_that_dies_resumes_on_the_same_spine(optimised, population, tmp_path, spark, monkeypatch):
+def test_a_run_that_dies_resumes_on_the_same_spine(optimised, population, tmp_path, spark, tools):
     plan = plan_of(population, tmp_path, "geography.spine=optimised")
-
-    def die(*_: object, **__: object) -> None:
-        raise DriverDied
-
     for place in ("measure", "publish_census", "publish_tables"):
-        with monkeypatch.context() as patched:
-            patched.setattr(runner, place, die)
-            with pytest.raises(DriverDied):
-                run_stages(plan, run_id="optimised", test_key=KEY, spark=spark)
+        with tools.dying(runner, place):
+            run_stages(plan, run_id="optimised", test_key=KEY, spark=spark)
     layout = run_stages(plan, run_id="optimised", test_key=KEY, spark=spark).layout
     for table in ("measurements", "estimates"):
         first, again = (rows(each.public, table, "Block") for each in (optimised, layout))
@@ -205,3 +200,19 @@ def test_areas_of_another_geography_are_refused_before_anything_is_spent(populat
     with pytest.raises(InputError, match=r"says nothing of 3 blocks of the input, such as \d{16}"):
         run_stages(plan, run_id="other", test_key=KEY, spark=spark)
     assert not list(tmp_path.glob("ledgers/*"))
+
+
+def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, population, spark, monkeypatch):
+    plan = plan_of(population, optimised.root, "geography.spine=optimised", "budget.rho=1/7")
+    layout = RunLayout.at(optimised.root, "cheaper")
+    open_run(layout, plan.config_hash)
+    progress = Progress(lambda _: None, "cheaper")
+    context = RunContext(plan, layout, spark, RunKey.insecure(KEY), progress, ingested_by=optimised)
+    for name in ("_write_leaves", "write_bounds"):
+        monkeypatch.setattr(ingest_stage, name, lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(spines, "_build", lambda *_: pytest.fail("built again"))
+    ingest_stage.ingest(context, fingerprint(plan.input)[0])
+    assert [level.length for level in context.plan.spine.levels] != [level.length for level in plan.spine.levels]
+    for table in ("geounits", "shares", "invariants", "bounds"):
+        for level in plan.spine.names:
+            assert rows(layout.public, table, level) == rows(optimised.public, table, level)

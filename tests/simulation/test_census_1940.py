@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from das_spark.errors import ConfigurationError
 from das_spark.simulation import LIKES, Population, parts_of, share_of
 from das_spark.simulation.shares import plan
-from das_spark.simulation.states_1940 import COUNTIES, HISPANICS, NATIONAL, PERSONS, STATES
+from das_spark.simulation.states_1940 import COUNTIES, PERSONS, STATES
 
 CENSUS = LIKES["1940"]
 TENTH = Fraction(1, 10)
@@ -36,53 +36,19 @@ def test_the_state_table_holds_51_states_and_all_counties() -> None:
     assert all(len(state.large) <= state.counties for state in STATES)
 
 
-def test_the_whole_of_1940_has_the_published_size(whole: list[Population]) -> None:
-    geocodes = np.concatenate([population.geocodes for population in whole])
-    assert len({code[:6] for code in geocodes.tolist()}) == 3108
-    assert len(geocodes) == pytest.approx(134_857, rel=0.005)
-    assert len(set(geocodes.tolist())) == len(geocodes)
-    assert sum(population.persons for population in whole) == pytest.approx(PERSONS, rel=0.002)
+def test_districts_of_the_whole_have_their_own_geocodes(whole: list[Population]) -> None:
+    geocodes = np.concatenate([population.geocodes for population in whole]).tolist()
+    assert len(set(geocodes)) == len(geocodes)
+    assert len({code[:6] for code in geocodes}) == COUNTIES
 
 
-def test_the_whole_of_1940_meets_the_calibration_targets(whole: list[Population]) -> None:
-    strata = np.concatenate([_strata(population) for population in whole])
-    totals = strata.sum(axis=1)
-    assert np.median(totals) == pytest.approx(865, rel=0.05)
-    assert totals.std() == pytest.approx(762.7, rel=0.1)
-    assert np.quantile(totals, 0.95) == pytest.approx(2342, rel=0.1)
-    cells = strata[strata > 0]
-    assert len(cells) == pytest.approx(539_110, rel=0.03)
-    assert cells.mean() == pytest.approx(245.6, rel=0.03)
-    assert cells.std() == pytest.approx(376.6, rel=0.1)
-    assert np.quantile(cells, 0.95) == pytest.approx(967, rel=0.1)
-    assert (cells == 1).mean() == pytest.approx(0.08, abs=0.015)
-    by_race = strata.reshape(-1, 4, 6).sum(axis=(0, 1))
-    assert by_race[1:] == pytest.approx(np.array(NATIONAL), rel=0.06)
-    assert strata.reshape(-1, 2, 2, 6)[:, :, 1].sum() == pytest.approx(HISPANICS, rel=0.05)
-    counties = np.concatenate([_of_counties(population) for population in whole])
-    assert np.median(counties) == pytest.approx(18_679, rel=0.08)
-    assert counties.std() == pytest.approx(143_832, rel=0.03)
-    assert np.quantile(counties, 0.95) == pytest.approx(122_710, rel=0.06)
-
-
-def _of_counties(population: Population) -> np.ndarray:
-    county = np.unique([code[:6] for code in population.geocodes.tolist()], return_inverse=True)[1]
-    return np.bincount(county[population.geounit], population.count)
-
-
-def test_units_fit_their_people_and_group_quarters_are_one_percent(whole: list[Population]) -> None:
-    quarters = persons = units = 0
+def test_units_fit_their_people(whole: list[Population]) -> None:
     for population in whole:
         by_class = np.zeros_like(population.units)
         np.add.at(by_class, (population.geounit, population.cell // 24), population.count)
         assert (by_class >= population.units).all()
         assert ((by_class > 0) == (population.units > 0)).all()
         assert (by_class[:, 0] <= 99 * population.units[:, 0]).all()
-        quarters += by_class[:, 1:].sum()
-        persons += by_class.sum()
-        units += population.units.sum()
-    assert 0.008 < quarters / persons < 0.02
-    assert units == pytest.approx(38_492_963, rel=0.03)
 
 
 def test_a_state_is_the_same_whatever_else_is_made() -> None:
@@ -104,6 +70,12 @@ def test_a_share_keeps_the_number_of_people_and_the_size_of_districts(share: Fra
 @pytest.mark.parametrize(("share", "states"), [("1", 51), ("1/100", 51), ("1/1000", 33), ("1/100000", 1)])
 def test_all_states_are_kept_while_they_have_districts(share: str, states: int) -> None:
     assert len(parts_of("1940", Fraction(share))) == states
+
+
+def test_every_state_has_somebody_of_each_race_of_whom_several_are_expected(whole: list[Population]) -> None:
+    by_race = np.array([_strata(population).reshape(-1, 4, 6).sum(axis=(0, 1)) for population in whole])
+    published = np.array([state.races for state in STATES])
+    assert (by_race[:, 1:][published > 3] > 0).all()
 
 
 def test_districts_of_a_hundredth_are_as_large_as_those_of_the_whole() -> None:

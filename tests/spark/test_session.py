@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from das_spark.errors import PrivacyGuardError
+from das_spark.errors import EnvironmentProblemError, PrivacyGuardError
 from das_spark.spark.session import LOCAL_MASTER, properties, properties_file, require_safe_session, session
 
 CONF = Path(__file__).parents[2] / "conf" / "spark"
@@ -60,7 +60,6 @@ def test_comments_and_spaces_are_no_properties(tmp_path):
 
 def test_the_environment_chooses_the_file(monkeypatch, tmp_path):
     monkeypatch.setenv("DAS_SPARK_ENV", "standalone")
-    assert properties_file() is not None
     assert properties_file().name == "standalone.conf"
     monkeypatch.delenv("DAS_SPARK_ENV")
     assert properties_file().name == "local.conf"
@@ -69,7 +68,8 @@ def test_the_environment_chooses_the_file(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert properties(properties_file()) == {"spark.a": "1"}, "the working folder goes first"
     monkeypatch.setenv("DAS_SPARK_ENV", "nowhere")
-    assert properties_file() is None
+    with pytest.raises(EnvironmentProblemError, match=r"nowhere\.conf.*DAS_SPARK_ENV.*local, standalone, test"):
+        properties_file()
 
 
 def test_local_mode_gives_a_task_a_second_attempt():

@@ -12,6 +12,7 @@ import pytest
 from das_spark.errors import GeographyError
 from das_spark.geography import (
     DHC,
+    ENTITY_COLUMNS,
     PL94_PERSON,
     PL94_UNIT,
     BlockTable,
@@ -25,7 +26,7 @@ from das_spark.geography import (
 )
 from das_spark.simulation.entities_2020 import entities
 from das_spark.spark.spine import build_spine
-from das_spark.spark.spine_rows import ENTITIES, PATHS
+from das_spark.spark.spine_rows import PATHS
 
 pytestmark = pytest.mark.spark
 
@@ -51,14 +52,14 @@ def made_rows(geocodes, flags=True):
     rows = []
     for place, code in enumerate(geocodes.tolist()):
         gq = [kind == place % 7 for kind in range(7)] if place % 9 == 0 else None
-        row = (code, *(columns[name][place] for name in ENTITIES))
+        row = (code, *(columns[name][place] for name in ENTITY_COLUMNS))
         rows.append((*row, gq) if flags else row)
     return rows
 
 
 def frame_of(spark, rows, partitions=3):
-    names = ", ".join(f"{name} string" for name in ("geocode", *ENTITIES))
-    schema = names + (", gq array<boolean>" if len(rows[0]) == len(ENTITIES) + 2 else "")
+    names = ", ".join(f"{name} string" for name in ("geocode", *ENTITY_COLUMNS))
+    schema = names + (", gq array<boolean>" if len(rows[0]) == len(ENTITY_COLUMNS) + 2 else "")
     return spark.createDataFrame(rows, schema).repartition(partitions)
 
 
@@ -66,7 +67,7 @@ def plain_tables(rows):
     """The same blocks as the core wants them, county by county."""
     for county in sorted({row[0][:5] for row in rows}):
         own = [row for row in rows if row[0].startswith(county)]
-        columns = {name: np.array([row[place] for row in own]) for place, name in enumerate(ENTITIES, 1)}
+        columns = {name: np.array([row[place] for row in own]) for place, name in enumerate(ENTITY_COLUMNS, 1)}
         gq = np.array([(row[-1] or [False] * 7) if isinstance(row[-1], list | None) else [False] * 7 for row in own])
         yield BlockTable(geocode16=np.array([row[0] for row in own]), gq=gq, **columns)
 

@@ -10,6 +10,7 @@ import pytest
 from das_spark.errors import GeographyError
 from das_spark.geography import (
     ENTITY_CATEGORIES,
+    ENTITY_COLUMNS,
     PL94_PERSON,
     BlockTable,
     LevelShares,
@@ -20,7 +21,7 @@ from das_spark.geography import (
 )
 from das_spark.spark.spine import build_spine
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
-from das_spark.spark.spine_rows import ENTITIES, PATHS
+from das_spark.spark.spine_rows import PATHS
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +44,7 @@ def made_rows():
 
 
 ROWS = made_rows()
-SCHEMA = ", ".join(f"{name} string" for name in ("geocode", *ENTITIES))
+SCHEMA = ", ".join(f"{name} string" for name in ("geocode", *ENTITY_COLUMNS))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def directly(stored):
     places = {block: (path, shares) for block, path, shares in stored}
     for county in sorted({row[0][:5] for row in ROWS}):
         own = [row for row in ROWS if row[0].startswith(county)]
-        columns = {name: np.array([row[place] for row in own]) for place, name in enumerate(ENTITIES, 1)}
+        columns = {name: np.array([row[place] for row in own]) for place, name in enumerate(ENTITY_COLUMNS, 1)}
         table = BlockTable(np.array([row[0] for row in own]), **columns, gq=np.zeros((len(own), 7)))
         found = [places[row[0]] for row in own]
         codes = tuple(map(np.array, zip(*(path for path, _ in found), strict=True)))

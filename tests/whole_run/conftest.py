@@ -9,13 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from local_system import SystemRun, run_system
+from local_system import EPSILON, KEYS, SystemRun, run_system
 from small_census import Census, every_branch
-
-#: Keys of the accuracy test; with the families of the census they make 200 families.
-KEYS = tuple(f"accuracy {number}" for number in range(20))
-#: Enough privacy loss that a census of a few thousand people shows both noise and constraints.
-EPSILON = 8
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,10 @@ from das_spark.spark.estimate import EstimationTask
 from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, FamilySlice
 from das_spark.spark.measure import MeasurementTask
 
+#: Keys of the accuracy test; with the families of the census they make 200 families.
+KEYS = tuple(f"accuracy {number}" for number in range(20))
+#: Enough privacy loss that a census of a few thousand people shows both noise and constraints.
+EPSILON = 8
 Integers = NDArray[np.int64]
 #: What a geounit holds: cells and counts.
 Sparse = tuple[Integers, Integers]

@@ -9,8 +9,8 @@ from pathlib import Path
 import dense_reference
 import numpy as np
 import pytest
-from conftest import EPSILON, KEYS
 from dense_reference import CLASS, MATRICES, ReferenceRun, rounding_distance, run_reference
+from local_system import EPSILON, KEYS
 
 from das_spark.estimation import (
     FamilyBounds,

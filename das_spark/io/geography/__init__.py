@@ -9,7 +9,6 @@ from types import MappingProxyType
 from das_spark.errors import ConfigurationError
 from das_spark.io.geography._companions import read_crosswalk, read_quarters
 from das_spark.io.geography.base import (
-    ENTITY_COLUMNS,
     NO_STATUS,
     NOTHING,
     EntityBlocks,
@@ -21,7 +20,6 @@ from das_spark.io.geography.pl94_header import Pl94Header
 from das_spark.io.geography.tidy import Tidy
 
 __all__ = [
-    "ENTITY_COLUMNS",
     "GEOGRAPHY_READERS",
     "NOTHING",
     "NO_STATUS",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
-from das_spark.geography import BLOCK
-from das_spark.io.geography.base import ENTITY_COLUMNS, GEOCODE, NOTHING, STATUS_OF, EntityBlocks
+from das_spark.geography import BLOCK, ENTITY_COLUMNS
+from das_spark.io.geography.base import GEOCODE, NOTHING, STATUS_OF, EntityBlocks
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_numbers
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
 

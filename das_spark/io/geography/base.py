@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from das_spark.geography import NO_AIAN_AREA, NO_ENTITY
+from das_spark.geography import ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,25 +20,15 @@ NO_STATUS: Final = "9"
 #: The functional status that readers give where their files know none: an active government.
 ACTIVE: Final = "A"
 
-#: Column -> what it holds for a block that lies in no such entity; its length is that of every code of the column.
-NOTHING: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "aiannhce": NO_AIAN_AREA,
-        "cousubfp": NO_ENTITY,
-        "cousubfs": NO_STATUS,
-        "placefp": NO_ENTITY,
-        "placefs": NO_STATUS,
-        "sdunilea": NO_ENTITY,
-        "sdseclea": NO_ENTITY,
-        "sdelmlea": NO_ENTITY,
-    }
-)
-
-#: Columns of the entities of a block, in the order in which readers give them behind the geocode.
-ENTITY_COLUMNS: Final = tuple(NOTHING)
-
 #: Columns of functional status, and the code that each is about.
 STATUS_OF: Final[Mapping[str, str]] = MappingProxyType({"cousubfs": "cousubfp", "placefs": "placefp"})
+
+_OWN_NOTHING: Final = {"aiannhce": NO_AIAN_AREA} | dict.fromkeys(STATUS_OF, NO_STATUS)
+
+#: Column -> what it holds for a block that lies in no such entity; its length is that of every code of the column.
+NOTHING: Final[Mapping[str, str]] = MappingProxyType(
+    {name: _OWN_NOTHING.get(name, NO_ENTITY) for name in ENTITY_COLUMNS}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +36,7 @@ class EntityBlocks:
     """The blocks of a geography.
 
     Attributes:
-        blocks: Columns geocode (16 digits, every block once) and `ENTITY_COLUMNS`, all text without nulls.
+        blocks: Columns geocode (16 digits, every block once) and `ENTITY_COLUMNS`, in this order; text without nulls.
         notes: Sentences about what the files do not say and what was taken instead.
     """
 

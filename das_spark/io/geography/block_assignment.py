@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
-from das_spark.geography import CENSUS_BLOCK
+from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.geography._delimited import Delimited
 from das_spark.io.geography._entities import code_checks, filled, sixteen
-from das_spark.io.geography.base import ACTIVE, ENTITY_COLUMNS, GEOCODE, NO_STATUS, NOTHING, STATUS_OF, EntityBlocks
+from das_spark.io.geography.base import ACTIVE, GEOCODE, NO_STATUS, NOTHING, STATUS_OF, EntityBlocks
 from das_spark.io.geography.pl94_header import STATUS_NOTE
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_numbers
 from das_spark.io.readers._sources import files_in

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from das_spark.geography import ENTITY_COLUMNS
 from das_spark.io.cef_layout import BLOCK_KEY, GEOCODE_PARTS
 from das_spark.io.geography._delimited import Delimited
 from das_spark.io.geography._entities import Rows, checked
-from das_spark.io.geography.base import ENTITY_COLUMNS, EntityBlocks
+from das_spark.io.geography.base import EntityBlocks
 from das_spark.io.readers._cef_lines import block_key
 from das_spark.io.readers._rows import row_numbers
 from das_spark.io.readers.base import Problem, reading, refuse

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
-from das_spark.geography import CENSUS_BLOCK
+from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.geography._entities import Rows, checked, sixteen
-from das_spark.io.geography.base import ENTITY_COLUMNS, GEOCODE, EntityBlocks
+from das_spark.io.geography.base import GEOCODE, EntityBlocks
 from das_spark.io.readers._rows import with_place
 from das_spark.io.readers._sources import read_table
 

@@ -10,7 +10,8 @@ import pytest
 
 import das_spark.io.geography as room
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.io.geography import ENTITY_COLUMNS, GEOGRAPHY_READERS, geography_reader
+from das_spark.geography import ENTITY_COLUMNS
+from das_spark.io.geography import GEOGRAPHY_READERS, geography_reader
 
 
 def test_every_class_that_reads_is_registered_under_its_name():

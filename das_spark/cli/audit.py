@@ -1,0 +1,118 @@
+"""`audit`: what an attacker can tell from the outputs of a configured system, on invented neighbouring inputs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from das_spark.cli.options import Conf, Json, Overlays, Settings
+from das_spark.cli.render import console, table
+from das_spark.config.resolve import load_plan
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from das_spark.evaluation.audit import AuditReport
+
+
+class AuditStage(StrEnum):
+    """What of the system is audited."""
+
+    MEASUREMENT = "measurement"
+    ESTIMATES = "estimates"
+    BOTH = "both"
+
+
+def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
+    conf: Conf,
+    overlay: Overlays = None,
+    settings: Settings = None,
+    stage: Annotated[
+        AuditStage,
+        typer.Option("--stage", help="Noisy answers alone, the whole pipeline to the estimates, or both."),
+    ] = AuditStage.BOTH,
+    runs: Annotated[
+        int, typer.Option("--runs", min=4, metavar="N", help="Runs of the whole pipeline on each input of a pair.")
+    ] = 400,
+    draws: Annotated[
+        int, typer.Option("--draws", min=4, metavar="N", help="Draws of the noisy answers alone, under each input.")
+    ] = 200_000,
+    events: Annotated[
+        list[str] | None,
+        typer.Option("--events", metavar="KIND", help="answer, sum, kept, estimate or learned; may be repeated."),
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Confidence of all findings together.")] = 0.95,
+    delta: Annotated[
+        str, typer.Option("--delta", metavar="NUMBER", help="Delta at which rho is told as an epsilon, such as 1/100.")
+    ] = "1e-10",
+    test_key: Annotated[
+        str | None, typer.Option("--test-key", metavar="TEXT", help="INSECURE: keys from a text, to repeat an audit.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write audit.json and audit.md there.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Prove lower bounds on the privacy loss of a run file, on invented records only. Exit 1 where one convicts.
+
+    Example: das-spark audit conf/quickstart.toml --runs 1000 --level 0.99 --out audit
+    """
+    # A wrong run file is refused before Spark's packages are imported; no input file is looked for.
+    plan = load_plan(conf, overlay or (), settings or (), files=False)
+    from das_spark.evaluation.audit import KINDS  # noqa: PLC0415
+    from das_spark.pipeline.audit import AuditSettings, run_audit, write_audit  # noqa: PLC0415
+    from das_spark.privacy.budget import exact  # noqa: PLC0415
+
+    chosen = AuditSettings(
+        stage=stage.value,
+        runs=runs,
+        draws=draws,
+        level=level,
+        kinds=tuple(dict.fromkeys(events or KINDS)),
+        delta=exact(delta, "--delta"),
+        test_key=test_key,
+    )
+    terminal = console()
+    report = run_audit(plan, chosen, progress=(lambda _: None) if as_json else terminal.print)
+    if out is not None:
+        write_audit(report, out)
+    if as_json:
+        typer.echo(report.to_json(), nl=False)
+    else:
+        _print(report, terminal)
+        if out is not None:
+            terminal.print(f"\nwritten to {out}: audit.json, audit.md")
+    if report.convicts:
+        raise typer.Exit(1)
+
+
+def _print(report: AuditReport, out: Console) -> None:
+    from das_spark.evaluation.audit.page import (  # noqa: PLC0415 - `das-spark --help` needs no statistics
+        FINDING_COLUMNS,
+        POWER_COLUMNS,
+        POWER_MEANING,
+        bound_text,
+        claim_text,
+        finding_rows,
+        power_rows,
+    )
+
+    for text in report.inputs:
+        out.print(text)
+    out.print(
+        table(
+            "\nEvents, chosen by one half of the runs and judged by the other",
+            FINDING_COLUMNS,
+            finding_rows(report),
+            left=4,
+        )
+    )
+    out.print(table("\nPower", POWER_COLUMNS, power_rows(report), left=3))
+    out.print(POWER_MEANING)
+    out.print(f"\n{claim_text(report)}\n{bound_text(report)}")
+    for note in report.notes:
+        out.print(note)
+    out.print(report.verdict, style="bold red" if report.convicts else "bold")

@@ -1,0 +1,121 @@
+"""`evaluate`: how good finished runs are, beside the confidential counts and beside each other."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from das_spark.cli.accuracy import print_accuracy, print_spread
+from das_spark.cli.options import listed
+from das_spark.cli.render import console
+from das_spark.cli.study import print_comparison, print_study
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from rich.console import Console
+
+    from das_spark.evaluation.sampling import SampleReport
+
+
+#: What `--samples` says for the shares of the study of the 1940 runs.
+EVERY = "every"
+
+
+class OverChoice(StrEnum):
+    """What the intervals of a comparison cover."""
+
+    RUNS = "runs"
+    GEOUNITS = "geounits"
+
+
+def evaluate(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of one configuration, which are pooled.")],
+    truth: Annotated[
+        Path | None,
+        typer.Option("--truth", metavar="RUN", help="Take the confidential histograms of this run for all."),
+    ] = None,
+    areas: Annotated[
+        Path | None, typer.Option("--areas", metavar="FILE", help="CSV of leaf geocode and area, such as a precinct.")
+    ] = None,
+    samples: Annotated[
+        str | None,
+        typer.Option(
+            "--samples",
+            metavar="LIST",
+            help=f"Set simple random samples beside the runs: shares such as 0.05,1/2, or {EVERY} for 5 % to 95 %.",
+        ),
+    ] = None,
+    sample_seeds: Annotated[int, typer.Option("--sample-seeds", min=1, help="Samples of every share.")] = 1,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Set the runs of two configurations (or two runs) side by side.")
+    ] = False,
+    over: Annotated[
+        OverChoice | None,
+        typer.Option("--over", help="With --compare: what intervals cover; runs, where there are several of each."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
+    ] = None,
+) -> None:
+    """Compare estimates with the confidential histograms. RESTRICTED: the figures are not protected by noise.
+
+    Error, bias by homogeneity, and empirical privacy loss of total and stratified counts, pooled over runs.
+
+    Example: das-spark evaluate runs/a runs/b --samples every --out accuracy
+    """
+    terminal = console()
+    if compare:
+        if areas is not None or samples is not None:
+            raise typer.BadParameter("--compare goes with --truth, --over and --out alone")
+        _compare(runs, truth, over, out, terminal)
+        return
+    if over is not None:
+        raise typer.BadParameter("--over goes with --compare")
+    from das_spark.evaluation import spread, study_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
+    from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
+
+    shares = () if samples is None else _shares(samples)  # a wrong list is refused before anything is read
+    reports = evaluate_runs(runs, areas, truth)
+    drawn = _samples(runs[0], shares, sample_seeds, truth) if shares else None
+    found = study_of(reports, drawn)
+    print_accuracy(found.report, terminal)
+    print_study(found, terminal)
+    if len(reports) > 1:
+        print_spread(reports[0], spread(reports), len(reports), terminal)
+    if out is not None:
+        from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
+
+        _print_written(write_accuracy(reports, found, out), out, terminal)
+
+
+def _shares(text: str) -> tuple[Fraction, ...]:
+    from das_spark.config.sweep import sample_shares  # noqa: PLC0415
+
+    return sample_shares(None if text == EVERY else listed(text))
+
+
+def _samples(run: Path, shares: Sequence[Fraction], seeds: int, truth: Path | None) -> SampleReport:
+    from das_spark.pipeline.samples import sample_run  # noqa: PLC0415
+
+    return sample_run(run, shares, range(seeds), truth)
+
+
+def _compare(
+    runs: list[Path], truth: Path | None, over: OverChoice | None, out: Path | None, terminal: Console
+) -> None:
+    from das_spark.pipeline import compare_runs  # noqa: PLC0415
+    from das_spark.pipeline.evaluation_files import write_comparison  # noqa: PLC0415
+
+    found = compare_runs(runs, truth, None if over is None else over.value)
+    print_comparison(found, terminal)
+    if out is not None:
+        _print_written(write_comparison(found, out), out, terminal)
+
+
+def _print_written(names: tuple[str, ...], out: Path, terminal: Console) -> None:
+    terminal.print(f"\nwritten to {out} (restricted): {', '.join(names)}")

@@ -1,0 +1,148 @@
+"""The stages of a run: which there are, in which order, under which names. Known from the plan alone.
+
+This is the one place that says so: the runner carries out what stands here, `das-spark plan --stages` prints it, and
+`das-spark run --until STAGE` stops behind one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from das_spark.config.plan import JointPlan, RunPlan
+from das_spark.errors import ConfigurationError
+
+
+class StageKind(StrEnum):
+    """What a stage does. The value is the name that users see."""
+
+    SPINE = "spine"
+    INGEST = "ingest"
+    MEASURE = "measure"
+    ESTIMATE = "estimate"
+    CENSUS = "census geounits"
+    MICRODATA = "microdata"
+    TABULATE = "tabulate"
+    VERIFY = "verify"
+    EVALUATE = "evaluate"
+
+
+#: Stages that read the input; nothing is charged or drawn in them.
+PREPARING: Final = (StageKind.SPINE, StageKind.INGEST)
+#: Stages that are carried out once for each geolevel, root first.
+OF_A_LEVEL: Final = (StageKind.MEASURE, StageKind.ESTIMATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a run.
+
+    Attributes:
+        kind: What it does.
+        geolevel: The level, for a stage of one level; empty otherwise.
+    """
+
+    kind: StageKind
+    geolevel: str = ""
+
+    @property
+    def name(self) -> str:
+        """Such as "measure County" or "microdata"."""
+        return f"{self.kind} {self.geolevel}".strip()
+
+
+def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
+    """The stages of a run, in order.
+
+    Args:
+        plan: The run.
+    """
+    wanted = {
+        StageKind.SPINE: not plan.spine.is_census,
+        StageKind.CENSUS: not plan.spine.is_census,
+        StageKind.TABULATE: bool(plan.table_formats),
+        StageKind.EVALUATE: plan.evaluation.enabled,
+    }
+    concluding = (
+        StageKind.CENSUS,
+        StageKind.MICRODATA,
+        StageKind.TABULATE,
+        StageKind.VERIFY,
+        StageKind.EVALUATE,
+    )
+    stages = (
+        *(Stage(kind) for kind in PREPARING),
+        *(Stage(kind, level) for level in plan.spine.names for kind in OF_A_LEVEL),
+        *(Stage(kind) for kind in concluding),
+    )
+    return tuple(stage for stage in stages if wanted.get(stage.kind, True))
+
+
+def stages_until(plan: RunPlan, until: str | None) -> tuple[Stage, ...]:
+    """The stages of a run up to one of them, that one included.
+
+    Args:
+        plan: The run.
+        until: Name of the stage; None for all.
+
+    Raises:
+        ConfigurationError: The run has no such stage; all that it has are listed.
+    """
+    return stages_of(plan)[: len(names_until(plan, until))]
+
+
+def stage_names(plan: RunPlan | JointPlan) -> tuple[str, ...]:
+    """Names of all stages in the order in which they are carried out, as `--until` takes them.
+
+    In a joint run every part reads its input before any part draws; names begin with what the part counts.
+
+    Args:
+        plan: A run or a joint run.
+    """
+    if isinstance(plan, RunPlan):
+        return tuple(stage.name for stage in stages_of(plan))
+    named = [
+        (stage.kind not in PREPARING, name_in_part(record, stage.name))
+        for record, part in plan.parts.items()
+        for stage in stages_of(part)
+    ]
+    return tuple(name for _, name in sorted(named, key=lambda each: each[0]))  # sorting keeps what is equal in order
+
+
+def name_in_part(record: str, stage: str) -> str:
+    """Name of a stage of one part of a joint run.
+
+    Args:
+        record: What the part counts, such as `person`.
+        stage: Name of the stage in the part.
+    """
+    return f"{record}: {stage}"
+
+
+def part_of(until: str) -> tuple[str, str]:
+    """What the part counts, and the name of the stage in it: the reverse of `name_in_part`.
+
+    Args:
+        until: One of `stage_names` of a joint run.
+    """
+    record, _, stage = until.partition(": ")
+    return record, stage
+
+
+def names_until(plan: RunPlan | JointPlan, until: str | None) -> tuple[str, ...]:
+    """Names of the stages up to one of them, that one included.
+
+    Args:
+        plan: A run or a joint run.
+        until: Name of the stage; None for all.
+
+    Raises:
+        ConfigurationError: The run has no such stage; all that it has are listed.
+    """
+    names = stage_names(plan)
+    if until is None:
+        return names
+    if until not in names:
+        raise ConfigurationError(f"the run has no stage {until!r}", hint=f"its stages are: {'; '.join(names)}")
+    return names[: names.index(until) + 1]

@@ -1,0 +1,115 @@
+r"""What a run claims about privacy, and how far two frequencies of one event contradict it.
+
+Let an event have probability at least p under one input and at most q under its neighbour, p > q. Then
+
+    epsilon >= ln((p - delta) / q)                                    under (epsilon, delta)                 (V-3)
+    rho     >= sup over a > 1 of D_a(p, q) / a                        under rho-zCDP                         (V-4)
+
+with D_a the Renyi divergence of order a between the two laws of seeing the event or not (KL for a -> 1). (V-3) is the
+definition of differential privacy; (V-4) is that of Bun and Steinke (2016), definition 1.1, after post-processing to
+one bit. (V-4) loses nothing: whatever (epsilon, delta) the conversion of rho promises holds for two such laws as well,
+so what contradicts it by (V-3) contradicts rho by (V-4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.privacy import PUBLISHED_DELTA, Budget, Framework, epsilon_cks
+
+Floats = NDArray[np.float64]
+
+#: Orders a of (V-4): each of them alone gives a valid bound, and so does the largest.
+_ORDERS: Final = 1.0 + np.logspace(-4, 4, 257)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The privacy loss that a run claims.
+
+    Attributes:
+        framework: What the total is measured in.
+        total: Epsilon or rho, exact.
+        delta: The delta at which rho is also told as an epsilon; 0 in pure differential privacy.
+    """
+
+    framework: Framework
+    total: Fraction
+    delta: Fraction
+
+    @classmethod
+    def of(cls, budget: Budget, delta: Fraction = PUBLISHED_DELTA) -> Claim:
+        """The claim of a budget.
+
+        Args:
+            budget: The budget of a run.
+            delta: For the conversion of rho; not used in pure differential privacy.
+        """
+        return cls(budget.framework, budget.total, Fraction(0) if budget.framework is Framework.PURE_DP else delta)
+
+    @property
+    def currency(self) -> str:
+        """What the total and its bounds are numbers of."""
+        return "epsilon" if self.framework is Framework.PURE_DP else "rho"
+
+    @property
+    def epsilon(self) -> float:
+        """The claimed epsilon at delta: the total itself, or the conversion (P-8) of rho."""
+        if self.framework is Framework.PURE_DP:
+            return float(self.total)
+        return epsilon_cks(self.total, self.delta)
+
+    def bound(self, low: Floats, high: Floats) -> Floats:
+        """Lower bound on the total: by (V-3) with delta 0, or by (V-4).
+
+        Args:
+            low: Lower limit of the probability under the input where the event is more frequent, any shape.
+            high: Upper limit under the other one, same shape.
+
+        Returns:
+            Same shape; 0 where nothing is shown.
+        """
+        if self.framework is Framework.PURE_DP:
+            return epsilon_bound(low, high, 0.0)
+        return rho_bound(low, high)
+
+    def epsilon_bound(self, low: Floats, high: Floats) -> Floats:
+        """Lower bound on epsilon at the delta of the claim (V-3); arguments as for `bound`."""
+        return epsilon_bound(low, high, float(self.delta))
+
+
+def epsilon_bound(low: Floats, high: Floats, delta: float) -> Floats:
+    """Lower bound on epsilon (V-3), 0 where nothing is shown.
+
+    Args:
+        low: Least probability of the event under one input.
+        high: Greatest under the other, same shape.
+        delta: In [0, 1).
+    """
+    excess = np.asarray(low, dtype=np.float64) - delta
+    shown = (excess > 0) & (excess > high)
+    ratio = np.divide(excess, high, out=np.ones_like(excess), where=shown)
+    return np.log(ratio)
+
+
+def rho_bound(low: Floats, high: Floats) -> Floats:
+    """Lower bound on rho (V-4), 0 where nothing is shown.
+
+    Args:
+        low: Least probability of the event under one input, below 1.
+        high: Greatest under the other, same shape, above 0.
+    """
+    p, q = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    shown = p > q
+    # The divergence grows with p and shrinks with q while p > q, so the corner of the two limits is the least.
+    p, q = np.where(shown, p, 0.5)[..., None], np.where(shown, q, 0.5)[..., None]
+    seen = _ORDERS * np.log(p) + (1 - _ORDERS) * np.log(q)
+    unseen = _ORDERS * np.log1p(-p) + (1 - _ORDERS) * np.log1p(-q)
+    divergence = np.logaddexp(seen, unseen) / (_ORDERS - 1)
+    bound: Floats = np.maximum(divergence / _ORDERS, 0.0).max(axis=-1)
+    return np.where(shown, bound, 0.0)

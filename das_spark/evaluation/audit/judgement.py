@@ -1,0 +1,154 @@
+"""From statistics of many runs to a verdict: events are chosen by half of the runs and judged by the others.
+
+Each part of an audit (a pair of inputs in a stage) sends a few events to judgement, by two standards: how much privacy
+loss they prove, and how far they are beyond what the declared noise allows. With J events in all, each limit of a
+frequency is wrong with probability (1 - level) / (2 J), so that all of them hold together with probability `level`
+(Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from das_spark.errors import InputError
+from das_spark.evaluation.audit.binomial import lower_limit, upper_limit
+from das_spark.evaluation.audit.claim import Claim
+from das_spark.evaluation.audit.events import Event, Statistic, choose
+from das_spark.evaluation.audit.noise import DeclaredNoise
+
+#: Events of a part that are judged, for each of the two standards.
+JUDGED: Final = 4
+_FEWEST_RUNS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One pair of inputs in one stage.
+
+    Attributes:
+        stage: What was run, "measurement" or "pipeline".
+        pair: Name of the pair of inputs.
+        statistics: Of all runs, the same number under both inputs.
+        noise: What the declared noise allows for this pair.
+
+    Raises:
+        InputError: There are fewer than four runs, or no statistic at all.
+    """
+
+    stage: str
+    pair: str
+    statistics: tuple[Statistic, ...]
+    noise: DeclaredNoise
+
+    def __post_init__(self) -> None:
+        """Check that there are two halves."""
+        if not self.statistics or self.runs < _FEWEST_RUNS:
+            raise InputError(
+                f"audit of {self.stage}: {self.runs} runs of each input cannot choose and judge",
+                hint="give --runs a number of 4 or more; some hundreds say something",
+            )
+
+    @property
+    def runs(self) -> int:
+        """Runs of either input."""
+        return len(self.statistics[0].first) if self.statistics else 0
+
+    @property
+    def judging(self) -> int:
+        """Runs of either input that judge."""
+        return self.runs // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An event that was judged.
+
+    Attributes:
+        stage: Of its part.
+        pair: Of its part.
+        event: The event.
+        seen: How often it was seen under the input where it is claimed to be more frequent, and under the other one.
+        runs: Runs that judged, of either input.
+        low: Lower limit of the first probability.
+        high: Upper limit of the second one.
+        bound: Lower bound on the total, in the currency of the claim.
+        epsilon: Lower bound on epsilon at the delta of the claim.
+        allowed: Greatest first probability that the declared noise allows where the second is `high`.
+    """
+
+    stage: str
+    pair: str
+    event: Event
+    seen: tuple[int, int]
+    runs: int
+    low: float
+    high: float
+    bound: float
+    epsilon: float
+    allowed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All findings of an audit.
+
+    Attributes:
+        level: Confidence with which all of them hold together.
+        alpha: Probability of being wrong, of one finding.
+        findings: Part by part, the most telling first.
+    """
+
+    level: float
+    alpha: float
+    findings: tuple[Finding, ...]
+
+
+def judge(parts: Sequence[Part], claim: Claim, level: float, most: int = JUDGED) -> Judgement:
+    """Choose events by the even runs of every part, and judge them by the odd ones.
+
+    Args:
+        parts: Pairs of inputs and what was seen of them.
+        claim: What is claimed.
+        level: Confidence of all findings together, in (0, 1).
+        most: Events of a part, at most, for each standard.
+
+    Raises:
+        InputError: The level is no probability.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level: a confidence lies between 0 and 1, is {level}", hint="0.95 is usual")
+    usual = (1 - level) / (2 * most * len(parts))
+    chosen = [(part, event) for part in parts for event in _chosen(part, claim, usual, most)]
+    alpha = (1 - level) / max(1, len(chosen))
+    return Judgement(level, alpha, tuple(_judged(part, event, claim, alpha) for part, event in chosen))
+
+
+def _chosen(part: Part, claim: Claim, alpha: float, most: int) -> list[Event]:
+    """Events by both standards, none twice."""
+    halves = [statistic.half(0) for statistic in part.statistics]
+    by_claim = choose(halves, claim.bound, alpha, most)
+    by_noise = choose(halves, part.noise.excess, alpha, most)
+    return list(dict.fromkeys([*by_claim, *by_noise]))
+
+
+def _judged(part: Part, event: Event, claim: Claim, alpha: float) -> Finding:
+    statistic = next(each for each in part.statistics if each.name == event.statistic).half(1)
+    seen = event.counts(statistic)
+    low = lower_limit(seen[0], part.judging, alpha / 2)
+    high = upper_limit(seen[1], part.judging, alpha / 2)
+    return Finding(
+        stage=part.stage,
+        pair=part.pair,
+        event=event,
+        seen=seen,
+        runs=part.judging,
+        low=float(low),
+        high=float(high),
+        bound=float(claim.bound(low, high)),
+        epsilon=float(claim.epsilon_bound(low, high)),
+        allowed=float(part.noise.allowed(np.asarray(high))),
+    )

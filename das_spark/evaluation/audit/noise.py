@@ -1,0 +1,221 @@
+r"""What the declared noise allows: the perfect attacker on all measured answers in which two inputs differ.
+
+By Neyman and Pearson no attacker is better than the one that looks at the log-likelihood ratio of everything measured;
+by post-processing none that sees only what is computed from it. An answer that differs by one adds a loss
+
+    l(k) = ln P(X = k) - ln P(X = k - 1),      with probability P(X = k)                                     (V-5)
+
+Losses of independent answers add, so their laws are convolved, on a grid. An outcome whose loss is no grid point is
+divided into two that have the next ones, such that its probability under either input is kept: who sees which of the
+two sees no less, so what follows is never too strict. With L the sum, for every event of probability p under one input
+and q under the other,
+
+    p <= min over epsilon of exp(epsilon) q + delta(epsilon),   delta(epsilon) = E max(0, 1 - exp(epsilon - L))  (V-6)
+
+Sources: Dong, Roth, Su (2022), on trade-off functions; Koskela, Jälkö, Honkela (2020), on the convolution; Doroshenko,
+Ghazi, Kamath, Kumar, Manurangsi (2022), on the grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, rfft
+
+from das_spark.errors import InputError
+from das_spark.evaluation.audit.binomial import lower_limit, upper_limit
+from das_spark.evaluation.audit.claim import Claim
+from das_spark.privacy import DiscreteGaussian, DiscreteLaplace, Mechanism
+
+Floats = NDArray[np.float64]
+
+_GRID: Final = 1 << 17
+_REACH: Final = 12.0  # Standard deviations, or multiples of the scale over 4, behind which less than 1e-19 is left.
+_CURVE: Final = 4096  # Points of the curve that is made of the grid.
+_RESOLVED: Final = 1e-13  # Smaller probabilities are lost in the rounding of the transform.
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredNoise:
+    """The law of the loss L of (V-5) over all answers that differ.
+
+    Attributes:
+        losses: Grid of losses, ascending, (m,).
+        probabilities: Of each under the input that it speaks for, (m,).
+        answers: How many answers differ.
+    """
+
+    losses: Floats
+    probabilities: Floats
+    answers: int
+
+    @classmethod
+    def of(cls, laws: Mapping[Mechanism, int]) -> DeclaredNoise:
+        """Convolve the losses of all answers.
+
+        Args:
+            laws: Law of the noise -> number of answers with this noise that differ by one.
+
+        Raises:
+            InputError: No answer differs.
+        """
+        answers = sum(laws.values())
+        if not answers:
+            raise InputError("the two inputs differ in no measured answer: there is nothing to audit")
+        step = _reach(laws) / (_GRID // 2 - 1 - answers)
+        transformed = np.ones(_GRID // 2 + 1, dtype=np.complex128)
+        for law, number in laws.items():
+            transformed *= rfft(_losses_of(law, step)) ** number
+        probabilities: Floats = np.roll(np.clip(irfft(transformed, _GRID), 0.0, None), _GRID // 2).astype(np.float64)
+        losses: Floats = (np.arange(_GRID) - _GRID // 2).astype(np.float64) * step
+        return cls(losses, probabilities, answers)
+
+    def roc(self) -> tuple[Floats, Floats]:
+        """The perfect attacker's events: probabilities under both inputs, each (n,), the first ones greater.
+
+        They are `L >= t` for many t >= 0 and, since the laws are symmetric, what mirrors them when the inputs are
+        exchanged and the event negated.
+        """
+        _, own, other = self._curve
+        return np.concatenate([own, 1 - other]), np.concatenate([other, 1 - own])
+
+    def allowed(self, high: Floats) -> Floats:
+        """The greatest probability that an event can have under one input (V-6).
+
+        Args:
+            high: Greatest probability under the other one, any shape.
+
+        Returns:
+            Same shape, at most 1.
+        """
+        losses, own, other = self._curve
+        growth = np.exp(losses)
+        delta = np.clip(own - growth * other, 0.0, 1.0)
+        flat = np.asarray(high, dtype=np.float64).ravel()
+        found = np.ones_like(flat)
+        for place, one in enumerate(flat):
+            # The second form is that of -epsilon, by symmetry.
+            found[place] = min((growth * one + delta).min(), (1 - (1 - delta - one) / growth).min(), 1.0)
+        return found.reshape(np.shape(high))
+
+    def excess(self, low: Floats, high: Floats) -> Floats:
+        """How much more probable an event is than the declared noise allows; positive: something else leaks.
+
+        Fast, and good to a thousandth, for the choice of events; `allowed` is what judges them.
+
+        Args:
+            low: Least probability under the input where the event is more frequent.
+            high: Greatest under the other one, same shape.
+        """
+        return np.asarray(low - np.interp(high, *self._table), dtype=np.float64)
+
+    def expected(self, claim: Claim, declared: DeclaredNoise, runs: int, alpha: float) -> tuple[float, float]:
+        """What the perfect attacker on this noise sees typically: its events, seen as often as is expected.
+
+        Args:
+            claim: Says how bounds are computed.
+            declared: The noise that ought to be there.
+            runs: Runs that judge, of either input.
+            alpha: Probability of being wrong, of an event.
+
+        Returns:
+            Its greatest bound on the total, and its greatest excess over what the declared noise allows.
+        """
+        own, other = self.roc()
+        low = lower_limit(np.rint(own * runs), runs, alpha / 2)
+        high = upper_limit(np.rint(other * runs), runs, alpha / 2)
+        different = np.unique(np.stack([low, high]), axis=1)
+        return float(claim.bound(*different).max()), float(declared.excess(*different).max())
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        """Probabilities, and the greatest ones that are allowed beside them."""
+        high = np.concatenate([[0.0], np.logspace(-9, 0, 500)])
+        return high, self.allowed(high)
+
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats, Floats]:
+        """Thresholds t >= 0 evenly over the losses that occur, and the probabilities of `L >= t` under both inputs."""
+        middle = len(self.losses) // 2
+        losses, probabilities = self.losses[middle:], self.probabilities[middle:]
+        own = np.cumsum(probabilities[::-1])[::-1]
+        other = np.cumsum((probabilities * np.exp(-losses))[::-1])[::-1]
+        last = int(np.flatnonzero(own > _RESOLVED)[-1]) if own[0] > _RESOLVED else 0
+        places = np.unique(np.linspace(0, last, _CURVE).astype(np.int64))
+        return losses[places], np.minimum(own[places], 1.0), np.minimum(other[places], 1.0)
+
+
+def louder(laws: Mapping[Mechanism, int], factor: Fraction) -> dict[Mechanism, int]:
+    """The same answers with noise of another width.
+
+    Args:
+        laws: As for `DeclaredNoise.of`.
+        factor: On the scale (Laplace) or on sigma (Gaussian).
+    """
+    found: dict[Mechanism, int] = {}
+    for law, number in laws.items():
+        if isinstance(law, DiscreteLaplace):
+            found[DiscreteLaplace(law.scale * factor)] = number
+        else:
+            found[DiscreteGaussian(law.sigma_squared * factor * factor)] = number
+    return found
+
+
+def log_ratio(law: Mechanism, values: Floats, first: int, second: int) -> Floats:
+    """Log-likelihood ratio of two exact answers, given noisy ones.
+
+    Args:
+        law: Law of the noise.
+        values: Noisy answers, any shape; not a number where there is none.
+        first: The exact answer under the input that a positive ratio speaks for.
+        second: The exact answer under the other one.
+
+    Returns:
+        Same shape; 0 where there is no noisy answer.
+    """
+    before, after = values - first, values - second
+    if isinstance(law, DiscreteLaplace):
+        found = (np.abs(after) - np.abs(before)) / float(law.scale)
+    else:
+        found = (after**2 - before**2) / (2 * float(law.sigma_squared))
+    return np.nan_to_num(found, nan=0.0)
+
+
+def _reach(laws: Mapping[Mechanism, int]) -> float:
+    """A loss that is never exceeded, or with a probability that doubles do not see beside 1."""
+    most, rho = 0.0, 0.0
+    for law, number in laws.items():
+        if isinstance(law, DiscreteLaplace):
+            most += number / float(law.scale)
+        else:
+            rho += number / (2 * float(law.sigma_squared))
+    return most + rho + _REACH * math.sqrt(2 * rho)
+
+
+def _losses_of(law: Mechanism, step: float) -> Floats:
+    """Probabilities of the losses (V-5) of one answer on the grid, loss 0 in place 0, negative ones from the end."""
+    if isinstance(law, DiscreteLaplace):
+        width = float(law.scale)
+        noise = np.arange(-math.ceil(4 * _REACH * width) - 1, math.ceil(4 * _REACH * width) + 2, dtype=np.float64)
+        logarithm = -np.abs(noise) / width
+    else:
+        width = math.sqrt(float(law.sigma_squared))
+        noise = np.arange(-math.ceil(_REACH * width) - 2, math.ceil(_REACH * width) + 3, dtype=np.float64)
+        logarithm = -(noise**2) / (2 * float(law.sigma_squared))
+    probabilities = np.exp(logarithm)
+    probabilities /= probabilities.sum()
+    limit = _GRID // 2 - 2
+    losses = np.clip(log_ratio(law, noise, 0, 1), -limit * step, limit * step)
+    below = np.floor(losses / step)
+    upper = np.expm1(below * step - losses) / math.expm1(-step)
+    found = np.zeros(_GRID)
+    for places, share in ((below, 1 - upper), (below + 1, upper)):
+        np.add.at(found, places.astype(np.int64) % _GRID, probabilities * share)
+    return found

@@ -1,0 +1,148 @@
+"""What an audit found, as data: claimed and proven privacy loss, the events behind it, and what it could have found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from das_spark.evaluation.audit.claim import Claim
+from das_spark.evaluation.audit.judgement import Finding, Judgement
+
+SCHEMA_VERSION: Final = 1
+INVENTED: Final = (
+    "The audit ran on invented records only: the input that the run file names was not opened, no ledger was charged."
+)
+INSECURE: Final = "INSECURE: the keys of this audit follow from a text, to repeat it; they must never protect records."
+MEANING: Final = (
+    "An audit proves faults, not their absence: it looks at a few events of one or two pairs of neighbours. A bound "
+    "above the claim convicts; a bound below it says that these attackers, with this number of runs, found nothing."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What the perfect attacker on noise of a given width would see with the runs of a part.
+
+    Attributes:
+        stage: Of the part.
+        pair: Of the part.
+        runs: Runs that judge, of either input.
+        noise: Width of the noise, as a share of the declared one.
+        bound: Its typical bound, in the currency of the claim.
+        convicts: Whether that is above the claim.
+        beyond: Whether its typical event is beyond what the declared noise allows.
+    """
+
+    stage: str
+    pair: str
+    runs: int
+    noise: str
+    bound: float
+    convicts: bool
+    beyond: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """An audit of one configuration.
+
+    Attributes:
+        run: Name of the run.
+        product: Name of the product.
+        config_hash: Of the resolved configuration.
+        claim: What the run claims.
+        exercised: Part of the total that is spent on answers in which the inputs differ, exact, as text.
+        judgement: The findings.
+        power: What could have been found.
+        inputs: The pairs of inputs, in sentences.
+        notes: What a reader must know.
+        insecure: Whether keys follow from a text.
+        seconds: Wall time.
+    """
+
+    run: str
+    product: str
+    config_hash: str
+    claim: Claim
+    exercised: str
+    judgement: Judgement
+    power: tuple[Power, ...]
+    inputs: tuple[str, ...]
+    notes: tuple[str, ...]
+    insecure: bool
+    seconds: float
+
+    @property
+    def best(self) -> Finding | None:
+        """The finding with the greatest bound; None where no event was found."""
+        return max(self.judgement.findings, key=lambda each: (each.bound, each.epsilon), default=None)
+
+    @property
+    def farthest(self) -> Finding | None:
+        """The finding that is farthest beyond what the declared noise allows, or nearest to it."""
+        return max(self.judgement.findings, key=lambda each: each.low - each.allowed, default=None)
+
+    @property
+    def refutes_claim(self) -> bool:
+        """Whether more privacy loss was proven than is claimed."""
+        return any(
+            each.bound > self.claim.total or each.epsilon > self.claim.epsilon for each in self.judgement.findings
+        )
+
+    @property
+    def refutes_noise(self) -> bool:
+        """Whether something was told more surely than the declared noise allows, be it within the claim or not."""
+        return any(each.low > each.allowed for each in self.judgement.findings)
+
+    @property
+    def convicts(self) -> bool:
+        """Whether anything was proven that must not be."""
+        return self.refutes_claim or self.refutes_noise
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.refutes_claim:
+            return f"CONVICTED: the outputs lose more privacy than the claimed {self.claim.currency}."
+        if self.refutes_noise:
+            return "CONVICTED: the outputs tell more than the declared noise allows, though within the claimed total."
+        return "Consistent: nothing was found that contradicts the claim or the declared noise."
+
+    def to_json(self) -> str:
+        """The report as text."""
+        claim = {
+            "framework": str(self.claim.framework),
+            "currency": self.claim.currency,
+            "total": str(self.claim.total),
+            "delta": float(self.claim.delta),
+            "epsilon": self.claim.epsilon,
+        }
+        findings = [{**asdict(each), "event": {**asdict(each.event), "text": each.event.text}} for each in self._found]
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "run": self.run,
+            "product": self.product,
+            "config_hash": self.config_hash,
+            "invented_records": True,
+            "insecure": self.insecure,
+            "claim": claim,
+            "exercised": self.exercised,
+            "convicts": self.convicts,
+            "refutes_claim": self.refutes_claim,
+            "refutes_noise": self.refutes_noise,
+            "verdict": self.verdict,
+            "bound": self.best.bound if self.best else 0.0,
+            "level": self.judgement.level,
+            "alpha": self.judgement.alpha,
+            "findings": findings,
+            "power": [asdict(each) for each in self.power],
+            "inputs": list(self.inputs),
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 3),
+        }
+        return json.dumps(content, indent=1) + "\n"
+
+    @property
+    def _found(self) -> tuple[Finding, ...]:
+        return self.judgement.findings

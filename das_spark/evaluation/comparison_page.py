@@ -1,0 +1,32 @@
+"""Two configurations side by side as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from das_spark.evaluation.comparison_figures import differences
+from das_spark.evaluation.definitions import RESTRICTED
+from das_spark.evaluation.run_comparison import PAIRED, RunComparison
+from das_spark.evaluation.template import rendered
+
+_DIFFERENCES = (
+    "Mean difference of absolute residuals, first minus second, in {counted}: to the left of zero the first is nearer "
+    "to the confidential counts. Bars: 95 % intervals over {over}; {pairs} pair{s} of runs."
+)
+
+
+def comparison_page(comparison: RunComparison) -> str:
+    """Render the page.
+
+    Args:
+        comparison: Of two configurations.
+
+    Returns:
+        HTML.
+    """
+    lines = [line for line in comparison.lines if line.statistic == PAIRED and line.interval is not None]
+    figures = []
+    if lines:
+        over = lines[0].interval.over if lines[0].interval else ""
+        pairs = lines[0].pairs
+        caption = _DIFFERENCES.format(counted=comparison.counted, over=over, pairs=pairs, s="s" if pairs > 1 else "")
+        figures.append({"svg": differences(lines, comparison.counted), "caption": caption})
+    return rendered("comparison.html", comparison=comparison, restricted=RESTRICTED, paired=PAIRED, figures=figures)

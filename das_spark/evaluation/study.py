@@ -1,0 +1,200 @@
+"""What the studies of the 1940 runs asked, of any run: privacy loss, bias by homogeneity, and samples as good as it.
+
+Source: Petti and Flaxman (2020), figures 1 to 3 and table 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from das_spark.errors import UndefinedError
+from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.homogeneity import DEFINITIONS
+from das_spark.evaluation.metrics import Frequencies
+from das_spark.evaluation.pooling import pool
+from das_spark.evaluation.privacy_loss import AS_CODED, empirical_privacy_loss, loss_curve
+from das_spark.evaluation.report import AccuracyReport, Entry
+from das_spark.evaluation.sampling import ClosestSample, SamplePoint, SampleReport, closest_sample
+from das_spark.evaluation.statistics import REPLICATES, Statistic, statistics_json, statistics_of
+from das_spark.evaluation.study_captions import bias_by_index_caption, residuals_and_loss_caption, trade_off_caption
+from das_spark.evaluation.study_figures import bias_by_index, residuals_and_loss, trade_off
+
+#: Geolevels, from the leaf up, of which the figures are drawn; the tables tell of all.
+_DRAWN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Closest:
+    """Samples that are as good as a release in one measure of one place.
+
+    Attributes:
+        place: A geolevel.
+        measure: `total`, or the query of the strata.
+        release: Median absolute residual, and empirical privacy loss, None where it is undefined.
+        samples: The same of the samples, by share.
+        shares: The closest ones.
+    """
+
+    place: str
+    measure: str
+    release: tuple[float, float | None]
+    samples: tuple[SamplePoint, ...]
+    shares: ClosestSample
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study of one configuration, over one run or several.
+
+    Attributes:
+        report: All runs pooled.
+        statistics: Every figure with its uncertainty.
+        samples: Simple random samples of the same population; None where none was drawn.
+        closest: Samples as good as the release; none where none was drawn.
+    """
+
+    report: AccuracyReport
+    statistics: tuple[Statistic, ...]
+    samples: SampleReport | None
+    closest: tuple[Closest, ...]
+
+    def as_json(self) -> dict[str, list[dict[str, Any]]]:
+        """Statistics and closest samples as JSON values, by name."""
+        return {"statistics": statistics_json(self.statistics), "closest_samples": closest_json(self.closest)}
+
+    def drawn(self) -> Iterator[Mapping[str, str]]:
+        """Figures 1, 2 and 3 as far as there is something to draw: svg and caption."""
+        counted = self.report.counted
+        strata = [entry for entry in self._of_levels() if entry.measure != TOTAL]
+        for entry in strata[: -_DRAWN - 1 : -1]:
+            yield from _loss(entry, counted)
+        drawn = {entry.place for entry in strata[-_DRAWN:]}
+        for closest in self.closest:
+            if self.samples is not None and closest.measure != TOTAL and closest.place in drawn:
+                yield from _trade_off(self.report, self.samples, closest)
+        for place in [entry.place for entry in strata[: -_DRAWN - 1 : -1]]:
+            lines: dict[str, dict[int, Frequencies]] = {
+                line.definition: dict(line.parts)
+                for line in self.report.homogeneity
+                if line.place == place and line.definition in DEFINITIONS
+            }
+            if lines:
+                caption = f"{place}: {bias_by_index_caption(lines, counted)}"
+                yield {"svg": bias_by_index(lines, counted), "caption": caption}
+
+    def _of_levels(self) -> list[Entry]:
+        """Entries of geolevels, without areas."""
+        places = {line.place for line in self.report.homogeneity}
+        return [entry for entry in self.report.entries if entry.place in places]
+
+
+def study_of(
+    reports: Sequence[AccuracyReport], samples: SampleReport | None = None, *, replicates: int = REPLICATES
+) -> Study:
+    """Study the runs of one configuration.
+
+    Args:
+        reports: One a run.
+        samples: Simple random samples of the same population, or None.
+        replicates: Resamples behind an interval over residuals.
+
+    Raises:
+        InputError: There is no report, or they cannot be pooled; or the samples are of other geolevels.
+    """
+    whole = pool(reports)
+    statistics = statistics_of(reports, replicates=replicates)
+    closest = () if samples is None else tuple(_closest(whole, samples))
+    return Study(whole, statistics, samples, closest)
+
+
+def sample_point(samples: SampleReport, share: Fraction, place: str, measure: str) -> SamplePoint:
+    """Median absolute residual and empirical privacy loss of the samples of one share, over all seeds pooled.
+
+    Args:
+        samples: Simple random samples.
+        share: Which.
+        place: A geolevel.
+        measure: `total`, or the query of the strata.
+    """
+    entry = samples.entry(share, place, measure)
+    return SamplePoint(share, entry.figures.median_absolute, entry.privacy_loss().value)
+
+
+def _closest(report: AccuracyReport, samples: SampleReport) -> Iterator[Closest]:
+    """One for all that was sampled too and is not exact: to what is exact, no sample is close."""
+    sampled = {(entry.place, entry.measure) for entry in samples.entries}
+    for entry in report.entries:
+        if (entry.place, entry.measure) not in sampled or not (entry.frequencies.total and entry.figures.largest):
+            continue
+        loss = empirical_privacy_loss(entry.frequencies.values, entry.frequencies.counts, AS_CODED).value
+        release = (entry.figures.median_absolute, loss)
+        points = tuple(sample_point(samples, share, entry.place, entry.measure) for share in samples.shares)
+        yield Closest(entry.place, entry.measure, release, points, closest_sample(points, release))
+
+
+def _trade_off(report: AccuracyReport, samples: SampleReport, closest: Closest) -> Iterator[Mapping[str, str]]:
+    """Figure 2 of one entry, where the release and some samples have a privacy loss."""
+    error, loss = closest.release
+    of = (closest.place, closest.measure)
+    points = [(point, point.loss) for point in closest.samples if point.loss is not None]
+    if loss is not None and points:
+        residuals = [samples.entry(point.share, *of).frequencies.total for point, _ in points]
+        caption = trade_off_caption(AS_CODED, [report.entry(*of).frequencies.total], residuals, report.counted)
+        labelled = [(f"{float(point.share):.0%}", known, point.median_absolute) for point, known in points]
+        drawn = trade_off([("this release", loss, error)], labelled, report.counted)
+        yield {"svg": drawn, "caption": f"{closest.place}, {closest.measure}: {caption}"}
+
+
+def _loss(entry: Entry, counted: str) -> Iterator[Mapping[str, str]]:
+    """Figure 1 of one entry, where it has a loss curve."""
+    try:
+        curve = loss_curve(entry.frequencies.values, entry.frequencies.counts, AS_CODED)
+    except UndefinedError:
+        return
+    curves: dict[str, tuple[Frequencies, Any]] = {"this release": (entry.frequencies, curve)}
+    what = f"strata of {entry.place}"
+    caption = f"{residuals_and_loss_caption(curves, what, counted)} Strata: {entry.measure}."
+    yield {"svg": residuals_and_loss(curves, what, counted), "caption": caption}
+
+
+def closest_json(closest: Sequence[Closest]) -> list[dict[str, Any]]:
+    """Samples as good as a release, as JSON values."""
+    return [
+        {
+            "place": one.place,
+            "measure": one.measure,
+            "median_absolute": one.release[0],
+            "empirical_privacy_loss": one.release[1],
+            **{rule: None if share is None else str(share) for rule, share in _rules(one)},
+            "samples": [
+                {
+                    "share": str(point.share),
+                    "median_absolute": point.median_absolute,
+                    "empirical_privacy_loss": point.loss,
+                }
+                for point in one.samples
+            ],
+        }
+        for one in closest
+    ]
+
+
+def closest_csv(closest: Sequence[Closest]) -> str:
+    """One line a place and measure, with headings; an empty field where there is none."""
+    buffer = io.StringIO()
+    rows = csv.writer(buffer, lineterminator="\n")
+    rules = ("by_median_absolute", "by_loss", "by_both")
+    rows.writerow(("place", "measure", "median_absolute", "empirical_privacy_loss", *rules))
+    for one in closest:
+        rows.writerow((one.place, one.measure, *one.release, *(share for _, share in _rules(one))))
+    return buffer.getvalue()
+
+
+def _rules(one: Closest) -> Iterator[tuple[str, Any]]:
+    for rule in ("by_median_absolute", "by_loss", "by_both"):
+        yield rule, getattr(one.shares, rule)

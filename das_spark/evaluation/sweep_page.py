@@ -1,0 +1,104 @@
+"""The report on a sweep as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from das_spark.evaluation.definitions import RESTRICTED, definitions
+from das_spark.evaluation.sampling import CLOSEST
+from das_spark.evaluation.study_captions import trade_off_caption
+from das_spark.evaluation.study_figures import trade_off
+from das_spark.evaluation.sweep_report import LEVEL, CurvePoint, SweepReport
+from das_spark.evaluation.template import rendered
+
+#: Terms of the accuracy report that the page uses.
+_TERMS: Final = ("residual", "total", "stratified", "double_zero", "median_absolute", "p95_absolute", "rmse", "bias")
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A further table of the page, such as one of published figures beside those of the sweep.
+
+    Attributes:
+        title: Heading.
+        caption: What was computed, and where the rest comes from.
+        columns: Headings of the columns.
+        rows: Cells, as text.
+    """
+
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def sweep_page(report: SweepReport, tables: Sequence[PageTable] = (), *, insecure: bool = False) -> str:
+    """Render the page.
+
+    Args:
+        report: Of a sweep.
+        tables: Further tables.
+        insecure: Whether the runs were made under test keys.
+
+    Returns:
+        HTML.
+    """
+    terms = definitions(report.counted)
+    return rendered(
+        "sweep.html",
+        report=report,
+        panels=[_panel(report, place, measure) for place, measure in report.lines],
+        tables=tables,
+        rules=CLOSEST,
+        percent=percent,
+        definitions={name: terms[name] for name in _TERMS},
+        insecure=insecure,
+        level=LEVEL,
+        restricted=RESTRICTED,
+    )
+
+
+def percent(share: Fraction | None) -> str:
+    """A share of the people; a dash for none."""
+    return "-" if share is None else f"{float(100 * share):g} %"
+
+
+def _panel(report: SweepReport, place: str, measure: str) -> Mapping[str, Any]:
+    """What the page shows of a place and measure: a figure where something can be drawn, and the rows of tables."""
+    release, samples = (report.curve(kind, place, measure) for kind in ("release", "sample"))
+    circles = list(_marks(release, lambda size: f"{report.budget} {size}"))
+    squares = list(_marks(samples, percent))
+    figure = None
+    if circles:
+        counts, sampled = (
+            [each.figures.n for each in points if each.loss.value is not None] for points in (release, samples)
+        )
+        figure = {
+            "svg": trade_off(circles, squares, report.counted),
+            "caption": trade_off_caption(report.settings, counts, sampled, report.counted),
+        }
+    closest = [report.closest_to(each.size, place, measure) for each in release]
+    return {
+        "place": place,
+        "measure": measure,
+        "release": list(zip(release, closest, strict=True)),
+        "samples": samples,
+        "figure": figure,
+        "left_out": _left_out((*release, *samples)),
+    }
+
+
+def _marks(points: Sequence[CurvePoint], named: Callable[[Fraction], str]) -> Iterator[tuple[str, float, float]]:
+    """Label, privacy loss and error of every point that has a loss."""
+    for point in points:
+        if point.loss.value is not None:
+            yield named(point.size), point.loss.value, point.figures.median_absolute
+
+
+def _left_out(points: Sequence[CurvePoint]) -> Mapping[str, int]:
+    """Why points are not in the figure, and how many."""
+    reasons = [point.loss.why_undefined for point in points if point.loss.value is None]
+    return {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}

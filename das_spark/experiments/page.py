@@ -1,0 +1,52 @@
+"""An experiment as one HTML file that needs nothing else: no script, style sheet or picture from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from das_spark.evaluation.template import rendered
+from das_spark.experiments.table import Table, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing and what it shows.
+
+    Attributes:
+        svg: An SVG element.
+        caption: In words.
+    """
+
+    svg: str
+    caption: str
+
+
+def experiment_page(
+    title: str,
+    lead: Sequence[str],
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    definitions: Mapping[str, str],
+) -> str:
+    """Render the page.
+
+    Args:
+        title: Heading.
+        lead: Paragraphs below it: what was done, with which settings.
+        figures: In order.
+        tables: In order.
+        definitions: Terms and their meaning.
+
+    Returns:
+        HTML.
+    """
+    return rendered(
+        "experiment.html",
+        title=title,
+        lead=lead,
+        figures=figures,
+        tables=tables,
+        definitions=definitions,
+        shown=shown,
+    )

@@ -1,0 +1,58 @@
+"""What the public diagnostics of a level say together, read a batch at a time: they have a row a family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from das_spark.evaluation.run_record import FamilyLine, LevelLine
+from das_spark.io.files import part_files
+
+_COLUMNS: Final = (
+    "family",
+    "children",
+    "variables",
+    "passes",
+    "iterations",
+    "attempts",
+    "status",
+    "solver",
+    "gap",
+)
+_RESIDUAL: Final = "primal_residual"
+
+
+def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> LevelLine:
+    """Status counts, worst figures and the families of most work of one level.
+
+    Args:
+        folder: A finished level of the diagnostics.
+        geolevel: Its name.
+        most: How many families are kept.
+    """
+    statuses: dict[str, int] = {}
+    worst = {"gap": 0.0, _RESIDUAL: 0.0}
+    largest: list[FamilyLine] = []
+    for path in part_files(folder):
+        for batch in parquet.ParquetFile(path).iter_batches(columns=[*_COLUMNS, _RESIDUAL]):
+            rows = pa.Table.from_batches([batch])
+            counted = rows.group_by(["status", "solver"]).aggregate(
+                [("gap", "max"), (_RESIDUAL, "max"), ([], "count_all")]
+            )
+            for each in counted.to_pylist():
+                name = f"{each['status']} ({each['solver'] or 'no solver needed'})"
+                statuses[name] = statuses.get(name, 0) + each["count_all"]
+                worst = {key: max(value, each[f"{key}_max"]) for key, value in worst.items()}
+            largest = sorted([*largest, *_largest(rows, geolevel, most)], key=lambda each: (-each.work, each.family))
+            del largest[most:]
+    return LevelLine(geolevel, dict(sorted(statuses.items())), worst["gap"], worst[_RESIDUAL], tuple(largest))
+
+
+def _largest(rows: Any, geolevel: str, most: int) -> list[FamilyLine]:  # noqa: ANN401 - pyarrow has no types
+    variables, iterations = (rows[name].to_numpy() for name in ("variables", "iterations"))
+    order = np.argsort(-(variables * np.maximum(iterations, 1)), kind="stable")[:most]
+    return [FamilyLine(geolevel, **row) for row in rows.select(list(_COLUMNS)).take(pa.array(order)).to_pylist()]

@@ -1,0 +1,113 @@
+"""Hold a run: one driver at a time, and a driver that has lost its run finds out before it publishes anything."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from das_spark.errors import OutputError
+from das_spark.io.files import close_to_others
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from das_spark.io.layout import RunLayout
+
+#: Lock files that this process holds, and the word that it wrote into each: a lock belongs to a process.
+_HELD: dict[Path, str] = {}
+#: Seconds after which a lock is tried again: `is_held` holds it for an instant, which is no driver.
+_GLANCES = (0.05, 0.2)
+
+
+@contextmanager
+def hold_run(layout: RunLayout) -> Iterator[None]:
+    """Hold the lock of a run while the driver lives; the system releases it when the process ends, however it ends.
+
+    Whatever Spark wrote into the restricted root gets the modes of private files then: at the end, and at the beginning
+    for a driver that was killed. In between the mode of the root alone keeps others out.
+
+    The holder writes a word of its own into the lock file, by which `require_held` finds out that the lock was lost.
+
+    Raises:
+        OutputError: Another driver works on this run.
+    """
+    import fcntl  # noqa: PLC0415 - POSIX only: reading a layout must not need it
+
+    descriptor = os.open(layout.restricted.lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        for pause in (*_GLANCES, 0.0):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if not pause:
+                    raise OutputError(
+                        f"{layout.folder}: another driver is at work on this run",
+                        hint="Wait until it ends, or start a run of another name.",
+                    ) from error
+                time.sleep(pause)
+        word = secrets.token_hex(8)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, word.encode(), 0)
+        os.fsync(descriptor)
+        _HELD[layout.restricted.lock] = word
+        close_to_others(layout.restricted.path)
+        try:
+            yield
+        finally:
+            close_to_others(layout.restricted.path)
+    finally:
+        _HELD.pop(layout.restricted.lock, None)
+        os.close(descriptor)
+
+
+def is_held(layout: RunLayout) -> bool:
+    """Whether a driver is at work on a run, on this machine or on one that shares the disk and its locks.
+
+    Args:
+        layout: Of the run.
+    """
+    import fcntl  # noqa: PLC0415 - as above
+
+    try:
+        descriptor = os.open(layout.restricted.lock, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def require_held(layout: RunLayout) -> None:
+    """Refuse to go on with a run that this process held and another one has taken over.
+
+    A stopped or cut-off driver can lose its lock: a network file system lets go of the locks of machines that do not
+    answer, and an operator may remove the file. When such a driver wakes up it must not publish anything any more.
+    Where this process holds no lock of the run, there is nothing to lose.
+
+    Args:
+        layout: The run.
+
+    Raises:
+        OutputError: The lock file is gone, or another driver has written its word into it.
+    """
+    word = _HELD.get(layout.restricted.lock)
+    if word is None:
+        return
+    try:
+        found = layout.restricted.lock.read_text(encoding="utf-8")
+    except OSError:
+        found = ""
+    if found != word:
+        raise OutputError(
+            f"{layout.folder}: another driver has taken over this run; this one stops, and publishes nothing",
+            hint="See whether the run is finished. If no other driver is at work on it, start it again by its run id.",
+        )

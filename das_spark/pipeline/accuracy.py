@@ -1,0 +1,159 @@
+"""The restricted accuracy report of finished runs: estimates beside the confidential histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.errors import InputError
+from das_spark.evaluation import (
+    AccuracyReport,
+    accuracy_page,
+    compared_queries,
+    demographic_groups,
+)
+from das_spark.evaluation.definitions import TOTAL
+from das_spark.io.files import write_durably
+from das_spark.io.geography import geography_reader
+from das_spark.pipeline.finished import FinishedRun, Pair, check_alike, check_same_geounits, truth_of, truths
+from das_spark.spark import tables
+from das_spark.spark.census import published_estimates
+from das_spark.spark.evaluate import Subject, evaluate_levels
+from das_spark.spark.evaluate_areas import Areas, entity_areas
+from das_spark.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.geography import Spine
+    from das_spark.pipeline.context import RunContext
+    from das_spark.products import Product
+
+
+def evaluate_run(context: RunContext) -> dict[str, str]:
+    """Write the accuracy report of a run under its restricted root.
+
+    Returns:
+        The few figures that are printed, by name.
+    """
+    plan, restricted = context.plan, context.layout.restricted
+    subject = _subject(plan.product, plan.queries)
+    asked = _asked(context.spark, context.census, plan.evaluation.areas, plan.geography.reader, plan.geography.path)
+    read, name = context.spark.read.schema(tables.HISTOGRAMS), published_estimates(plan.spine)
+    levels = [
+        Pair(level, truth, read.parquet(str(context.layout.public.level(name, level))))
+        for level, truth in truths(context.spark, restricted, plan.product, plan.spine)
+    ]
+    run = context.layout.run_id
+    report = evaluate_levels(levels, subject, product=plan.product.name, run=run, areas=asked)
+    write_durably(restricted.accuracy_json, report.to_json())
+    write_durably(restricted.accuracy_html, accuracy_page(report))
+    figures = {}
+    for entry in report.entries:
+        if entry.frequencies.total and (entry.measure == TOTAL or entry.place == plan.spine.leaf.name):
+            shown = entry.figures
+            figures[f"error of {entry.place}, {entry.measure} (restricted)"] = (
+                f"median {shown.median_absolute:.4g}, mean {shown.mean_absolute:.4g}, 95th percentile "
+                f"{shown.p95_absolute:.4g}, bias {shown.bias:+.3g} {report.counted}"
+            )
+    met = [
+        f"{line.place} {met.within / met.geounits:.1%} of {met.geounits:,}"
+        for line in report.headlines("largest group")
+        if (met := line.whole).geounits
+    ]
+    if met:
+        figures[f"largest of {report.groups}, share within 5 points (restricted)"] = ", ".join(met)
+    return figures
+
+
+def evaluate_runs(
+    run_folders: Sequence[Path], areas: Path | None = None, truth: Path | None = None
+) -> tuple[AccuracyReport, ...]:
+    """Compare the estimates of finished runs with confidential histograms. RESTRICTED.
+
+    Args:
+        run_folders: Folders of runs that still hold their restricted root, or any runs where `truth` is given.
+        areas: CSV of leaf geocode and area, or None.
+        truth: A run whose confidential histograms are taken for all; those of each run where None.
+
+    Returns:
+        One report a run, in order.
+
+    Raises:
+        InputError: The areas cannot be read; the runs were made in different ways; the truth is of other geography.
+        OutputError: A folder is no run, or its confidential histograms were removed.
+    """
+    runs = [FinishedRun.at(folder) for folder in run_folders]
+    check_alike(runs)
+    spark = session("das_spark evaluate")
+    return tuple(_report(spark, run, areas, truth) for run in runs)
+
+
+def pairs(spark: SparkSession, run: FinishedRun, truth: Path | None = None) -> list[Pair]:
+    """Both histograms of every geolevel of the census, root first. RESTRICTED.
+
+    Args:
+        spark: The session.
+        run: A finished run.
+        truth: A run whose confidential histograms are taken; the run's own where None.
+
+    Raises:
+        InputError: The truth is of another schema or of other geography.
+        OutputError: There are no confidential histograms, or no estimates.
+    """
+    levels = [
+        Pair(name, confidential, run.estimates(spark, name)) for name, confidential in truth_of(spark, run, truth)
+    ]
+    if truth is not None:
+        check_same_geounits(run, truth, levels)
+    return levels
+
+
+def subject_of(run: FinishedRun) -> Subject:
+    """What is compared in a finished run."""
+    return _subject(run.product, run.measured())
+
+
+def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Path | None) -> AccuracyReport:
+    place = run.manifest.config["geography"]
+    named = None if areas is None else str(areas)
+    asked = _asked(spark, run.census, named, place.get("reader"), place.get("path"))
+    levels, name = pairs(spark, run, truth), run.product.name
+    return evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
+
+
+def _subject(product: Product, measured: Iterable[str]) -> Subject:
+    """What is compared: all that the run measures, and what every report on the product holds."""
+    groups = demographic_groups(product.schema) or product.schema.query(product.strata)
+    return Subject(
+        product.schema.query(product.strata),
+        compared_queries(product.schema, measured, product.strata),
+        groups,
+        product.counted,
+    )
+
+
+def _asked(
+    spark: SparkSession, census: Spine, areas: str | None, reader: str | None, path: str | None
+) -> tuple[Areas, ...]:
+    """Areas that a file names, and the off-spine entities of a geography that the run has read."""
+    named = () if areas is None else (_areas(spark, Path(areas), census),)
+    if reader is None or path is None or not Path(path).exists():  # long after the run the files may be gone
+        return named
+    return (*named, *entity_areas(geography_reader(reader).read(spark, path).blocks))
+
+
+def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
+    """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file", hint="evaluation.areas (or --areas) names a CSV of geocode and area")
+    frame = spark.read.option("header", "true").csv(str(path))
+    code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
+    short = spine.leaf.length - 1
+    # A 16-digit geocode repeats the block group, which is the first digit of the block, before the block.
+    wide = F.concat(F.substring(code, 1, short - 4), F.substring(code, short - 3, 1), F.substring(code, short - 3, 4))
+    geocode = F.when(F.length(code) == short, wide).otherwise(code)
+    return Areas(path.stem, frame.select(geocode.alias("geocode"), area.alias("area")))

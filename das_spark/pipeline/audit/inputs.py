@@ -1,0 +1,282 @@
+"""Invented neighbouring inputs: a small spine, few records, and one record that is another one in the second input.
+
+The record changes its cell and, where the invariants leave it free, moves to another geounit: the two geounits lie in
+the same geounit of the level whose totals are invariant, each on its own path below it. So every query at every level
+answers differently, as far as the invariants allow. Every geounit on the two paths has a sibling (only children are
+not measured), whose own descendants are only children.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import ConfigurationError, PrivacyGuardError
+from das_spark.geography import Spine
+from das_spark.pipeline.audit.population import SmallPopulation, declared_bounds
+
+if TYPE_CHECKING:
+    from das_spark.config.plan import RunPlan
+    from das_spark.privacy import Mechanism
+
+Cells = NDArray[np.int64]
+
+#: Records in a leaf that are like the one that is replaced: standard deviations of the widest noise, and limits.
+_DEVIATIONS: Final = 4
+_FEWEST, _MOST = 12, 20_000
+_LONE: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedAnswer:
+    """A measured answer that an attacker looks at.
+
+    Attributes:
+        geolevel: Of the geounit.
+        query: The query.
+        geocode: The geounit.
+        row: The answer.
+        first: Exact answer under the first input.
+        second: Under the second one: one more, one less, or the same.
+        law: Law of the declared noise.
+    """
+
+    geolevel: str
+    query: str
+    geocode: str
+    row: int
+    first: int
+    second: int
+    law: Mechanism
+
+    @property
+    def differs(self) -> bool:
+        """Whether the exact answer depends on the input."""
+        return self.first != self.second
+
+    @property
+    def text(self) -> str:
+        """The answer in words."""
+        return f"{self.query}[{self.row}] of {self.geolevel} {self.geocode}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeighbouringInputs:
+    """Two small populations that differ in one record.
+
+    Attributes:
+        name: Of the pair.
+        text: What it is, in a sentence.
+        first: The first population.
+        second: The second one.
+        leaves: Leaf of the replaced record under each.
+        cells: Cell of the replaced record under each.
+        answers: Every measured answer that differs, and some that do not, level by level.
+        exercised: Part of the total budget that is spent on those that differ, exact.
+    """
+
+    name: str
+    text: str
+    first: SmallPopulation
+    second: SmallPopulation
+    leaves: tuple[str, str]
+    cells: tuple[int, int]
+    answers: tuple[WatchedAnswer, ...]
+    exercised: Fraction
+
+    @property
+    def laws(self) -> Mapping[Mechanism, int]:
+        """Law of the declared noise -> number of answers that differ and have it."""
+        return Counter(one.law for one in self.answers if one.differs)
+
+
+def neighbouring_inputs(plan: RunPlan) -> tuple[NeighbouringInputs, ...]:
+    """Two pairs: the replaced record is one of many alike ("crowd"), or the only one of its kind ("lone").
+
+    Args:
+        plan: The run; its input is not read.
+
+    Raises:
+        ConfigurationError: No record can be another one: the schema has a single cell that is no structural zero.
+    """
+    spot = _spot(plan)
+    return _pair(plan, spot, crowded=True), _pair(plan, spot, crowded=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where the replaced record is, and among which leaves.
+
+    Attributes:
+        leaves: Its leaf under each input.
+        cells: Its cell under each input.
+        every: All leaves of the small spine, ascending.
+    """
+
+    leaves: tuple[str, str]
+    cells: tuple[int, int]
+    every: tuple[str, ...]
+
+
+def _spot(plan: RunPlan) -> _Spot:
+    spine, divides_at = plan.spine, _divides_at(plan)
+    ends, leaves = ["", ""], set()
+    for depth in range(len(spine.levels)):
+        for side in (0, 1):
+            away = side == 1 and depth == divides_at
+            if depth > 0 and depth != divides_at:
+                leaves.add(_leaf(ends[side] + _digits(spine, depth, 2), spine, depth))
+            ends[side] += _digits(spine, depth, 2 if away else 1)
+    return _Spot((ends[0], ends[1]), _cells(plan, divides_at), tuple(sorted(leaves | set(ends))))
+
+
+def _divides_at(plan: RunPlan) -> int:
+    """The first level at which the record may lie in another geounit; below the leaf where totals are exact there."""
+    total_at = plan.invariants.total_at
+    if total_at is not None:
+        return plan.spine.index(total_at) + 1
+    return 0 if plan.spine.levels[0].length else 1
+
+
+def _digits(spine: Spine, depth: int, number: int) -> str:
+    """The digits that a level adds to a geocode; none at a root of length 0."""
+    width = spine.levels[depth].length - (spine.levels[depth - 1].length if depth else 0)
+    return f"{number:0{width}d}" if width else ""
+
+
+def _leaf(geocode: str, spine: Spine, depth: int) -> str:
+    """The only leaf below a geounit."""
+    return geocode + "".join(_digits(spine, below, 1) for below in range(depth + 1, len(spine.levels)))
+
+
+def _allowed(plan: RunPlan) -> Cells:
+    schema = plan.product.schema
+    zero = np.zeros(schema.size, dtype=bool)
+    for each in plan.product.structural_zeros:
+        zero |= each.mask(schema)
+    return np.flatnonzero(~zero)
+
+
+def _cells(plan: RunPlan, divides_at: int) -> tuple[int, int]:
+    """The first cell in which somebody can be, and the one that differs from it in most of the budget."""
+    allowed = _allowed(plan)
+    if len(allowed) < 2:  # noqa: PLR2004 - a record needs another cell to be in
+        raise ConfigurationError(f"product {plan.product.name}: no record can be replaced by another one")
+    spent = np.zeros(len(allowed) - 1)
+    for level in plan.budget.levels[: max(divides_at, 1)]:
+        for item in level.queries:
+            rows = plan.queries[item.query].row_of(allowed)
+            spent += float(level.share * item.share) * (rows[1:] != rows[0])
+    # Of equals the last one, which differs in most attributes.
+    return int(allowed[0]), int(allowed[len(spent) - int(np.argmax(spent[::-1]))])
+
+
+def _pair(plan: RunPlan, spot: _Spot, *, crowded: bool) -> NeighbouringInputs:
+    people = _crowd(plan) if crowded else _LONE
+    base = np.zeros((len(spot.every), plan.product.schema.size), dtype=np.int64)
+    for cell in spot.cells if crowded else _companions(plan, spot.cells):
+        base[:, cell] += people
+    units = _units(plan, base)
+    first, second = (
+        SmallPopulation(spot.every, _with_one_more(base, spot.every.index(leaf), cell), units)
+        for leaf, cell in zip(spot.leaves, spot.cells, strict=True)
+    )
+    _require_neighbours(plan, first, second)
+    answers = _watched(plan, first, second)
+    queries = dict.fromkeys((one.geolevel, one.query) for one in answers if one.differs)
+    return NeighbouringInputs(
+        name="crowd" if crowded else "lone",
+        text=_text(first, spot, f"{people:,} others of either kind in every leaf" if crowded else ""),
+        first=first,
+        second=second,
+        leaves=spot.leaves,
+        cells=spot.cells,
+        answers=answers,
+        exercised=sum((plan.budget.spent(*query) for query in queries), Fraction(0)),
+    )
+
+
+def _text(population: SmallPopulation, spot: _Spot, alike: str) -> str:
+    return (
+        f"{'crowd' if alike else 'lone'}: {population.counts.sum():,} invented records in {len(spot.every)} leaf "
+        f"geounits; one of them, in cell {spot.cells[0]} of {spot.leaves[0]}, is replaced by one in cell "
+        f"{spot.cells[1]} of {spot.leaves[1]}, beside {alike or 'nobody else of the second kind'}"
+    )
+
+
+def _with_one_more(base: Cells, leaf: int, cell: int) -> Cells:
+    counts = base.copy()
+    counts[leaf, cell] += 1
+    return counts
+
+
+def _crowd(plan: RunPlan) -> int:
+    """Records of a kind in a leaf: so many that estimates of none are rare under the widest noise."""
+    widest = max(
+        plan.budget.mechanism(level.geolevel, item.query).variance()
+        for level in plan.budget.levels
+        for item in level.queries
+    )
+    return min(max(_FEWEST, math.ceil(_DEVIATIONS * math.sqrt(widest))), _MOST)
+
+
+def _companions(plan: RunPlan, cells: tuple[int, int]) -> tuple[int, ...]:
+    """Cells of other records, such that the units that hold them can hold the replaced one as well."""
+    if not plan.product.class_query:
+        return (cells[0],)
+    allowed = _allowed(plan)
+    classes = plan.product.schema.query(plan.product.class_query).row_of(allowed)
+    found = []
+    for cell in cells:
+        like = allowed[(classes == classes[allowed == cell]) & ~np.isin(allowed, cells)]
+        found.append(int(like[0]) if len(like) else cell)
+    return tuple(found)
+
+
+def _units(plan: RunPlan, base: Cells) -> Cells:
+    """Units of each class in which the records of a leaf, and one more, find room: as few as can be."""
+    product = plan.product
+    units = np.zeros((len(base), len(product.unit_classes)), dtype=np.int64)
+    if not product.class_query or product.unit_bounds is None:
+        units[:, 0] = base.sum(axis=1) + 1
+        return units
+    people = product.schema.query(product.class_query).answer_dense(base)
+    room = np.maximum(np.asarray(product.unit_bounds.most, dtype=np.int64), 1)
+    return np.where(people > 0, -(-(people + 1) // room), 0)
+
+
+def _require_neighbours(plan: RunPlan, first: SmallPopulation, second: SmallPopulation) -> None:
+    """The claim is about inputs that agree in every invariant: an audit of others would convict nobody rightly."""
+    changed = np.abs(first.counts - second.counts).sum()
+    alike = np.array_equal(first.units, second.units)
+    if changed != 2 or not alike or declared_bounds(plan, first) != declared_bounds(plan, second):  # noqa: PLR2004 - one out, one in
+        raise PrivacyGuardError("the invented inputs are no neighbours within the declared invariants")
+
+
+def _watched(plan: RunPlan, first: SmallPopulation, second: SmallPopulation) -> tuple[WatchedAnswer, ...]:
+    """Every answer that differs; and those of other queries with the same number, which would share careless noise."""
+    spine, found = plan.spine, []
+    for depth, level in enumerate(plan.budget.levels):
+        codes = first.codes(spine, depth)
+        sums = [side.summed(side.counts, spine, depth) for side in (first, second)]
+        names = [item.query for item in level.queries]
+        answers = {name: [plan.queries[name].answer_dense(side) for side in sums] for name in names}
+        differing = {name: np.argwhere(one != other).tolist() for name, (one, other) in answers.items()}
+        places = sorted({(place, row) for pairs in differing.values() for place, row in pairs})
+        for name, (one, other) in answers.items():
+            law = plan.budget.mechanism(level.geolevel, name)
+            found += [
+                WatchedAnswer(
+                    level.geolevel, name, codes[place], row, int(one[place, row]), int(other[place, row]), law
+                )
+                for place, row in places
+                if row < one.shape[1]
+            ]
+    return tuple(found)

@@ -1,0 +1,86 @@
+"""Charge an input with a run: once, before anything is drawn, and level by level as measurements become public."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.errors import PrivacyGuardError
+from das_spark.io.events import Event
+from das_spark.io.files import write_durably
+from das_spark.pipeline import ledgers
+from das_spark.privacy import Ledger, LedgerEntry
+
+if TYPE_CHECKING:
+    from das_spark.pipeline.context import RunContext
+
+
+def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
+    """Charge the input with this run before anything is drawn; a resumed run finds its own entry again.
+
+    Args:
+        context: The run.
+        identity: Of its input, as `ledgers.fingerprint` gives it.
+
+    Returns:
+        The entry of the run, and the whole ledger of its input.
+
+    Raises:
+        PrivacyGuardError: If the run was begun under another kind of key.
+    """
+    plan = context.plan
+    own = _own_entry(context)
+    if own.is_file():
+        entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
+        if entry.insecure != context.is_insecure:
+            kind = "a test key" if entry.insecure else "a real key"
+            raise PrivacyGuardError(
+                f"run {context.layout.run_id} was begun under {kind} and cannot go on under the other kind",
+                hint="resume it as it was begun, or start a new run",
+            )
+    else:
+        entry = LedgerEntry(
+            # Two runs of one name in two folders are two runs.
+            run_id=f"{context.layout.run_id}#{secrets.token_hex(4)}",
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            product=plan.product.name,
+            table=plan.product.record,
+            budget=plan.budget,
+            insecure=context.is_insecure,
+        )
+        write_durably(own, entry.to_json())
+    ledger = ledgers.enter(_ledgers(context, identity), entry)
+    cost = {"framework": entry.framework.value, "total": str(entry.total)}
+    context.progress.note(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
+    return entry, ledger
+
+
+def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel: str) -> tuple[LedgerEntry, Ledger]:
+    """Enter in the ledger that the measurements of a level are public.
+
+    Args:
+        context: The run.
+        identity: Of its input.
+        entry: The entry of the run so far.
+        geolevel: The level.
+
+    Returns:
+        As `enter_run`.
+    """
+    entry = entry.with_completed(geolevel)
+    # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
+    write_durably(_own_entry(context), entry.to_json())
+    ledger = ledgers.enter(_ledgers(context, identity), entry)
+    context.progress.note(Event.LEDGER_COMPLETED, geolevel=geolevel)
+    return entry, ledger
+
+
+def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:
+    own = ledgers.ledger_files(context.plan, context.layout, identity)
+    return tuple(dict.fromkeys((*own, *context.joint_ledgers)))
+
+
+def _own_entry(context: RunContext) -> Path:
+    return context.layout.restricted.path / "ledger_entry.json"

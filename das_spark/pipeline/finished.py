@@ -1,0 +1,203 @@
+"""Finished runs as evaluation reads them: estimates, and the confidential histograms beside them. RESTRICTED."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as F
+
+from das_spark.config.alike import differing_settings
+from das_spark.config.geography import planned_spine
+from das_spark.errors import InputError, OutputError
+from das_spark.io.files import finished
+from das_spark.io.layout import PublicLayout, RestrictedLayout, find_run, open_public
+from das_spark.io.manifest import PublicManifest
+from das_spark.products import PRODUCTS, Product
+from das_spark.spark import tables
+from das_spark.spark.census import census_histograms, published_estimates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.geography import Spine
+
+
+class Pair(NamedTuple):
+    """Both histograms of a geolevel: columns geocode, cells and counts.
+
+    Attributes:
+        geolevel: Its name.
+        truth: Confidential.
+        estimate: Protected.
+    """
+
+    geolevel: str
+    truth: DataFrame
+    estimate: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """The public side of a finished run.
+
+    Attributes:
+        folder: As the user named it.
+        public: Its public folder.
+        manifest: Its public manifest.
+        product: What it published.
+        spine: Its spine.
+    """
+
+    folder: Path
+    public: PublicLayout
+    manifest: PublicManifest
+    product: Product
+    spine: Spine
+
+    @classmethod
+    def at(cls, folder: Path) -> FinishedRun:
+        """Open a run.
+
+        Args:
+            folder: The folder of the run, or its public folder.
+
+        Raises:
+            OutputError: There is no run.
+        """
+        public = open_public(folder)
+        manifest = PublicManifest.load(public.manifest)
+        product = PRODUCTS[manifest.product]
+        return cls(folder, public, manifest, product, planned_spine(product, manifest.config))
+
+    @property
+    def census(self) -> Spine:
+        """The geounits of the census that the run tells of."""
+        return self.product.census(self.spine)
+
+    def measured(self) -> list[str]:
+        """Every query that the run measured, with repetitions."""
+        return [query for level in self.manifest.config["budget"]["levels"] for query in level["queries"]]
+
+    def estimates(self, spark: SparkSession, geolevel: str) -> DataFrame:
+        """Protected histograms of a geolevel of the census.
+
+        Raises:
+            OutputError: They are not there, or not whole.
+        """
+        folder = self.public.level(published_estimates(self.spine), geolevel)
+        if not finished(folder):
+            raise OutputError(f"{folder}: there are no estimates of {geolevel}", hint="finish the run first")
+        return spark.read.schema(tables.HISTOGRAMS).parquet(str(folder))
+
+
+def truths(
+    spark: SparkSession, restricted: RestrictedLayout, product: Product, spine: Spine
+) -> list[tuple[str, DataFrame]]:
+    """Confidential histograms of every geolevel of the census, root first. RESTRICTED.
+
+    Args:
+        spark: The session.
+        restricted: Where they lie.
+        product: Of the run.
+        spine: Of the run.
+
+    Raises:
+        OutputError: They were removed.
+    """
+    census = product.census(spine)
+    folders = {name: restricted.level("histograms", name) for name in spine.names}
+    if gone := [name for name, folder in folders.items() if not finished(folder)]:
+        raise OutputError(
+            f"{restricted.path}: the confidential histograms of {gone[0]} are not there",
+            hint="name a run on the same input that still has them: --truth RUN",
+        )
+    read = spark.read.schema(tables.HISTOGRAMS)
+    if census is spine:
+        return [(name, read.parquet(str(folder))) for name, folder in folders.items()]
+    whole = census_histograms(read.parquet(str(folders[spine.leaf.name])), census)
+    return [(name, whole.where(F.col("level") == name).drop("level")) for name in census.names]
+
+
+def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -> list[tuple[str, DataFrame]]:
+    """Confidential histograms that a run is compared with. RESTRICTED.
+
+    Args:
+        spark: The session.
+        run: The run.
+        other: Another run whose confidential histograms are taken; the run's own where None.
+
+    Raises:
+        InputError: The other run counts something else, or in other geolevels.
+        OutputError: There is no run, or its confidential histograms were removed.
+    """
+    holder = run if other is None else FinishedRun.at(other)
+    check_same_shape(run, holder, "--truth names a run of a product with the same schema, and the same geolevels")
+    return truths(spark, find_run(holder.folder).restricted, holder.product, holder.spine)
+
+
+def check_same_shape(one: FinishedRun, other: FinishedRun, hint: str) -> None:
+    """Refuse runs whose histograms cannot be set side by side.
+
+    Args:
+        one: A run.
+        other: Another one.
+        hint: What to do about it.
+
+    Raises:
+        InputError: Their products have different schemas, or they tell of different geolevels.
+    """
+    if one.product.schema != other.product.schema:
+        what = f"{other.folder} is a run of {other.product.name}, and {one.folder} of {one.product.name}"
+        raise InputError(f"{what}: their schemas differ", hint=hint)
+    if one.census.names != other.census.names:
+        levels = [", ".join(each.census.names) for each in (other, one)]
+        raise InputError(f"{other.folder} has the geolevels {levels[0]}; {one.folder} has {levels[1]}", hint=hint)
+
+
+def check_same_geounits(run: FinishedRun, other: Path, levels: Sequence[Pair]) -> None:
+    """Refuse a truth of other geography.
+
+    Args:
+        run: The run.
+        other: Who holds the confidential histograms.
+        levels: Both histograms, root first.
+
+    Raises:
+        InputError: A geounit has one histogram only; geocodes are public, and the first one is named.
+    """
+    leaf = levels[-1]
+    for one, another, where in (
+        (leaf.truth, leaf.estimate, f"in {other} only"),
+        (leaf.estimate, leaf.truth, f"in {run.folder} only"),
+    ):
+        alone = one.select("geocode").join(another.select("geocode"), "geocode", "left_anti")
+        if (number := alone.count()) > 0:
+            first = alone.agg(F.min("geocode")).collect()[0][0]
+            raise InputError(
+                f"truth of other geography: {number:,} geounits of {leaf.geolevel} are {where}, such as {first}",
+                hint="--truth names a run on the same geounits",
+            )
+
+
+def check_alike(runs: Sequence[FinishedRun]) -> None:
+    """Refuse to pool runs that were not made in the same way.
+
+    Args:
+        runs: At least one.
+
+    Raises:
+        InputError: Two runs differ in settings that decide what estimates look like.
+    """
+    first = runs[0]
+    for run in runs[1:]:
+        differing = differing_settings(first.manifest.config, run.manifest.config)
+        if differing:
+            key, (one, other) = next(iter(differing.items()))
+            more = f", and {len(differing) - 1} more" if len(differing) > 1 else ""
+            raise InputError(
+                f"{first.folder} and {run.folder} cannot be pooled: {key} is {one} and {other}{more}",
+                hint="evaluate them apart, or set them side by side with --compare",
+            )

@@ -1,0 +1,236 @@
+"""Gather what is known of a run from its files, as far as it has come, and make its page. Needs no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from das_spark.errors import OutputError
+from das_spark.evaluation.run_page import run_page
+from das_spark.evaluation.run_record import LevelLine, RunRecord, ShareLine, SpendingLine
+from das_spark.io.diagnostics_files import read_level_diagnostics
+from das_spark.io.files import finished, write_durably
+from das_spark.io.layout import MARKER, PublicLayout, RunLayout, find_run, open_public
+from das_spark.io.manifest import PublicManifest
+from das_spark.io.run_lock import is_held
+from das_spark.io.run_log import read_log
+from das_spark.pipeline.input_record import read_identity
+from das_spark.pipeline.ledgers import ledger_with_runs
+from das_spark.pipeline.publish import INSECURE
+from das_spark.pipeline.run_history import FINISHED, has_ended, incidents_of, openings_of, stages_of
+from das_spark.privacy import Framework, Ledger, LedgerEntry
+
+#: Families of most work that are kept of a level, and shown of a run.
+MOST_FAMILIES: Final = 20
+_BEGUN: Final = ("run.opened", "run.resumed")
+
+
+def write_page(layout: RunLayout) -> Path:
+    """Write the restricted page of a run.
+
+    Args:
+        layout: Where it lies.
+
+    Returns:
+        The page.
+
+    Raises:
+        OutputError: A file cannot be read, or the disk is full.
+    """
+    write_durably(layout.restricted.page, run_page(run_record(layout)))
+    return layout.restricted.page
+
+
+def page_of(run: Path, page: Path) -> RunRecord:
+    """Write the page of a run to a file: with what is restricted where that can be read, and without it otherwise.
+
+    Args:
+        run: Folder of a run, or its public folder.
+        page: The file.
+
+    Returns:
+        What the page shows.
+
+    Raises:
+        OutputError: There is no run, or restricted facts would stand below a public root.
+    """
+    record = record_of(run)
+    if record.restricted and _is_public(page):
+        raise OutputError(
+            f"{page}: lies in a public root, and the page holds restricted facts",
+            hint="Name another file, or make a public page: name the public folder of the run.",
+        )
+    write_durably(page, run_page(record))
+    return record
+
+
+def record_of(run: Path) -> RunRecord:
+    """What is known of a run whose folder is named.
+
+    Args:
+        run: Folder of a run, or its public folder.
+
+    Raises:
+        OutputError: There is no run.
+    """
+    try:
+        layout = find_run(run)
+    except OSError:  # no restricted root beside the public one, or one that is closed to the reader
+        return public_record(open_public(run))
+    return run_record(layout)
+
+
+def public_record(layout: PublicLayout) -> RunRecord:
+    """What everybody may know of a run.
+
+    Args:
+        layout: Its public root.
+
+    Raises:
+        OutputError: A file cannot be read.
+    """
+    manifest = _manifest(layout)
+    entry = None if manifest is None else LedgerEntry.from_json(json.dumps(manifest.ledger))
+    begun = json.loads(layout.marker.read_text(encoding="utf-8"))
+    levels = () if entry is None else tuple(level.geolevel for level in entry.budget.levels)
+    return RunRecord(
+        run_id=str(begun["run_id"]),
+        state=_verified(layout) or "unfinished",
+        restricted=False,
+        facts=_facts(layout, manifest, entry, begun),
+        notices=_notices(manifest, insecure=entry is not None and entry.insecure),
+        levels=_levels(layout, levels),
+        shares=_shares(entry),
+    )
+
+
+def run_record(layout: RunLayout) -> RunRecord:
+    """What is known of a run, from both roots.
+
+    Args:
+        layout: Where it lies.
+
+    Raises:
+        OutputError: A file cannot be read.
+    """
+    log = read_log(layout.restricted.events)
+    live = is_held(layout) and not has_ended(log.lines)
+    openings = openings_of(log.lines, live=live)
+    state = _verified(layout.public)
+    if openings and (openings[-1].end != FINISHED or not state):
+        state = openings[-1].end
+    begun: Mapping[str, Any] = next((line for line in reversed(log.lines) if line["event"] in _BEGUN), {})
+    manifest, entry = _manifest(layout.public), _own_entry(layout)
+    return RunRecord(
+        run_id=layout.run_id,
+        state=state or "unfinished",
+        restricted=True,
+        facts=_facts(layout.public, manifest, entry, begun),
+        notices=_notices(manifest, insecure=bool(begun.get("insecure"))),
+        stages=stages_of(log.lines, live=live),
+        levels=_levels(layout.public, begun.get("geolevels", ())),
+        shares=_shares(entry),
+        spending=_spending(layout),
+        openings=openings,
+        incidents=incidents_of(log.lines),
+        torn=len(log.torn),
+    )
+
+
+def _manifest(layout: PublicLayout) -> PublicManifest | None:
+    return PublicManifest.load(layout.manifest) if layout.manifest.is_file() else None
+
+
+def _verified(layout: PublicLayout) -> str:
+    """How verification came out; "" where it did not come to that."""
+    if not layout.verification.is_file():
+        return ""
+    report = json.loads(layout.verification.read_text(encoding="utf-8"))
+    return "finished and verified" if report.get("passed") else "finished, and verification failed"
+
+
+def _own_entry(layout: RunLayout) -> LedgerEntry | None:
+    """The run's entry as it was charged; of a run from measurements, that of the run that measured."""
+    charged = layout.restricted.path / "ledger_entry.json"
+    file = charged if charged.is_file() else layout.public.privacy_ledger
+    if not file.is_file():
+        return None
+    return LedgerEntry.from_json(json.dumps(json.loads(file.read_text(encoding="utf-8"))))
+
+
+def _notices(manifest: PublicManifest | None, *, insecure: bool) -> tuple[str, ...]:
+    if manifest is not None:
+        return manifest.overridden_guards
+    return (INSECURE,) if insecure else ()
+
+
+def _facts(
+    layout: PublicLayout, manifest: PublicManifest | None, entry: LedgerEntry | None, begun: Mapping[str, Any]
+) -> dict[str, str]:
+    facts = {}
+    if entry is not None:
+        name = "epsilon" if entry.framework is Framework.PURE_DP else "rho"
+        facts = {"product": entry.product, "counted": entry.table, "budget": f"{name} = {entry.total}"}
+        facts["begun"] = entry.created
+    elif "product" in begun:
+        facts = {"product": str(begun["product"]), "budget": "not charged yet"}
+    facts["configuration"] = str(begun.get("config_hash", ""))
+    if manifest is not None:
+        facts["software"] = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
+        facts["public rows"] = f"{sum(manifest.rows.values()):,} in {len(manifest.rows)} tables and files"
+    elif "software" in begun:
+        facts["software"] = f"das_spark {begun['software']}"
+    if layout.verification.is_file():
+        checks = json.loads(layout.verification.read_text(encoding="utf-8"))["checks"]
+        facts["verification"] = f"{sum(check['passed'] for check in checks)} of {len(checks)} checks passed"
+    return facts
+
+
+def _levels(layout: PublicLayout, names: Sequence[str]) -> tuple[LevelLine, ...]:
+    """Levels whose diagnostics are whole."""
+    folders = [(name, layout.level("diagnostics", name)) for name in names]
+    return tuple(read_level_diagnostics(folder, name, MOST_FAMILIES) for name, folder in folders if finished(folder))
+
+
+def _shares(entry: LedgerEntry | None) -> tuple[ShareLine, ...]:
+    if entry is None:
+        return ()
+    return tuple(
+        ShareLine(
+            level.geolevel,
+            str(level.share),
+            {each.query: str(each.share) for each in level.queries},
+            level.geolevel in entry.completed_levels,
+        )
+        for level in entry.budget.levels
+    )
+
+
+def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
+    """The ledger of the input in the copy that lies with the runs."""
+    identity = read_identity(layout)
+    file = ledger_with_runs(layout, identity)
+    if not identity or not file.is_file():
+        return ()
+    entries = Ledger.from_json_lines(file.read_text(encoding="utf-8")).entries
+    return tuple(
+        SpendingLine(
+            each.run_id,
+            each.created,
+            each.product,
+            each.table,
+            each.framework.value,
+            str(each.total),
+            str(each.released),
+            each.insecure,
+        )
+        for each in entries
+    )
+
+
+def _is_public(page: Path) -> bool:
+    """Whether a file lies below the public root of any run."""
+    folders = page.resolve().parents
+    return any((folder / MARKER).is_file() and folder.name != "restricted" for folder in folders)

@@ -1,0 +1,44 @@
+"""Simple random samples of the population of a finished run. RESTRICTED."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.evaluation.sampling import SampleReport
+from das_spark.pipeline.finished import FinishedRun, truth_of
+from das_spark.spark.sample import sample_levels
+from das_spark.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def sample_run(
+    run_folder: Path,
+    shares: Sequence[Fraction],
+    seeds: Sequence[int],
+    truth: Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+) -> SampleReport:
+    """Draw simple random samples of the population of a run and compare them with it. RESTRICTED.
+
+    Args:
+        run_folder: A finished run that still holds its confidential histograms, or any run where `truth` is given.
+        shares: Of the population.
+        seeds: One sample of every share for each.
+        truth: A run whose confidential histograms are taken; the run's own where None.
+        spark: The session; found or started where None.
+
+    Raises:
+        InputError: The truth is of another schema or of other geolevels.
+        OutputError: There is no run, or its confidential histograms were removed.
+    """
+    run = FinishedRun.at(run_folder)
+    spark = spark or session("das_spark evaluate")
+    _, leaves = truth_of(spark, run, truth)[-1]
+    strata = run.product.schema.query(run.product.strata)
+    return sample_levels(leaves, run.census, strata, shares, seeds, counted=run.product.counted)

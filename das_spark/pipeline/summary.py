@@ -1,0 +1,99 @@
+"""What a run says of itself when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.config.stages import Stage, stages_of
+from das_spark.io.layout import RunLayout
+
+if TYPE_CHECKING:
+    from das_spark.io.manifest import PublicManifest
+    from das_spark.pipeline.context import RunContext
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What a finished run says of itself.
+
+    Attributes:
+        run_id: Name of the run.
+        layout: Where it lies.
+        figures: The few numbers that matter, by name.
+        paths: What to look at, by name.
+        insecure: Whether it was made under a test key.
+    """
+
+    run_id: str
+    layout: RunLayout
+    figures: Mapping[str, str]
+    paths: Mapping[str, Path]
+    insecure: bool
+
+
+def stopped(context: RunContext, stages: Sequence[Stage]) -> RunSummary:
+    """What a run says of itself that was told to stop behind a stage.
+
+    Args:
+        context: The run.
+        stages: The stages up to that one, all of them finished.
+    """
+    names = [stage.name for stage in stages_of(context.plan)]
+    figures = figures_of_stop(names, len(stages))
+    return RunSummary(context.layout.run_id, context.layout, figures, {}, context.is_insecure)
+
+
+def figures_of_stop(names: Sequence[str], done: int) -> dict[str, str]:
+    """What is done of a run, and what comes next.
+
+    Args:
+        names: All its stages, in order.
+        done: How many of them are finished.
+    """
+    return {"stages done": ", ".join(names[:done]), "next stage": names[done] if done < len(names) else "none"}
+
+
+def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> RunSummary:
+    """What a finished run says of itself.
+
+    Args:
+        context: The run.
+        manifest: Its public manifest.
+        verified: What verification says in one line.
+    """
+    plan, layout = context.plan, context.layout
+    figures = {
+        "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}"
+        f"{', spent before: this run spent nothing' if context.origin is not None else ''}",
+        "geounits": ", ".join(f"{name} {count:,}" for name, count in _in_order(context).items()),
+        "microdata": ", ".join(
+            f"{rows:,} {name.removeprefix('microdata/')}"
+            for name, rows in manifest.rows.items()
+            if name.startswith("microdata/")
+        ),
+        "worst certified gap": f"{max(each['gap'] for each in manifest.worst_residuals.values()):.1e}",
+        "verification": verified,
+    }
+    accuracy = context.restricted_facts.get("accuracy")
+    if isinstance(accuracy, dict):
+        figures |= {name: str(value) for name, value in accuracy.items()}
+    paths = {
+        "microdata": layout.public.path / "microdata",
+        "privacy statement": layout.public.privacy_statement,
+        "privacy ledger": layout.public.privacy_ledger,
+        "verification report": layout.public.verification,
+        "manifest": layout.public.manifest,
+    }
+    if plan.table_formats:
+        paths |= {"tables": layout.public.tables.path}
+    if plan.evaluation.enabled:
+        paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
+    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure)
+
+
+def _in_order(context: RunContext) -> dict[str, int]:
+    counts = context.geounit_counts()
+    return {name: counts[name] for name in context.plan.spine.names}

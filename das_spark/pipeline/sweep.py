@@ -1,0 +1,243 @@
+"""Sweeps: a grid of budgets, each several times, in one Spark application; what is finished is not run again.
+
+Every run of the grid is a run like any other, with its own folder, journal and ledger entry, and resumes like any
+other. The input is ingested by the first of them and taken over by the rest (`das_spark.pipeline.taken_over`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from das_spark.config.sweep import difference, without_total
+from das_spark.errors import DasError, OutputError, PrivacyGuardError
+from das_spark.io.layout import RunLayout
+from das_spark.io.manifest import PublicManifest
+from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
+from das_spark.pipeline.input_record import read_identity
+from das_spark.pipeline.ledgers import fingerprint
+from das_spark.pipeline.runner import run_stages
+from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
+from das_spark.pipeline.taken_over import holds_input
+from das_spark.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.sweep import GridRun, SweepPlan
+    from das_spark.evaluation.sweep_page import PageTable
+    from das_spark.evaluation.sweep_report import SweepReport
+
+#: What the noise of a sweep comes from where no test key is given.
+_SYSTEM: Final = "system"
+_ANOTHER_NAME: Final = "remove it, or name the runs otherwise: --set run.name=NAME"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSummary:
+    """What a finished sweep says of itself.
+
+    Attributes:
+        runs: Where its runs lie, in the order of the grid.
+        report: The accuracy-privacy curve. RESTRICTED.
+        paths: What to look at, by name.
+        insecure: Whether the runs were made under test keys.
+    """
+
+    runs: tuple[RunLayout, ...]
+    report: SweepReport
+    paths: Mapping[str, Path]
+    insecure: bool
+
+
+def run_sweep(
+    plan: SweepPlan,
+    folder: Path,
+    *,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+    tables: Sequence[PageTable] = (),
+) -> SweepSummary:
+    """Carry out a sweep, or go on where it stopped, and write what is made of it.
+
+    Args:
+        plan: The grid.
+        folder: Of the sweep; made, or that of an earlier call for the same sweep.
+        test_key: As in `carry_out`.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+        tables: Further tables of the page, such as published figures beside those of the sweep.
+
+    Raises:
+        DasError: See `carry_out` and `das_spark.pipeline.sweep_results`.
+    """
+
+    def started() -> SparkSession:
+        return spark or session(f"das_spark sweep {plan.base.name}")
+
+    layout = SweepLayout(folder)
+    runs = carry_out(plan, layout, test_key=test_key, session=started, progress=progress)
+    report = evaluate_sweep(plan, runs, layout, started, progress)
+    write_results(report, layout, tables, insecure=test_key is not None)
+    paths = {
+        "page (restricted)": layout.page,
+        "curve (restricted)": layout.curve,
+        "grid and runs": layout.record,
+    }
+    if report.closest:
+        paths["closest samples (restricted)"] = layout.closest_samples
+    return SweepSummary(runs, report, paths, test_key is not None)
+
+
+def carry_out(
+    plan: SweepPlan,
+    layout: SweepLayout,
+    *,
+    session: Callable[[], SparkSession],
+    test_key: str | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> tuple[RunLayout, ...]:
+    """Carry out all runs of a grid that are not finished; say first what all of them cost.
+
+    Args:
+        plan: The grid.
+        layout: Folder of the sweep.
+        session: Finds or starts the Spark session; called only where there is a run to carry out.
+        test_key: INSECURE: a text from which the test key of each run follows; every output is marked.
+        progress: Is given a line at a time.
+
+    Returns:
+        Where the runs lie, in the order of the grid.
+
+    Raises:
+        OutputError: The folder is that of another sweep, or a run in it is another one.
+        DasError: A run failed; the sweep stops there, and goes on there when it is called again.
+    """
+    record = _opened(plan, layout, test_key)
+    layouts = tuple(_run_layout(run) for run in plan)
+    done = tuple(_is_finished(run, where, record) for run, where in zip(plan, layouts, strict=True))
+    for line in _announcement(plan, sum(done)):
+        progress(line)
+    for place, run in enumerate(plan):
+        if not done[place]:
+            record = _noted(layout, record, run, RunState.BEGUN)
+            progress(f"run {place + 1} of {len(layouts)}: {run.run_id}")
+            source = next((each for each in layouts[:place] if holds_input(each, plan.base)), None)
+            _carry_out_run(run, source, _key_of(test_key, plan, run), session(), progress)
+        record = _noted(layout, record, run, RunState.FINISHED)
+    return layouts
+
+
+def _carry_out_run(
+    run: GridRun, source: RunLayout | None, key: str | None, spark: SparkSession, progress: Callable[[str], None]
+) -> None:
+    try:
+        run_stages(
+            run.plan,
+            run_id=run.run_id,
+            test_key=key,
+            spark=spark,
+            progress=lambda line: progress(f"  {line}"),
+            ingested_by=source,
+        )
+    except DasError as error:
+        again = "the same command goes on with this run"
+        hint = f"{error.hint}; {again}" if error.hint else again
+        raise type(error)(f"the sweep stopped at run {run.run_id}: {error.message}", hint=hint) from error
+
+
+def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None) -> SweepRecord:
+    """The record of the sweep: a new one, or that of an earlier call that asked for the same."""
+    identity, _ = fingerprint(plan.base.input)
+    wanted = SweepRecord(
+        product=plan.base.product.name,
+        budget=plan.total_key,
+        totals=tuple(map(str, plan.totals)),
+        runs=plan.runs,
+        cost=str(plan.cost),
+        key=_SYSTEM if test_key is None else f"test {hashlib.sha256(f'sweep: {test_key}'.encode()).hexdigest()[:16]}",
+        input=identity,
+        config=without_total(plan.base.resolved),
+        states=dict.fromkeys((run.run_id for run in plan), RunState.WAITING),
+    )
+    found = layout.open()
+    if found is None:
+        layout.write(layout.record, wanted.to_json())
+        return wanted
+    differing = difference(found.grid(), wanted.grid())
+    if differing:
+        raise OutputError(
+            f"{layout.path} holds another sweep; what differs is {differing}",
+            hint="choose another --out, or ask for the same again",
+        )
+    return found
+
+
+def _noted(layout: SweepLayout, record: SweepRecord, run: GridRun, state: RunState) -> SweepRecord:
+    if record.states[run.run_id] == state:
+        return record
+    changed = record.with_state(run.run_id, state)
+    layout.write(layout.record, changed.to_json())
+    return changed
+
+
+def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
+    """Whether a run is done, verified and all; a run that this sweep has not begun is taken over only under a real key.
+
+    Raises:
+        OutputError: There is a run of that name and of another configuration, input or test key.
+        PrivacyGuardError: It was made under a test key, and the sweep is not.
+    """
+    if not layout.public.marker.is_file():
+        return False
+    insecure = record.key != _SYSTEM
+    if insecure and record.states[run.run_id] == RunState.WAITING:
+        raise _taken(layout, "nothing says under which key it was made")
+    if not layout.restricted.manifest.is_file() or not _is_verified(layout):
+        return False
+    manifest = PublicManifest.load(layout.public.manifest)
+    if manifest.config_hash != run.plan.config_hash:
+        raise _taken(layout, f"what differs is {difference(manifest.config, run.plan.resolved)}")
+    if read_identity(layout) != record.input:
+        raise _taken(layout, "it was made from another input")
+    if manifest.ledger["insecure"] and not insecure:
+        message = f"{layout.folder}: this run was made under a test key, and the sweep has a real one"
+        raise PrivacyGuardError(message, hint=_ANOTHER_NAME)
+    return True
+
+
+def _taken(layout: RunLayout, why: str) -> OutputError:
+    return OutputError(f"{layout.folder}: there is a run of this name already; {why}", hint=_ANOTHER_NAME)
+
+
+def _is_verified(layout: RunLayout) -> bool:
+    try:
+        return bool(json.loads(layout.public.verification.read_text(encoding="utf-8"))["passed"])
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _announcement(plan: SweepPlan, finished: int) -> Sequence[str]:
+    """What the grid costs, before anything of it is spent."""
+    key, totals = plan.total_key, ", ".join(map(str, plan.totals))
+    number = plan.runs * len(plan.plans)
+    lines = [f"sweep {plan.base.name}: {number} runs on one input, {plan.runs} each at {key} {totals}"]
+    lines.append(f"all of them together cost {key} = {plan.cost}, exactly; each is charged to the ledger of the input")
+    if finished:
+        lines.append(f"{finished} of {number} are finished and are not run again")
+    return lines
+
+
+def _run_layout(run: GridRun) -> RunLayout:
+    output = run.plan.output
+    return RunLayout.at(output.root, run.run_id, output.public, output.restricted)
+
+
+def _key_of(test_key: str | None, plan: SweepPlan, run: GridRun) -> str | None:
+    """A test key of its own for every run, so that no two of them share noise."""
+    return None if test_key is None else f"{test_key}/{plan.total_key}={run.total}/run={run.number}"

@@ -1,0 +1,110 @@
+"""What is made of a finished sweep: the accuracy-privacy curve beside simple random samples. RESTRICTED."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from das_spark.errors import OutputError
+from das_spark.evaluation import AccuracyReport, report_from_json
+from das_spark.evaluation.sampling import SampleReport
+from das_spark.evaluation.sweep_page import sweep_page
+from das_spark.evaluation.sweep_report import SweepReport, closest_csv, curve_csv, sweep_report
+from das_spark.io.files import finished
+from das_spark.pipeline.accuracy import evaluate_runs
+from das_spark.pipeline.progress import Progress
+from das_spark.pipeline.samples import sample_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.sweep import SweepPlan
+    from das_spark.evaluation.sweep_page import PageTable
+    from das_spark.io.layout import RunLayout
+    from das_spark.io.sweep_files import SweepLayout
+
+
+def evaluate_sweep(
+    plan: SweepPlan,
+    runs: Sequence[RunLayout],
+    layout: SweepLayout,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None] = lambda line: None,
+) -> SweepReport:
+    """Pool the runs at each budget, and compare them with samples of the same population.
+
+    Args:
+        plan: The grid.
+        runs: Its runs, all finished, in the order of the grid.
+        layout: Folder of the sweep, in which samples are kept.
+        session: Finds or starts the Spark session; called only where something has to be read by it.
+        progress: Is given a line at a time.
+
+    Raises:
+        InputError: What the runs or the folder hold cannot be read.
+        OutputError: The confidential histograms are needed, and no run has them any more.
+    """
+    reports: dict[Fraction, list[AccuracyReport]] = {}
+    for run, where in zip(plan, runs, strict=True):
+        reports.setdefault(run.total, []).append(_accuracy(where, plan.base.evaluation.areas))
+    samples = _samples(plan, runs, layout, session, progress) if plan.shares else None
+    return sweep_report(reports, samples, plan.total_key)
+
+
+def write_results(
+    report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[PageTable] = (), *, insecure: bool = False
+) -> None:
+    """Write `curve.csv`, `closest_samples.csv` and `sweep.html`, for their owner alone.
+
+    Args:
+        report: Of the sweep.
+        layout: Folder of the sweep.
+        tables_of_page: Further tables of the page.
+        insecure: Whether the runs were made under test keys.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    layout.write(layout.curve, curve_csv(report))
+    layout.write(layout.closest_samples, closest_csv(report))
+    layout.write(layout.page, sweep_page(report, tables_of_page, insecure=insecure))
+
+
+def _accuracy(run: RunLayout, areas: str | None) -> AccuracyReport:
+    """Accuracy of a run: as the run has found it, or found now where it was told not to."""
+    if run.restricted.accuracy_json.is_file():
+        return report_from_json(run.restricted.accuracy_json.read_text(encoding="utf-8"))
+    (report,) = evaluate_runs([run.folder], None if areas is None else Path(areas))
+    return report
+
+
+def _samples(
+    plan: SweepPlan,
+    runs: Sequence[RunLayout],
+    layout: SweepLayout,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None],
+) -> SampleReport:
+    """As many samples of each share as there are runs at each budget, so that both have as many residuals."""
+    shares, seeds = tuple(sorted(plan.shares)), tuple(range(plan.runs))
+    if layout.samples.is_file():
+        kept = SampleReport.from_json(layout.samples.read_text(encoding="utf-8"))
+        if (kept.shares, kept.seeds) == (shares, seeds):
+            return kept
+    source = next((run for run in runs if _has_leaves(run, plan)), None)
+    if source is None:
+        raise OutputError(
+            f"{layout.path}: no run of the sweep has its confidential histograms any more, and samples need them",
+            hint="leave the comparison out: --samples none",
+        )
+    spark = session()
+    with Progress(progress, f"sweep {plan.base.name}").stage(spark, f"{len(shares) * len(seeds)} samples"):
+        drawn = sample_run(source.folder, shares, seeds, spark=spark)
+    layout.write(layout.samples, drawn.to_json())
+    return drawn
+
+
+def _has_leaves(run: RunLayout, plan: SweepPlan) -> bool:
+    return finished(run.restricted.level("histograms", plan.base.spine.leaf.name))

@@ -1,0 +1,117 @@
+"""The ingested input of another run: taken over where nothing but the budget differs, so that it is not read again.
+
+Everything that ingestion writes follows from the input and from the configuration without the total of the budget. The
+files are shared by hard links: they are written once, and each run can destroy its own names of them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from das_spark.config.sweep import difference, without_total
+from das_spark.errors import InputError, OutputError
+from das_spark.io.files import discard, finished, link_parts, promote, write_durably
+from das_spark.io.manifest import PublicManifest
+from das_spark.io.run_lock import hold_run
+from das_spark.pipeline.spines import copy_spine
+from das_spark.spark.tables import LEVEL_TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.io.layout import PublicLayout, RestrictedLayout, RunLayout
+    from das_spark.pipeline.context import RunContext
+
+#: Tables by level that ingestion writes, in its order; those of a spine of areas stand first.
+_OF_SPINE: Final = ("shares",)
+_BY_LEVEL: Final = ("geounits", "histograms", "invariants", "bounds")
+#: Key of the input record that says which run read the input.
+READ_BY: Final = "read_by"
+
+
+def holds_input(layout: RunLayout, plan: RunPlan) -> bool:
+    """Whether everything that ingestion wrote for a run is there, and still is.
+
+    Args:
+        layout: Where the run lies.
+        plan: What it did.
+    """
+    of_level = all(finished(_folder(layout, *each)) for each in _levels(plan))
+    return of_level and finished(layout.restricted.table("leaves")) and layout.restricted.input_record.is_file()
+
+
+def take_over_input(context: RunContext, source: RunLayout, identity: str) -> None:
+    """Give a run what another one has ingested; what the run has already stays as it is.
+
+    Args:
+        context: The run.
+        source: A finished run.
+        identity: Of the input as it is now.
+
+    Raises:
+        InputError: The input has changed since the other run read it.
+        OutputError: The other run is not finished, is at work, or is of another configuration, or its ingested input
+            was removed; or the disk is full.
+    """
+    mine = context.layout
+    if holds_input(mine, context.plan):
+        return
+    with hold_run(source):  # nothing of it is removed meanwhile
+        record = _checked(context, source, identity)
+        copy_spine(context, source.public)
+        leaves = mine.restricted.table("leaves")
+        if not finished(leaves):
+            # The record goes first, as in ingestion: leaves without it belong to no input.
+            write_durably(mine.restricted.input_record, json.dumps(record, indent=1))
+            _link(source.restricted.table("leaves"), leaves, mine.restricted.path)
+        for table, geolevel in _levels(context.plan):
+            target = _folder(mine, table, geolevel)
+            if not finished(target):
+                _link(_folder(source, table, geolevel), target, _side(mine, table).path)
+
+
+def _checked(context: RunContext, source: RunLayout, identity: str) -> dict[str, Any]:
+    """The input record of the other run, which may be taken over."""
+    manifest = PublicManifest.load(source.public.manifest)
+    differing = difference(without_total(manifest.config), without_total(context.plan.resolved))
+    if differing:
+        raise OutputError(
+            f"the input of run {source.run_id} cannot be taken over: besides the budget there is another {differing}",
+            hint="let the run read its input itself",
+        )
+    if not holds_input(source, context.plan):
+        raise OutputError(
+            f"{source.folder}: not all is there of what it ingested", hint="let the run read its input itself"
+        )
+    record: dict[str, Any] = json.loads(source.restricted.input_record.read_text(encoding="utf-8"))
+    if record["identity"] != identity:
+        raise InputError(
+            f"the input has changed since run {source.run_id} read it",
+            hint="put back the files that the run began with, or start new runs on the new ones",
+        )
+    return {READ_BY: source.run_id, **record}
+
+
+def _levels(plan: RunPlan) -> list[tuple[str, str]]:
+    """Every table by level that ingestion writes, and each of its levels."""
+    written = _BY_LEVEL if plan.spine.is_census else (*_OF_SPINE, *_BY_LEVEL)
+    return [(table, name) for table in written for name in plan.spine.names]
+
+
+def _side(layout: RunLayout, table: str) -> PublicLayout | RestrictedLayout:
+    _, restricted = LEVEL_TABLES[table]
+    return layout.restricted if restricted else layout.public
+
+
+def _folder(layout: RunLayout, table: str, geolevel: str) -> Path:
+    return _side(layout, table).level(table, geolevel)
+
+
+def _link(source: Path, target: Path, side: Path) -> None:
+    staging = side / ".staging" / "taken-over"
+    discard(staging)
+    link_parts(source, staging)
+    discard(target)  # what a driver left that died
+    promote(staging, target)

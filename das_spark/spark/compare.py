@@ -1,0 +1,102 @@
+"""The Spark side of setting two runs side by side: how often each difference of absolute residuals occurs.
+
+RESTRICTED: reads confidential histograms. Nothing of data size reaches the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from das_spark.errors import InputError
+from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.differences import absolute_differences
+from das_spark.evaluation.metrics import Frequencies
+from das_spark.evaluation.tally import Side
+from das_spark.spark.families import flat_lists
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from das_spark.histogram import Query
+
+_ROWS = "measure string, value long, frequency long"
+#: Geounits that are compared at once: bounds the memory of a task.
+_GEOUNITS = 1 << 14
+_SIDES = ("truth", "first", "second")
+
+
+def difference_frequencies(
+    truth: DataFrame, first: DataFrame, second: DataFrame, strata: Query
+) -> dict[str, Frequencies]:
+    """Differences of absolute residuals of one geolevel, below zero where the first release is nearer to the truth.
+
+    Args:
+        truth: Confidential: columns geocode, cells, counts.
+        first: Protected, the same columns.
+        second: Protected, another run.
+        strata: The query of stratified counts.
+
+    Returns:
+        `total`, and the name of the strata -> how often each difference occurs.
+
+    Raises:
+        InputError: The three are not about the same geounits.
+    """
+    frames = dict(zip(_SIDES, (truth, first, second), strict=True))
+    sides = [frame.select("geocode", F.struct("cells", "counts").alias(name)) for name, frame in frames.items()]
+    joined = sides[0].join(sides[1], "geocode", "full").join(sides[2], "geocode", "full")
+    missing = [name for name in _SIDES if joined.where(F.col(name).isNull()).head(1)]
+    if missing:
+        raise InputError(
+            f"the runs are not about the same geounits: some are missing in the {missing[0]}",
+            hint="compare runs on the same input and spine",
+        )
+    columns = [F.col(f"{name}.{of}").alias(f"{name}_{of}") for name in _SIDES for of in ("cells", "counts")]
+    rows = joined.select(*columns).mapInArrow(_Differences(strata), _ROWS)
+    table = rows.groupBy("measure", "value").agg(F.sum("frequency").alias("frequency")).toArrow().sort_by("value")
+    measure = np.array(table.column("measure").to_pylist(), dtype=np.str_)
+    value, frequency = (table.column(name).to_numpy().astype(np.int64) for name in ("value", "frequency"))
+    chosen = {name: measure == name for name in (TOTAL, strata.name)}
+    return {name: Frequencies(value[rows], frequency[rows]) for name, rows in chosen.items()}
+
+
+def same_histograms(one: DataFrame, other: DataFrame) -> bool:
+    """Whether two tables of histograms of the same geounits are equal, count by count."""
+    columns = ("geocode", "cells", "counts")
+    return not one.select(*columns).exceptAll(other.select(*columns)).head(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Differences:
+    """From three histograms of each geounit to how often each difference occurs in a batch."""
+
+    strata: Query
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for begin in range(0, batch.num_rows, _GEOUNITS):
+                yield self._rows(batch.slice(begin, _GEOUNITS))
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        sides = [_side(batch, name) for name in _SIDES]
+        found = absolute_differences(self.strata, batch.num_rows, *sides)
+        counted = [np.unique(each, return_counts=True) for each in found]
+        names = [
+            np.repeat(name, len(values)) for name, (values, _) in zip((TOTAL, self.strata.name), counted, strict=True)
+        ]
+        columns = (np.concatenate(names), *(np.concatenate([each[place] for each in counted]) for place in (0, 1)))
+        return pa.RecordBatch.from_pydict(
+            {name: pa.array(column) for name, column in zip(("measure", "value", "frequency"), columns, strict=True)}
+        )
+
+
+def _side(batch: pa.RecordBatch, name: str) -> Side:
+    cells, offsets = flat_lists(batch.column(f"{name}_cells"), np.int64)
+    counts, _ = flat_lists(batch.column(f"{name}_counts"), np.int64)
+    return Side(np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts)

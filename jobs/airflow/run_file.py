@@ -1,0 +1,109 @@
+"""What a scheduler has to know of a run file to draw its tasks: its name and its stages. Standard library only.
+
+A DAG file is read again every few seconds, on machines that need not have das_spark. So this reads the run file
+itself, and `levels.json` beside it for what a run file leaves to its product. That it says what `das-spark plan
+--stages` says is tested for every run file of the project; the first task of a DAG compares both again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Levels and tables by product; `tests/airflow/test_run_file.py` says how it is made.
+PRODUCTS = Path(__file__).resolve().parent / "levels.json"
+PREPARING = ("spine", "ingest")
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """What is known of a run file.
+
+    Attributes:
+        path: The file.
+        name: `run.name`, or the name of its product.
+        stages: Names of its stages, in order, as `das-spark run --until` takes them.
+    """
+
+    path: Path
+    name: str
+    stages: tuple[str, ...]
+
+
+def read_run_file(path: Path) -> RunFile:
+    """Read a run file, or that of a joint run with those of its parts.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: A file is not there.
+        ValueError: It is no run file, or of an unknown product.
+    """
+    tables = _read(path)
+    run = tables.get("run", {})
+    if "parts" not in run:
+        return RunFile(path, run.get("name") or str(run.get("product")), _stages(tables, path)[1])
+    shared = {key: table for key, table in tables.items() if key != "run"}
+    parts = [_stages(_merged(_read(path.parent / part), shared), path) for part in run["parts"]]
+    named = [(stage, f"{record}: {stage}") for record, stages in parts for stage in stages]
+    # Every part reads its input before any part draws.
+    first = [name for stage, name in named if stage in PREPARING]
+    return RunFile(path, str(run.get("name")), (*first, *(name for stage, name in named if stage not in PREPARING)))
+
+
+def task_id(stage: str) -> str:
+    """The stage as the name of a task: letters, digits and `_`."""
+    return re.sub(r"\W+", "_", stage)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return tomllib.load(file)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One file laid over another, table by table."""
+    result = dict(below)
+    for key, value in above.items():
+        inner = result.get(key)
+        result[key] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return result
+
+
+def _stages(tables: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]]:
+    """What a run counts, and its stages in order."""
+    name = tables.get("run", {}).get("product")
+    products = json.loads(PRODUCTS.read_text(encoding="utf-8"))
+    if name not in products:
+        raise ValueError(f"{path}: run.product {name!r} is unknown; known: {', '.join(products)}")
+    product = products[name]
+    geography = tables.get("geography", {})
+    of_areas = geography.get("spine", "census") != "census"
+    stages = [
+        *(["spine"] if of_areas else []),
+        "ingest",
+        *(f"{kind} {level}" for level in _levels(product, tables) for kind in ("measure", "estimate")),
+        *(["census geounits"] if of_areas else []),
+        "microdata",
+        *(["tabulate"] if tables.get("output", {}).get("tables", product["tables"]) else []),
+        "verify",
+        *(["evaluate"] if tables.get("evaluation", {}).get("enabled", True) else []),
+    ]
+    return product["record"], tuple(stages)
+
+
+def _levels(product: Mapping[str, Any], tables: Mapping[str, Any]) -> list[str]:
+    """Those of the run file; else those of its kind of spine, its strategy or its product."""
+    geography = tables.get("geography", {})
+    if geography.get("levels"):
+        return list(geography["levels"])
+    if geography.get("spine") == "dhc":
+        return list(product["dhc"])
+    strategy = tables.get("budget", {}).get("strategy")
+    return list(product["strategies"].get(strategy, product["levels"]))

@@ -1,0 +1,217 @@
+"""Runs on a cluster that meet faults at seeded moments, and what must hold of them afterwards.
+
+A play is one run folder with an input of its own. A driver of it is `spark-submit.sh` in a process group; it may be
+killed and started again as often as the play wants, always by the same command with the same `--run-id`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from published_files import published
+from standalone import ROOT, StandaloneCluster, wait_until
+
+KEY = "an open secret"
+#: Seconds for one driver. A tiny run takes twenty on an idle machine; ten minutes mean that it hangs.
+PATIENCE = 600.0
+#: A line that ends a stage: its name and its seconds.
+STAGE_LINE = re.compile(
+    r"^((?:ingest|measure|estimate|microdata|tabulate|verify)[^:]*): (?:[\d,]+ families, )?([\d.]+) s$", re.M
+)
+
+VICTIMS = {
+    "worker": "org.apache.spark.deploy.worker.Worker",
+    "executor": "CoarseGrainedExecutorBackend",
+    "Python worker": "pyspark.daemon",
+}
+
+
+def pipeline_tools() -> Any:
+    """tests/pipeline/conftest.py as a module: the tiny census and its run file."""
+    spec = importlib.util.spec_from_file_location("pipeline_tools", ROOT / "tests" / "pipeline" / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tools = importlib.util.module_from_spec(spec)
+    sys.modules["pipeline_tools"] = tools
+    spec.loader.exec_module(tools)
+    return tools
+
+
+@dataclass
+class Play:
+    """One run, its drivers, and the faults that it met.
+
+    Attributes:
+        cluster: Where it runs.
+        folder: Holds census, run file, run and driver logs of this play.
+        key: The test key; None for a real one.
+        faults: (kind, stage, what became of it) of every fault so far.
+    """
+
+    cluster: StandaloneCluster
+    folder: Path
+    key: str | None = KEY
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
+    _from: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.workshop = pipeline_tools().Workshop(self.folder)
+        self.run_file = self.workshop.run_file()
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "runs" / "run"
+
+    @property
+    def public(self) -> Path:
+        return self.run / "public"
+
+    @property
+    def restricted(self) -> Path:
+        return self.run / "restricted"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "driver.log"
+
+    def start(self, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start or resume the run."""
+        self._from = self.log.stat().st_size if self.log.exists() else 0
+        key = ("--test-key", self.key) if self.key else ()
+        return self.cluster.submit([str(self.run_file), "--run-id", "run", *key], log=self.log, more=more)
+
+    def said(self) -> str:
+        """What the last driver said so far."""
+        with self.log.open("rb") as file:
+            file.seek(self._from)
+            return file.read().decode(errors="replace")
+
+    def stages(self) -> list[tuple[str, float]]:
+        """Stages that the last driver has ended, with their seconds."""
+        return [(match.group(1), float(match.group(2))) for match in STAGE_LINE.finditer(self.said())]
+
+    def finish(self, process: subprocess.Popen[bytes] | None = None) -> None:
+        """Bring the run to its end.
+
+        Raises:
+            AssertionError: The driver failed.
+        """
+        code = (process or self.start()).wait(PATIENCE)
+        assert code == 0, self.said()[-6000:]
+
+    def fails(self, process: subprocess.Popen[bytes]) -> str:
+        """Wait for a clear failure: a code that says what to do, and one line that says why. Returns that line."""
+        code = process.wait(PATIENCE)
+        said = [line for line in self.said().splitlines() if line.startswith("das-spark: error: ")]
+        assert code in (1, 2, 3), (code, self.said()[-4000:])
+        assert len(said) == 1, self.said()[-4000:]
+        return f"exit {code}, {said[0].removeprefix('das-spark: error: ')}"
+
+    def result(self) -> dict[str, Any]:
+        """What the run has published, without names that differ between plays."""
+        marker = json.loads((self.public / "run.json").read_text())
+        return published(self.public, {str(self.folder): "FOLDER", marker["config_hash"]: "HASH"})
+
+    def measured(self) -> dict[str, str]:
+        """Checksums of the measurements of all published levels."""
+        tools, table = pipeline_tools(), self.public / "measurements"
+        levels = [folder for folder in table.glob("level=*") if (folder / "_SUCCESS").is_file()]
+        return {f"{folder.name}/{name}": sha for folder in levels for name, sha in tools.checksums(folder).items()}
+
+    def wait_for(self, process: subprocess.Popen[bytes], stages: list[str], number: int, delay: float) -> str:
+        """Wait until so many stages of a whole run are over, then the delay. Returns the stage that runs then."""
+        wanted = set(stages[:number])
+
+        def there() -> bool:
+            assert process.poll() is None, self.said()[-4000:]
+            return wanted <= {name for name, _ in self.stages()}
+
+        wait_until(there, f"stage {number} of {self.folder.name}", PATIENCE)
+        time.sleep(delay)
+        over = {name for name, _ in self.stages()}
+        return next((name for name in stages if name not in over), "the end")
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL to a driver: the shell, its JVM and its Python at one moment, as a power cut does."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """A signal to all processes of a driver."""
+    os.killpg(process.pid, number)
+
+
+def alive(cluster: StandaloneCluster, kind: str) -> list[int]:
+    """Living processes of a kind of `VICTIMS`, oldest first."""
+    return sorted(process for process, line in cluster.processes().items() if VICTIMS[kind] in line)
+
+
+def kill_one(cluster: StandaloneCluster, kind: str, dice: random.Random) -> None:
+    """SIGKILL to a seeded choice among the processes of a kind; a worker is started again, as its supervisor would.
+
+    Raises:
+        TimeoutError: There was none for a long time.
+    """
+    wait_until(lambda: alive(cluster, kind), f"a process to kill: {kind}", PATIENCE)
+    chosen = dice.choice(alive(cluster, kind))
+    with suppress(ProcessLookupError):
+        os.kill(chosen, signal.SIGKILL)
+    if kind == "worker":
+        name = next(name for name, daemon in cluster.daemons.items() if daemon.pid == chosen)
+        cluster.daemons[name].wait()
+        cluster.start_worker(name)
+
+
+def half_written(root: Path) -> list[str]:
+    """Folders of part files under a final name that hold no `_SUCCESS`; staging folders are not final names."""
+    return [
+        str(folder)
+        for folder in {path.parent for path in root.rglob("part-*")}
+        if not (folder / "_SUCCESS").is_file()
+        and not {".staging", "staging"} & set(folder.parts)
+        and not any(part.startswith(".") for part in folder.relative_to(root).parts)
+    ]
+
+
+def draws(*roots: Path) -> dict[str, set[str]]:
+    """Attempts at each level of which noisy answers are left anywhere, in whatever folder.
+
+    Raises:
+        AssertionError: One answer is left with two values: a second draw.
+    """
+    homes: dict[str, set[str]] = {}
+    values: dict[tuple[str, str, str], str] = {}
+    for path in (path for root in roots for path in root.rglob("*")):
+        with suppress(OSError):
+            if not path.is_file() or path.open("rb").read(4) != b"PAR1" or "measurements" not in path.parts:
+                continue
+            level = next((part for part in path.parts if part.startswith(("level=", ".level="))), "")
+            name, _, attempt = level.removeprefix(".").removeprefix("level=").partition(".attempt=")
+            homes.setdefault(name, set()).add(attempt.removesuffix(".destroyed"))
+            with suppress(pa.ArrowInvalid):  # cut short while it was written
+                for row in pq.ParquetFile(path).read().to_pylist():
+                    key = (name, row["geocode"], row["query"])
+                    found = repr(row["values"])
+                    assert values.setdefault(key, found) == found, f"{path}: a second draw of {key}"
+    for name, attempts in homes.items():
+        assert len(attempts - {""}) <= 1, f"bytes of several attempts at {name}: {attempts}"
+    return homes

@@ -1,0 +1,376 @@
+"""Whatever happens to a run on a real cluster, it ends with the same bytes, or fails clearly and resumes to them.
+
+Seeds decide who dies and when. Every fault is written down with what became of the run; the table of them is printed at
+the end, and stands, of one session, in README.md.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plays import (
+    KEY,
+    VICTIMS,
+    Play,
+    alive,
+    draws,
+    half_written,
+    kill_group,
+    kill_one,
+    pipeline_tools,
+    signal_group,
+)
+from published_files import differences
+from standalone import ROOT, StandaloneCluster, standalone_cluster, wait_until
+
+from das_spark.config.resolve import load_plan
+from das_spark.pipeline import run_stages
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+
+BROKEN_STORE = Path(__file__).parent / "broken_store"
+
+#: Tasks of a tiny run last less than a second: copies of them must be started soon to be started at all.
+EAGER = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.speculation.task.duration.threshold": "5s",
+    # Nothing large is sent: these JVMs do not grow old.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    # Two drivers share the cluster when one of them is a ghost.
+    "spark.cores.max": "2",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "200ms",
+    "spark.locality.wait": "0",
+}
+
+
+@dataclass(frozen=True)
+class Calm:
+    """A run that nothing disturbs.
+
+    Attributes:
+        result: What it published.
+        stages: Its stages, in order.
+        seconds: How long each took.
+    """
+
+    result: dict[str, Any]
+    stages: list[str]
+    seconds: list[float]
+
+
+TABLE: list[tuple[str, str, str]] = []
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """One cluster for all plays; its executors import das_spark from the checkout."""
+    folder = tmp_path_factory.mktemp("faults") / "cluster"
+    environment = ROOT / ".venv" / "bin" / "python"
+    assert environment.exists()
+    with standalone_cluster(folder, python_path=str(ROOT), settings=EAGER) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table_of_faults() -> Iterator[None]:
+    """Print what was tried, by kind and outcome."""
+    yield
+    counts = Counter((kind, outcome) for kind, _, outcome in TABLE)
+    lines = ["| fault | tried | stages | what became of the run |", "|---|---|---|---|"]
+    for (kind, outcome), number in counts.items():
+        stages = sorted({stage for known, stage, end in TABLE if (known, end) == (kind, outcome)})
+        lines.append(f"| {kind} | {number} | {', '.join(stages)} | {outcome} |")
+    text = "\n".join([f"{len(TABLE)} faults", *lines])
+    print(f"\n{text}\n")
+    if target := os.environ.get("DAS_SPARK_FAULT_TABLE"):
+        Path(target).write_text(text + "\n")
+
+
+@pytest.fixture(scope="module")
+def calm(cluster, tmp_path_factory) -> Calm:
+    play = Play(cluster, tmp_path_factory.mktemp("calm"))
+    play.finish()
+    stages = play.stages()
+    names = [name for name, _ in stages]
+    assert names[0] == "ingest"
+    assert names[-1] == "verify"
+    assert len(names) >= 9
+    return Calm(play.result(), names, [seconds for _, seconds in stages])
+
+
+@pytest.fixture
+def play(cluster, tmp_path) -> Iterator[Play]:
+    yield Play(cluster, tmp_path)
+    cluster.wait_for_workers(2)
+
+
+def check_end(play: Play, calm: Calm) -> None:
+    """The end of every play: the same bytes, no half folder, one draw, one entry in the ledger of the input."""
+    assert differences(play.result(), calm.result) == []
+    check_left_over(play)
+
+
+def check_left_over(play: Play) -> None:
+    """What holds under a real key as well; then the faults of the play go into the table."""
+    assert half_written(play.run) == []
+    draws(play.run, play.cluster.folder / "local", play.cluster.folder / "work")
+    assert len({line.split('"run_id": "')[1][:12] for line in play.workshop.ledger()}) <= 1
+    TABLE.extend(play.faults)
+    play.faults.clear()
+
+
+@pytest.mark.parametrize("storm", range(3))
+def test_workers_executors_and_python_processes_are_killed_in_every_stage(play, calm, storm):
+    """One driver lives through a kill in each stage; over the three storms each stage meets each kind of victim."""
+    dice = random.Random(1940 + storm)
+    process = play.start()
+    kinds = list(VICTIMS)
+    for number, stage in enumerate(calm.stages):
+        kind = kinds[(number + storm) % len(kinds)]
+        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        if met == "the end":
+            break
+        kill_one(play.cluster, kind, dice)
+        play.faults.append((f"{kind} killed", stage if met == stage else met, "went on, byte-equal"))
+    play.finish(process)
+    assert len(play.faults) >= len(calm.stages) - 1
+    check_end(play, calm)
+
+
+def test_the_driver_is_killed_in_every_stage(play, calm):
+    dice = random.Random(2020)
+    for number in range(len(calm.stages)):
+        process = play.start()
+        # What was finished before is skipped, and its line is said at once.
+        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        kill_group(process)
+        play.faults.append(("driver killed", met, "resumed by the same command, byte-equal"))
+        assert half_written(play.run) == [] or not (play.public / "verification.json").exists()
+    play.finish()
+    check_end(play, calm)
+
+
+def test_under_a_real_key_no_second_draw_is_left_anywhere(cluster, tmp_path, calm):
+    play = Play(cluster, tmp_path, key=None)
+    dice = random.Random(2030)
+    first: dict[str, str] = {}
+    for number in (number for number, name in enumerate(calm.stages) if name.startswith("measure")):
+        process = play.start()
+        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        kill_group(process)
+        draws(play.run, cluster.folder / "local", cluster.folder / "work")
+        kept = play.measured()
+        assert first.items() <= kept.items(), "what was published was drawn again"
+        first = kept
+        play.faults.append(("driver killed, real key", met, "resumed; one draw of every answer, none drawn again"))
+    play.finish()
+    assert first.items() <= play.measured().items()
+    check_left_over(play)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Callable[[], Path]]:
+    """A file system of 80 MB in the folder of a run; what is yielded fills it up and returns the file to remove."""
+    folder.mkdir(parents=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(folder)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"a disk that fills needs a mount, which is not permitted here: {done.stderr.strip()}")
+
+    def fill() -> Path:
+        filler = folder / "filler"
+        with filler.open("wb") as file:
+            while True:
+                try:
+                    file.write(b"\0" * 65536)
+                    file.flush()
+                except OSError:
+                    return filler
+
+    try:
+        yield fill
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_the_disk_fills(play, calm):
+    with small_disk(play.folder / "runs") as fill:
+        for number in (0, 1, 4, 6, len(calm.stages) - 2):
+            process = play.start()
+            if number == 0:
+                wait_until((play.restricted / "run.lock").exists, "the run to begin")
+                met = "ingest"
+            else:
+                met = play.wait_for(process, calm.stages, number, 0.0)
+            filler = fill()
+            code = process.wait(600)
+            if code == 0:
+                outcome = "ended before it needed room"
+            else:
+                said = play.fails(process)
+                assert "no space left" in said or "free" in said, said
+                outcome = "failed: no space left on the disk (exit 1); resumed, byte-equal"
+            assert half_written(play.run) == []
+            filler.unlink()
+            play.faults.append(("disk full", met, outcome))
+        play.finish()
+        check_end(play, calm)
+
+
+#: What fails, in the order in which a run comes to it; the run is resumed after each.
+BROKEN = (
+    ("rename fails (driver)", "rename:histograms/level=County:1"),
+    ("read fails (driver)", "read:staging/measurements/level=State:1"),
+    ("rename fails (driver)", "rename:measurements/level=County:1"),
+    ("read fails (driver)", "read:journal/Enumdist:1"),
+    ("rename fails (driver)", "rename:estimates/level=Enumdist:1"),
+    ("rename fails (driver)", "rename:manifest.json:1"),
+)
+
+
+def test_the_output_store_fails_the_driver(play, calm):
+    for kind, broken in BROKEN:
+        process = play.start({"DAS_SPARK_TEST_BROKEN": broken, "PYTHONPATH": f"{BROKEN_STORE}:{ROOT}"})
+        said = play.fails(process)
+        assert not (play.public / "verification.json").exists()
+        play.faults.append((kind, broken.split(":")[1], f"failed ({said.split(',')[0]}); resumed, byte-equal"))
+    play.finish()
+    check_end(play, calm)
+
+
+def test_the_output_store_fails_executors_on_read(play, calm):
+    """A part file that tasks must read is not there, or ends too soon; then it is given back."""
+    for stage, table, harm in (
+        ("measure County", "restricted/histograms/level=County", "gone"),
+        ("estimate Enumdist", "public/bounds/level=Enumdist", "cut short"),
+    ):
+        process = play.start()
+        play.wait_for(process, calm.stages, calm.stages.index(stage) - 1, 0.0)
+        part = max((play.run / table).glob("part-*"), key=lambda path: path.stat().st_size)
+        kept = play.folder / "kept"
+        shutil.copy(part, kept)
+        if harm == "gone":
+            part.unlink()
+        else:
+            os.truncate(part, part.stat().st_size // 2)
+        said = play.fails(process)
+        outcome = f"failed ({said.split(',')[0]}); file given back, resumed, byte-equal"
+        play.faults.append((f"read fails (executors): file {harm}", stage, outcome))
+        shutil.copy(kept, part)
+    play.finish()
+    check_end(play, calm)
+
+
+@pytest.mark.parametrize("stage", ["measure County", "estimate Enumdist"])
+def test_the_output_store_fails_executors_on_rename(play, calm, stage):
+    """The folder from which finished task output is renamed disappears while tasks write into it."""
+    process, gone = play.start(), 0
+    play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
+    limit = time.monotonic() + 60
+    while process.poll() is None and not gone and time.monotonic() < limit:
+        for pending in play.run.rglob("_temporary"):
+            shutil.rmtree(pending, ignore_errors=True)
+            gone += 1
+        time.sleep(0.001)
+    assert gone, "nothing was taken away"
+    code = process.wait(600)
+    outcome = "tasks were tried again, byte-equal"
+    if code != 0:
+        outcome = f"failed ({play.fails(process).split(',')[0]}); resumed, byte-equal"
+        play.finish()
+    play.faults.append(("rename fails (executors): task output taken away", stage, outcome))
+    check_end(play, calm)
+
+
+def test_an_executor_hangs_and_its_tasks_run_twice(play, calm):
+    """SIGSTOP to an executor and its Python: copies of its tasks run elsewhere; then it wakes up and ends its own."""
+    process = play.start()
+    for stage in ("measure State", "estimate County", "verify"):
+        met = play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
+        wait_until(lambda: alive(play.cluster, "executor"), "an executor")
+        frozen = [alive(play.cluster, "executor")[-1]]
+        frozen += [each for each in alive(play.cluster, "Python worker") if parent(each) == frozen[0]]
+        for each in frozen:
+            os.kill(each, signal.SIGSTOP)
+        time.sleep(12)
+        for each in frozen:
+            os.kill(each, signal.SIGCONT)
+        play.faults.append(("executor hangs 12 s, speculation on", met, "went on, byte-equal"))
+    play.finish(process)
+    check_end(play, calm)
+
+
+def parent(process: int) -> int:
+    """The process that started one; 0 where it is gone."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return 0
+
+
+@pytest.mark.parametrize("stage", ["measure County", "estimate County"])
+def test_a_zombie_driver_is_fenced_off(play, calm, stage):
+    """A stopped driver loses its run to a second one, by a lock that the store forgot; then it wakes up."""
+    one_core = play.cluster.with_settings("one-core", {"spark.cores.max": "1"})
+    ghost = play.start({"DAS_SPARK_ENV": str(one_core)})
+    number = calm.stages.index(stage)
+    met = play.wait_for(ghost, calm.stages, number, random.Random(number).random() * calm.seconds[number] / 2)
+    signal_group(ghost, signal.SIGSTOP)
+    try:
+        second = play.start({"DAS_SPARK_ENV": str(one_core)})
+        assert "another driver is at work" in play.fails(second)
+        play.faults.append(("second driver while the first lives", met, "refused (exit 1)"))
+        (play.restricted / "run.lock").unlink()
+        play.finish(play.start({"DAS_SPARK_ENV": str(one_core)}))
+        check_end(play, calm)
+    finally:
+        signal_group(ghost, signal.SIGCONT)
+    assert ghost.wait(600) in (1, 3), play.log.read_text()[-4000:]
+    play.faults.append(("zombie driver wakes up after its run was taken over", met, "fenced off; results untouched"))
+    check_end(play, calm)
+
+
+def test_one_county_is_a_hundred_times_the_others(cluster, tmp_path, spark):
+    """600 districts in one county beside 6 in each of the others, an executor killed meanwhile; as in local mode."""
+    tools = pipeline_tools()
+    persons, units = tools.census_tables()
+    for table in (persons, units):
+        chosen = [row for row, code in enumerate(table["geocode"]) if code.startswith("010030")]
+        for copy in range(1, 100):
+            for row in chosen:
+                code = table["geocode"][row]
+                for name, column in table.items():
+                    column.append(f"{code[:6]}{copy:02d}{code[8:]}" if name == "geocode" else column[row])
+    play = Play(cluster, tmp_path)
+    tools.write_census(play.workshop.census, persons, units)
+    process = play.start()
+    wait_until(lambda: len(play.stages()) > 2, "the first level", 600)
+    kill_one(cluster, "executor", random.Random(100))
+    kind = "one county of 100 times the others, executor killed"
+    play.faults.append((kind, "measure County", "went on, byte-equal to local mode"))
+    play.finish(process)
+    remote = play.result()
+    play.run.rename(tmp_path / "remote")
+    # The statement of a run names all runs on its input.
+    play.workshop.census.with_name("census.privacy-ledger.jsonl").unlink()
+    run_stages(load_plan(play.run_file), run_id="run", test_key=KEY, spark=spark)
+    assert differences(remote, play.result()) == []
+    check_left_over(play)

@@ -1,0 +1,106 @@
+"""A run submitted to a real cluster with the packed environment publishes the same bytes as a run in local mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from published_files import differences, published
+from standalone import ROOT, marked_processes, pack_environment, standalone_cluster
+
+from das_spark.config.resolve import load_plan
+from das_spark.pipeline import run_stages
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+
+CONF = ROOT / "conf" / "quickstart.toml"
+KEY = "an open secret"
+PATIENCE = 900.0
+
+
+def on_a_cluster(folder: Path, root: Path) -> set[str]:
+    """Submit the quickstart as an operator does; returns every command line that was seen meanwhile."""
+    with standalone_cluster(folder) as cluster:
+        for name in ("daemons.conf", "driver.conf"):
+            assert stat.S_IMODE((folder / "conf" / name).stat().st_mode) == 0o600
+        archive = pack_environment(folder / "environment.tar.gz")
+        arguments = [str(CONF), "--run-id", "one", "--test-key", KEY, "--output", str(root)]
+        process = cluster.submit(arguments, archive)
+        ended, seen = threading.Event(), set[str]()
+
+        def watch() -> None:
+            while not ended.wait(0.5):
+                seen.update(cluster.processes().values())
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            code = process.wait(PATIENCE)
+        finally:
+            ended.set()
+            watcher.join()
+        assert code == 0, (folder / "submit.log").read_text()[-4000:]
+        assert not [line for line in seen if cluster.secret in line], "the secret is an argument of a process"
+    assert marked_processes(folder) == {}
+    return seen
+
+
+def test_the_quickstart_on_a_cluster_publishes_what_local_mode_does(tmp_path, spark):
+    root, seen = tmp_path / "runs", on_a_cluster(tmp_path / "cluster", tmp_path / "runs")
+    remote = tmp_path / "remote"
+    root.rename(remote)  # the same root again: it stands in the configuration
+    run_stages(load_plan(CONF, settings=[f"output.root={root}"]), run_id="one", test_key=KEY, spark=spark)
+    ours, theirs = published(root / "one" / "public"), published(remote / "one" / "public")
+    assert differences(ours, theirs) == []
+    assert len(ours) > 50
+    assert sum(isinstance(content, list) for content in ours.values()) > 30
+    executors = {line for line in seen if "CoarseGrainedExecutorBackend" in line}
+    assert {match.group(1) for line in executors if (match := re.search(r"--cores (\d+)", line))} == {"1"}
+    assert [line for line in seen if line.startswith("./environment/bin/python -m pyspark.daemon")]
+    work = sorted((tmp_path / "cluster" / "work").glob("worker-*/app-*/*/stderr"))
+    assert len({path.parts[-4] for path in work}) == 2, "both workers had an executor"
+    assert all("Finished task" in path.read_text() for path in work), "both executors had tasks"
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        ("estimates/level=County", lambda content: content[:-1]),
+        ("privacy_statement.md", lambda content: content + " "),
+        ("tables", lambda _: "new"),
+    ],
+)
+def test_the_comparison_sees_planted_differences(place, change):
+    one = {"estimates/level=County": ["a", "b"], "privacy_statement.md": "claimed"}
+    assert differences(one, dict(one)) == []
+    assert differences(one, one | {place: change(one.get(place))}) == [place]
+
+
+def test_times_and_tokens_are_all_that_is_left_out_of_texts(tmp_path):
+    for name, more in (("a", "x"), ("b", "y")):
+        (tmp_path / name).mkdir()
+        text = {"created": f"2026-01-0{1 + (name == 'b')}T00:00:00+00:00", "run_id": f"one#0123456{name}"}
+        (tmp_path / name / "same.json").write_text(json.dumps(text))
+        (tmp_path / name / "other.txt").write_text(more)
+    assert differences(published(tmp_path / "a"), published(tmp_path / "b")) == ["other.txt"]
+
+
+def test_a_script_without_its_archive_name_says_how_it_is_used():
+    script = [str(ROOT / ".venv" / "bin" / "python"), str(ROOT / "jobs" / "pack_environment.py")]
+    done = subprocess.run([*script, "environment.rar"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "usage:" in done.stderr
+
+
+def test_a_property_file_that_is_not_there_is_named_before_anything_starts(tmp_path):
+    environment = os.environ | {"DAS_SPARK_ENV": str(tmp_path / "none.conf"), "PYTHONPATH": str(ROOT)}
+    submit = [str(ROOT / "spark-submit.sh"), str(CONF)]
+    done = subprocess.run(submit, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"there is no {tmp_path / 'none.conf'}" in done.stderr

@@ -1,0 +1,128 @@
+"""Grids of budgets: read exactly, named the same every time, and refused with all that is wrong at once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from das_spark.config.resolve import load_plan
+from das_spark.config.sweep import difference, load_sweep, sample_shares, without_total
+from das_spark.errors import ConfigurationError
+from das_spark.evaluation.sampling import SHARES
+
+CONF = Path(__file__).parents[2] / "conf"
+QUICKSTART = CONF / "quickstart.toml"
+ZCDP = CONF / "pl94_2020_person.toml"
+
+
+def test_a_grid_has_every_run_at_every_budget_in_the_order_asked_for():
+    plan = load_sweep(QUICKSTART, epsilon=["0.25", " 4", "1/3"], runs=2)
+    assert plan.totals == (Fraction(1, 4), Fraction(4), Fraction(1, 3))
+    assert [(run.run_id, run.total, run.number) for run in plan] == [
+        ("quickstart-epsilon-1_4-run-1", Fraction(1, 4), 1),
+        ("quickstart-epsilon-1_4-run-2", Fraction(1, 4), 2),
+        ("quickstart-epsilon-4-run-1", 4, 1),
+        ("quickstart-epsilon-4-run-2", 4, 2),
+        ("quickstart-epsilon-1_3-run-1", Fraction(1, 3), 1),
+        ("quickstart-epsilon-1_3-run-2", Fraction(1, 3), 2),
+    ]
+    assert all(run.plan.budget.total == run.total for run in plan)
+    assert plan.shares == tuple(Fraction(share, 100) for share in range(5, 100, 5))
+
+
+@given(st.lists(st.fractions(Fraction(1, 1000), 20), min_size=1, max_size=4, unique=True), st.integers(1, 5))
+def test_the_cost_is_the_exact_sum_over_the_runs(totals, runs):
+    plan = load_sweep(QUICKSTART, epsilon=totals, runs=runs)
+    assert plan.cost == sum((run.total for run in plan), Fraction(0))
+    assert len({run.run_id for run in plan}) == len(list(plan)) == runs * len(totals)
+
+
+def test_the_plans_of_a_grid_are_those_of_the_run_file_with_another_total():
+    plan = load_sweep(QUICKSTART, epsilon=["1/2", "3"], settings=["estimation.rounding=released"])
+    for one in plan.plans:
+        alone = load_plan(QUICKSTART, settings=["estimation.rounding=released", f"budget.epsilon={one.budget.total}"])
+        assert one.config_hash == alone.config_hash
+    first, second = (each.resolved for each in plan.plans)
+    assert first != second
+    assert without_total(first) == without_total(second)
+
+
+def test_budgets_of_concentrated_privacy_are_called_rho():
+    plan = load_sweep(ZCDP, rho=["0.5"], runs=1, files=False)
+    assert plan.total_key == "rho"
+    assert [run.run_id for run in plan] == ["pl94-2020-person-rho-1_2-run-1"]
+    with pytest.raises(ConfigurationError, match="zcdp, whose total is called rho"):
+        load_sweep(ZCDP, epsilon=["1"], files=False)
+
+
+def test_everything_that_is_wrong_is_said_at_once():
+    with pytest.raises(ConfigurationError) as caught:
+        load_sweep(
+            QUICKSTART,
+            epsilon=["0.25", "x", "1/4", "0", "-1", "1/0"],
+            runs=0,
+            samples=["1", "0.5", "2/4", ""],
+            settings=["budget.epsilon=2", "output.microdatum=text", "output.public=open", "run.product=e2e_2O18"],
+        )
+    said = str(caught.value)
+    for expected in (
+        "--epsilon: 'x' is not a number",
+        "--epsilon: 1/4 stands twice",
+        "--epsilon: 0 is not greater than 0",
+        "--epsilon: -1 is not greater than 0",
+        "--epsilon: '1/0' is not a number",
+        "--runs: a sweep has 1 run or more at each budget, not 0",
+        "--samples: 1 is not greater than 0 and less than 1",
+        "--samples: 2/4 stands twice",
+        "--samples: '' is not a number",
+        "--set budget.epsilon: the grid says the budget",
+        "output.microdatum: unknown key",
+        "output.public: a sweep compares both sides of its runs",
+        "unknown product 'e2e_2O18'; did you mean 'e2e_2018'?",
+    ):
+        assert expected in said, expected
+
+
+@pytest.mark.parametrize("grid", [{}, {"epsilon": ["1"], "rho": ["1"]}])
+def test_a_grid_is_given_in_one_way(grid):
+    with pytest.raises(ConfigurationError, match="one of --epsilon and --rho"):
+        load_sweep(QUICKSTART, **grid)
+
+
+def test_a_float_is_no_budget():
+    with pytest.raises(ConfigurationError, match=r"--epsilon: expected an exact number, found float 0\.1"):
+        load_sweep(QUICKSTART, epsilon=[0.1])
+
+
+def test_a_run_file_of_several_runs_is_refused():
+    with pytest.raises(ConfigurationError, match="names several runs"):
+        load_sweep(CONF / "pl94_2020.toml", rho=["1"])
+
+
+def test_no_samples_may_be_asked_for():
+    assert load_sweep(QUICKSTART, epsilon=["1"], samples=()).shares == ()
+
+
+def test_a_difference_is_the_first_key_in_which_trees_differ():
+    one = {"a": {"b": [1, 2], "c": "x"}, "d": 1}
+    assert not difference(one, {"d": 1, "a": {"c": "x", "b": [1, 2]}})
+    assert difference(one, {"a": {"b": [1, 3], "c": "y"}, "d": 1}) == "a.b ([1, 2], and [1, 3])"
+    assert difference(one, {"a": {"b": [1, 2]}, "d": 1}) == 'a.c ("x", and null)'
+    assert difference({"a": {}}, {"a": 0}) == "a ({}, and 0)"
+
+
+def test_a_tuple_is_the_list_that_a_file_makes_of_it_and_long_values_are_cut():
+    assert not difference({"a": (1, {"b": (2,)})}, {"a": [1, {"b": [2]}]})
+    assert len(difference({"a": "x " * 500}, {"a": "y " * 500})) < 200
+
+
+def test_shares_of_samples_are_exact_and_checked():
+    assert sample_shares(None) == SHARES
+    assert [str(share) for share in sample_shares(["0.05", "1/3"])] == ["1/20", "1/3"]
+    for wrong in (["0"], ["1"], ["1.5"], ["five"], ["1/2", "0.5"], [""]):
+        with pytest.raises(ConfigurationError, match="--samples"):
+            sample_shares(wrong)

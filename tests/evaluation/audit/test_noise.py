@@ -1,0 +1,132 @@
+"""The law of the loss against the exact one of the Laplace law, closed forms of the normal law, and brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from das_spark.errors import InputError
+from das_spark.evaluation.audit import Claim, DeclaredNoise, log_ratio, louder
+from das_spark.privacy import (
+    Budget,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Framework,
+    LevelBudget,
+    QueryShare,
+    delta_of_laplace,
+)
+
+SHARES = (Fraction(1, 8), Fraction(3, 8), Fraction(1, 2))
+TOTAL = Fraction(3)
+NARROW = DiscreteLaplace(Fraction(4, 3))
+
+
+def pure_budget() -> Budget:
+    queries = tuple(QueryShare(f"query {number}", share) for number, share in enumerate(SHARES))
+    return Budget(Framework.PURE_DP, TOTAL, (LevelBudget("level", Fraction(1), queries),))
+
+
+def pure_laws() -> dict:
+    """Two answers of every query differ."""
+    return {DiscreteLaplace(2 / (TOTAL * share)): 2 for share in SHARES}
+
+
+def delta_at(noise: DeclaredNoise, epsilon: float) -> float:
+    """Delta as a plain sum over the law of the loss."""
+    above = noise.losses > epsilon
+    return float((noise.probabilities[above] * -np.expm1(epsilon - noise.losses[above])).sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.3, 2.6])
+def test_losses_of_laplace_noise_are_the_exact_ones(epsilon):
+    exact = delta_of_laplace(pure_budget(), epsilon)
+    found = delta_at(DeclaredNoise.of(pure_laws()), epsilon)
+    assert exact - 1e-12 <= found <= exact + 1e-5
+
+
+@pytest.mark.parametrize("high", [0.0, 1e-6, 0.01, 0.2, 0.5, 0.9, 1.0])
+def test_wide_gaussian_noise_allows_what_the_normal_law_allows(high):
+    rho = 0.8
+    noise = DeclaredNoise.of({DiscreteGaussian(Fraction(10_000)): 16_000})
+    normal = float(stats.norm.cdf(stats.norm.ppf(high) + math.sqrt(2 * rho)))
+    assert float(noise.allowed(np.array(high))) == pytest.approx(normal, abs=2e-4)
+
+
+def brute_force(laws: list, reach: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every joint outcome of some answers that are 0 or 1: its probabilities under both inputs."""
+    values = np.arange(-reach, reach + 1)
+    tables = []
+    for law in laws:
+        if isinstance(law, DiscreteLaplace):
+            weight = np.exp(-np.abs(values) / float(law.scale))
+        else:
+            weight = np.exp(-(values**2) / (2 * float(law.sigma_squared)))
+        tables.append((weight, np.roll(weight, 1)))
+    own = np.array([math.prod(each) for each in itertools.product(*[table[0] for table in tables])])
+    other = np.array([math.prod(each) for each in itertools.product(*[table[1] for table in tables])])
+    return own / own.sum(), other / own.sum()
+
+
+@pytest.mark.parametrize(
+    "laws",
+    [[NARROW, NARROW, DiscreteLaplace(Fraction(3))], [DiscreteGaussian(Fraction(2)), DiscreteGaussian(Fraction(1, 2))]],
+    ids=["laplace", "gaussian"],
+)
+def test_no_event_of_all_outcomes_is_beyond_what_is_allowed_and_the_best_are_at_the_border(laws):
+    own, other = brute_force(laws, 40 if len(laws) > 2 else 200)
+    counted = {law: laws.count(law) for law in laws}
+    noise = DeclaredNoise.of(counted)
+    order = np.argsort(-own / np.maximum(other, 1e-300), kind="stable")
+    p, q = np.cumsum(own[order]), np.cumsum(other[order])
+    chosen = np.linspace(0, len(p) - 1, 300).astype(int)
+    allowed = noise.allowed(q[chosen])
+    assert (p[chosen] <= allowed + 1e-6).all()
+    reached = np.interp(q[chosen], q, p)
+    assert np.median(allowed - reached) < 5e-3
+    # An event that is a little more probable than the best one is found out.
+    assert float(noise.excess(np.array(allowed[150] + 0.01), np.array(q[chosen][150]))) > 0
+
+
+def test_the_perfect_attacker_sees_what_the_noise_allows_and_never_more_than_the_claim():
+    noise, claim = DeclaredNoise.of(pure_laws()), Claim.of(pure_budget())
+    own, other = noise.roc()
+    assert (own <= noise.allowed(other) + 1e-9).all()
+    bounds = [noise.expected(claim, noise, runs, 1e-3)[0] for runs in (100, 10_000, 1_000_000)]
+    assert bounds == sorted(bounds)
+    assert 0 < bounds[0] < bounds[2] < float(TOTAL)
+    assert noise.expected(claim, noise, 1_000_000, 1e-3)[1] <= 0
+
+
+def test_narrower_noise_is_beyond_the_declared_one_with_enough_runs():
+    noise, claim = DeclaredNoise.of(pure_laws()), Claim.of(pure_budget())
+    narrower = DeclaredNoise.of(louder(pure_laws(), Fraction(1, 2)))
+    bound, excess = narrower.expected(claim, noise, 10_000, 1e-3)
+    assert bound > float(TOTAL)
+    assert excess > 0.1
+    assert narrower.expected(claim, noise, 10, 1e-3)[1] < 0
+    (law,) = louder({DiscreteGaussian(Fraction(9)): 4}, Fraction(1, 3))
+    assert law == DiscreteGaussian(Fraction(1))
+
+
+@pytest.mark.parametrize("law", [NARROW, DiscreteGaussian(Fraction(5, 2))])
+def test_the_log_ratio_is_that_of_the_probabilities(law):
+    def weight(value):
+        if isinstance(law, DiscreteLaplace):
+            return -abs(value) / float(law.scale)
+        return -(value**2) / (2 * float(law.sigma_squared))
+
+    values = np.array([-3.0, 0.0, 4.0, 5.0, 11.0, math.nan])
+    expected = [weight(value - 4) - weight(value - 5) for value in values[:-1]]
+    np.testing.assert_allclose(log_ratio(law, values, 4, 5), [*expected, 0.0])
+    np.testing.assert_array_equal(log_ratio(law, values, 4, 4), 0)
+
+
+def test_inputs_that_differ_in_nothing_are_refused():
+    with pytest.raises(InputError, match="nothing to audit"):
+        DeclaredNoise.of({})

@@ -1,0 +1,110 @@
+"""The homogeneity index against loops over people, and residuals by index against dense arrays."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from das_spark.evaluation.bins import Bins
+from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT, homogeneity_index
+from das_spark.evaluation.homogeneity_lines import (
+    homogeneity_json,
+    homogeneity_lines_of,
+    homogeneity_of_json,
+    pooled_homogeneity,
+)
+from das_spark.evaluation.queries import in_order
+from das_spark.evaluation.tally import Comparison, Side, paired, tally
+from das_spark.histogram import Attribute, Recode, Schema
+
+SCHEMA = Schema(
+    "small",
+    (
+        Attribute("hhgq", ("a", "b", "c"), (Recode("quarters", (("quarters", (1, 2)),)),)),
+        Attribute("age", ("minor", "adult")),
+        Attribute("race", ("x", "y", "z")),
+    ),
+)
+STRATA = SCHEMA.query("age * race")
+COMPARISON = Comparison(in_order([SCHEMA.query("total"), STRATA]), Bins("magnitude", (9,)), STRATA)
+
+
+def expected(row, definition):
+    """From the definition, for one geounit: people by (hhgq, age, race)."""
+    strata = row.reshape(3, 2, 3).sum(axis=0)
+    if definition == EMPTY_STRATA:
+        return int((strata == 0).sum())
+    return 6 - int((strata.sum(axis=1) > 0).sum()) * int((strata.sum(axis=0) > 0).sum())
+
+
+@st.composite
+def populations(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    number = draw(st.integers(1, 20))
+    truth = rng.poisson(rng.choice([0, 0.1, 1], size=(number, 1)) * np.ones((number, SCHEMA.size)))
+    estimate = np.maximum(truth + rng.integers(-2, 3, truth.shape), 0)
+    return truth, estimate
+
+
+def side(dense):
+    owner, cell = np.nonzero(dense)
+    return Side(owner.astype(np.int64), cell.astype(np.int64), dense[owner, cell].astype(np.int64))
+
+
+def lines(truth, estimate):
+    summed = tally(COMPARISON, paired(side(truth), side(estimate), len(truth), SCHEMA.size))
+    return homogeneity_lines_of("Block", COMPARISON, summed)
+
+
+@given(populations())
+def test_the_index_and_the_residuals_by_it_are_those_of_loops_over_geounits(both):
+    truth, estimate = both
+    found = lines(truth, estimate)
+    assert [line.definition for line in found] == [EMPTY_STRATA, MARGINAL_PRODUCT]
+    for line in found:
+        want = Counter()
+        for true, protected in zip(truth, estimate, strict=True):
+            want[expected(true, line.definition), int(protected.sum() - true.sum())] += 1
+        assert (line.cells, line.strata) == (6, STRATA.name)
+        got = {
+            (index, value): count
+            for index, residuals in line.parts
+            for value, count in zip(residuals.values.tolist(), residuals.counts.tolist(), strict=True)
+        }
+        assert got == dict(want)
+
+
+def test_the_product_of_marginal_supports_is_not_the_number_of_occupied_strata():
+    diagonal = np.zeros((1, 3, 2, 3), dtype=np.int64)
+    diagonal[0, 0, 0, 0] = diagonal[0, 2, 1, 1] = 1  # two strata, but two ages and two races
+    owner, place = side(diagonal.reshape(1, -1)).owner, STRATA.row_of(np.flatnonzero(diagonal))
+    assert homogeneity_index(STRATA, 1, owner, place, EMPTY_STRATA).tolist() == [4]
+    assert homogeneity_index(STRATA, 1, owner, place, MARGINAL_PRODUCT).tolist() == [2]
+
+
+@pytest.mark.parametrize("definition", [EMPTY_STRATA, MARGINAL_PRODUCT])
+def test_a_geounit_without_people_is_as_homogeneous_as_can_be(definition):
+    none = np.zeros(0, dtype=np.int64)
+    assert homogeneity_index(STRATA, 2, none, none, definition).tolist() == [6, 6]
+
+
+@given(populations(), populations())
+def test_pooled_lines_are_those_of_all_geounits_and_survive_json(one, other):
+    pairs = list(zip(lines(*one), lines(*other), strict=True))
+    together = lines(*(np.concatenate(each) for each in zip(one, other, strict=True)))
+    for pair, want in zip(pairs, together, strict=True):
+        again = homogeneity_of_json(json.loads(json.dumps(homogeneity_json(pooled_homogeneity(pair)))))
+        assert again.key == want.key
+        assert dict(again.numbers()) == dict(want.numbers())
+
+
+def test_bias_weighted_by_geounits_is_the_bias_of_all():
+    rng = np.random.default_rng(7)
+    truth = rng.poisson(1, (200, SCHEMA.size)) * rng.integers(0, 2, (200, SCHEMA.size))
+    estimate = np.maximum(truth + rng.integers(-2, 3, truth.shape), 0)
+    for line in lines(truth, estimate):
+        weighted = sum(numbers["n"] * numbers["bias"] for _, numbers in line.numbers()) / 200
+        assert weighted == pytest.approx((estimate.sum(axis=1) - truth.sum(axis=1)).mean())

@@ -1,0 +1,100 @@
+"""Figures of pooled runs with their uncertainty, against numpy on the residuals themselves."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from das_spark.errors import InputError
+from das_spark.evaluation import AccuracyReport, Entry, frequencies_of, statistics_of
+from das_spark.evaluation.statistics import LOSS, PLATEAU, statistics_csv, statistics_json
+
+PLAIN = {
+    "median_absolute": lambda r: np.median(np.abs(r)),
+    "mean_absolute": lambda r: np.abs(r).mean(),
+    "p95_absolute": lambda r: np.quantile(np.abs(r), 0.95),
+    "rmse": lambda r: np.sqrt((r**2).mean()),
+    "bias": lambda r: r.mean(),
+    "largest": lambda r: np.abs(r).max(),
+}
+
+
+def residuals(seed, number=800):
+    rng = np.random.default_rng(seed)
+    return rng.geometric(0.2, number) - rng.geometric(0.2, number)
+
+
+def report(name, values):
+    return AccuracyReport("e2e_1940", (name,), (Entry("County", "total", frequencies_of(values)),))
+
+
+def test_every_figure_is_that_of_the_pooled_residuals_and_lies_in_its_interval():
+    runs = [residuals(seed) for seed in (1, 2, 3)]
+    found = {
+        (one.name, one.settings): one for one in statistics_of([report(str(at), run) for at, run in enumerate(runs)])
+    }
+    together = np.concatenate(runs)
+    for name, of in PLAIN.items():
+        one = found[name, ""]
+        assert one.value == pytest.approx(of(together))
+        assert one.of_runs == pytest.approx([of(run) for run in runs])
+        reach = stats.t.ppf(0.975, 2) * stats.sem(one.of_runs)
+        assert (one.over_runs.low, one.over_runs.high) == pytest.approx(
+            (np.mean(one.of_runs) - reach, np.mean(one.of_runs) + reach)
+        )
+        assert (one.n, one.unit) == (2400, "people")
+        if name == "largest":
+            assert one.interval is None
+        else:
+            assert one.interval.low <= one.value <= one.interval.high
+            assert one.interval.over == "residuals"
+    assert found[PLATEAU, "as coded"].value < found[LOSS, "as coded"].value
+    assert found[LOSS, "as coded"].value != found[LOSS, "as written"].value
+
+
+def test_intervals_over_residuals_are_those_of_resampled_residuals():
+    values = residuals(5)
+    rng = np.random.default_rng(11)
+    found = {one.name: one for one in statistics_of([report("a", values)]) if not one.settings}
+    for name in ("median_absolute", "p95_absolute", "rmse", "bias", "mean_absolute"):
+        again = [PLAIN[name](rng.choice(values, len(values))) for _ in range(2000)]
+        ends = np.quantile(again, (0.025, 0.975))
+        spread = np.std(again)
+        # Two bootstraps of 200 and 2,000: an end has a standard error of about 0.2 standard deviations.
+        assert abs(found[name].interval.low - ends[0]) < max(0.8 * spread, 1)
+        assert abs(found[name].interval.high - ends[1]) < max(0.8 * spread, 1)
+
+
+def test_what_has_no_value_says_why_and_has_no_interval():
+    same, empty = report("a", np.zeros(51, dtype=np.int64)), report("a", np.zeros(0, dtype=np.int64))
+    of_same = {(one.name, one.settings): one for one in statistics_of([same])}
+    assert of_same["rmse", ""].value == 0
+    loss = of_same[LOSS, "as coded"]
+    assert (loss.value, loss.interval, loss.why_undefined) == (None, None, "all residuals are equal")
+    assert {one.value for one in statistics_of([empty])} == {None}
+    assert {one.why_undefined for one in statistics_of([empty])} == {"there are no residuals"}
+    two = statistics_of([same, report("b", residuals(1, 51))])
+    loss = next(one for one in two if (one.name, one.settings) == (LOSS, "as coded"))
+    assert loss.of_runs[0] is None
+    assert loss.over_runs is None
+
+
+def test_one_run_has_no_interval_over_runs_and_intervals_can_be_left_out():
+    (one,) = {each.over_runs for each in statistics_of([report("a", residuals(1))])}
+    assert one is None
+    assert {each.interval for each in statistics_of([report("a", residuals(1))], replicates=0)} == {None}
+    with pytest.raises(InputError, match="no accuracy report"):
+        statistics_of([])
+
+
+def test_files_hold_every_figure_and_json_no_nan():
+    found = statistics_of([report("a", residuals(1)), report("b", np.zeros(5, dtype=np.int64))])
+    lines = list(csv.DictReader(io.StringIO(statistics_csv(found))))
+    values = json.loads(json.dumps(statistics_json(found), allow_nan=False))
+    assert [line["statistic"] for line in lines] == [value["statistic"] for value in values]
+    for line, value in zip(lines, values, strict=True):
+        assert (float(line["value"]) if line["value"] else None) == value["value"]
+        assert (line["unit"], int(line["n"]), int(line["runs"])) == (value["unit"], value["n"], 2)

@@ -1,0 +1,71 @@
+"""The page of a sweep needs nothing from elsewhere, says that it is restricted, and shows the curve."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+from made_sweep import BUDGETS, made_run, made_runs, made_samples
+
+from das_spark.evaluation.sweep_page import PageTable, percent, sweep_page
+from das_spark.evaluation.sweep_report import sweep_report
+
+
+@pytest.fixture(scope="module")
+def report():
+    return sweep_report(made_runs(), made_samples(), "epsilon")
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return sweep_page(report)
+
+
+def test_the_page_is_self_contained_and_marked_restricted(page):
+    assert re.findall(r"<(?:script|link|iframe|img)\b", page) == []
+    assert re.findall(r'(?:src|href)="(?!#)', page) == []
+    assert re.findall(r"url\((?!#)", page) == []
+    assert "RESTRICTED" in page
+    assert "INSECURE" not in page
+
+
+def test_runs_under_test_keys_are_marked(report):
+    assert "INSECURE" in sweep_page(report, insecure=True)
+
+
+def test_there_is_a_figure_with_its_caption_for_all_that_has_a_loss(page):
+    assert page.count("<svg") == page.count("<figcaption>") == 2
+    assert "simple random samples of the" in page
+    assert "(1,800 residuals a point)" in page, "900 strata in each of two runs"
+    assert "Without a point in the figure: 3 (the empirical privacy loss is undefined: all residuals are equal)" in page
+
+
+def test_every_budget_and_its_closest_samples_are_in_the_page(report, page):
+    for total in BUDGETS:
+        assert page.count(f"<tr><td>{total}</td>") == 2 + 3 + 1, "closest samples, three panels, and the runs"
+    assert f"<td>{percent(report.closest_to(Fraction(4), 'County', 'total').by_median_absolute)}</td>" in page
+    assert "cost epsilon = 11 together" in page
+
+
+def test_names_are_escaped(page):
+    assert "run &lt;1/2&gt; 1" in page
+    assert "run <1/2>" not in page
+
+
+def test_further_tables_stand_in_the_page_with_their_caption(report):
+    table = PageTable("Published & ours", "From a table", ("figure", "ours"), (("MAE", "4 < 5"),))
+    page = sweep_page(report, [table])
+    assert "<h2>Published &amp; ours</h2>" in page
+    assert "<td>MAE</td><td>4 &lt; 5</td>" in page
+
+
+def test_one_run_without_samples_makes_a_page():
+    page = sweep_page(sweep_report({Fraction(1, 2): [made_run(Fraction(1, 2), 1)]}, None, "rho"))
+    assert "cost rho = 1/2 together" in page
+    assert "Closest simple random samples" not in page
+    assert "Simple random samples (" not in page
+
+
+def test_a_share_is_said_in_per_cent():
+    assert [percent(share) for share in (Fraction(1, 20), Fraction(1, 3), None)] == ["5 %", "33.3333 %", "-"]

@@ -1,0 +1,56 @@
+"""Diagnostics of a level put together batch by batch: the same as all at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from das_spark.io.diagnostics_files import read_level_diagnostics
+
+
+def write(folder, rows, seed=7):
+    """Random diagnostics in two files of small row groups."""
+    folder.mkdir()
+    numbers = np.random.default_rng(seed)
+    solvers = np.array(["piqp", "osqp", ""])[numbers.integers(0, 3, rows)]
+    table = pa.table(
+        {
+            "family": [f"{row:05}" for row in range(rows)],
+            **{
+                name: numbers.integers(0, 50, rows)
+                for name in ("children", "variables", "passes", "iterations", "attempts")
+            },
+            "status": np.where(solvers == "", "empty_parent", "optimal"),
+            "solver": solvers,
+            "gap": numbers.random(rows),
+            "primal_residual": numbers.random(rows),
+            "problem": pa.array([None] * rows, pa.binary()),
+        }
+    )
+    half = rows // 2
+    for part, piece in enumerate((table.slice(0, half), table.slice(half))):
+        pq.write_table(piece, folder / f"part-{part}.parquet", row_group_size=37)
+    return table.to_pandas()
+
+
+def test_counts_worst_figures_and_largest_families_are_those_of_the_whole_table(tmp_path):
+    rows = write(tmp_path / "d", 500)
+    found = read_level_diagnostics(tmp_path / "d", "County", 20)
+    assert found.families == 500
+    assert found.statuses == {
+        "empty_parent (no solver needed)": int((rows["solver"] == "").sum()),
+        "optimal (osqp)": int((rows["solver"] == "osqp").sum()),
+        "optimal (piqp)": int((rows["solver"] == "piqp").sum()),
+    }
+    assert (found.gap, found.residual) == (rows["gap"].max(), rows["primal_residual"].max())
+    rows["work"] = rows["variables"] * rows["iterations"].clip(lower=1)
+    ordered = rows.sort_values(["work", "family"], ascending=[False, True]).head(20)
+    assert [each.family for each in found.largest] == ordered["family"].tolist()
+    assert [each.work for each in found.largest] == ordered["work"].tolist()
+    assert {each.geolevel for each in found.largest} == {"County"}
+
+
+def test_a_level_with_fewer_families_gives_them_all(tmp_path):
+    write(tmp_path / "d", 3)
+    assert len(read_level_diagnostics(tmp_path / "d", "County", 20).largest) == 3

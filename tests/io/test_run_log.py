@@ -1,0 +1,106 @@
+"""The log of a run: appended to and never rewritten, whole lines only, and torn lines are forgiven and counted."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+from das_spark.errors import OutputError
+from das_spark.io.events import Event
+from das_spark.io.run_log import COMMON, ProgressLine, RunLog, line_of, read_log
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "log.jsonl"
+
+
+def test_a_line_has_what_every_line_has_and_the_fields_that_have_a_value(path):
+    log = RunLog.open(path, "r1")
+    log.application, log.attempt = "app-7", "2"
+    log.note(Event.STAGE_STARTED, stage="measure County", families=None)
+    (line,) = read_log(path).lines
+    assert set(line) == {*COMMON, "stage"}
+    assert {name: line[name] for name in COMMON if name != "time"} == {
+        "run_id": "r1",
+        "opening": 1,
+        "application": "app-7",
+        "application_attempt": "2",
+        "event": "stage.started",
+        "level": "info",
+    }
+    assert len(line["time"].partition(".")[2]) == len("123+00:00")
+    assert log.last is Event.STAGE_STARTED
+
+
+def test_nobody_else_may_read_it(path):
+    RunLog.open(path, "r1").note(Event.RUN_LEFT)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_second_driver_appends_under_the_next_number(path):
+    RunLog.open(path, "r1").note(Event.RUN_OPENED)
+    first = path.read_bytes()
+    second = RunLog.open(path, "r1")
+    second.note(Event.RUN_RESUMED)
+    assert path.read_bytes().startswith(first)
+    assert [line["opening"] for line in read_log(path).lines] == [1, 2]
+
+
+def test_every_event_is_there_as_soon_as_it_is_noted(path):
+    log = RunLog.open(path, "r1")
+    for number in range(1, 4):
+        log.note(Event.LEVEL_OPENED, geolevel="County", attempt=number)
+        assert len(read_log(path).lines) == number
+
+
+@pytest.mark.parametrize("cut", [1, 2, 20, 60])
+def test_what_a_killed_driver_left_half_written_is_counted_and_spoils_no_other_line(path, cut):
+    log = RunLog.open(path, "r1")
+    log.note(Event.RUN_OPENED)
+    log.note(Event.STAGE_STARTED, stage="ingest")
+    path.write_bytes(path.read_bytes()[:-cut])
+    torn = (2,) if cut > 1 else ()  # without its line feed alone a line is still whole
+    assert read_log(path).torn == torn
+    RunLog.open(path, "r1").note(Event.RUN_RESUMED)
+    again = read_log(path)
+    assert again.torn == torn
+    assert [line["event"] for line in again.lines][-1] == "run.resumed"
+    assert again.lines[-1]["opening"] == 2
+
+
+@pytest.mark.parametrize("strange", [b"[]", b'"text"', b'{"event": "x"}', b"\xff\xfe", b""])
+def test_a_line_that_is_no_event_is_torn(path, strange):
+    RunLog.open(path, "r1").note(Event.RUN_OPENED)
+    with path.open("ab") as file:
+        file.write(strange + b"\n")
+    assert read_log(path).torn == (2,)
+
+
+def test_no_log_is_an_empty_one_and_a_folder_is_an_error(path):
+    assert read_log(path).lines == ()
+    path.mkdir()
+    with pytest.raises(OutputError):
+        read_log(path)
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        RunLog(tmp_path / "file" / "log.jsonl", "r1", 1).note(Event.RUN_LEFT)
+
+
+def test_a_line_for_a_collector_is_one_line_and_names_no_run_where_there_is_none():
+    line = line_of(Event.COMMAND_FAILED, "", {"message": "two\nlines", "hint": None})
+    assert "\n" not in line
+    record = json.loads(line)
+    assert record.pop("time")
+    assert record == {"event": "command.failed", "level": "error", "message": "two\nlines"}
+
+
+def test_a_line_of_progress_is_a_text_that_knows_its_event():
+    line = ProgressLine("ingest: 1.0 s", Event.STAGE_FINISHED, "r1", {"stage": "ingest", "seconds": 1.0})
+    assert line == "ingest: 1.0 s"
+    assert (line.event, line.run_id, line.fields["stage"]) == (Event.STAGE_FINISHED, "r1", "ingest")

@@ -1,0 +1,59 @@
+"""Carries out commands of das-spark in one process and tells the key of every run to whoever started it.
+
+    python watched_run.py DESCRIPTOR < commands.json
+
+The key goes through a pipe, never to a file: the test looks for it in everything that the process leaves behind.
+A command that begins with "faulty" is carried out with a measure task that fails when it holds the counts of a family.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from das_spark.cli.main import main
+from das_spark.pipeline import measure as measure_stage
+from das_spark.privacy import RunKey
+
+
+class Failing:
+    """A task with an error of its own, after it has done its work."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+
+    def __call__(self, family: Any) -> Any:
+        answers = self.task(family)
+        raise ZeroDivisionError("a fault in a task", type(answers).__name__)
+
+
+def tell_keys(descriptor: int) -> None:
+    """Let every key that the operating system gives be written to a pipe, too."""
+    original = RunKey.from_system
+
+    def told() -> RunKey:
+        key = original()
+        os.write(descriptor, key._reveal())
+        return key
+
+    RunKey.from_system = told  # type: ignore[method-assign, assignment]
+
+
+def carried_out(command: list[str]) -> int:
+    """The exit code of one command."""
+    if command[0] != "faulty":
+        return main(command)
+    original = measure_stage.measurement_task
+    measure_stage.measurement_task = lambda *given: Failing(original(*given))  # type: ignore[assignment, return-value]
+    try:
+        return main(command[1:])
+    finally:
+        measure_stage.measurement_task = original
+
+
+if __name__ == "__main__":
+    tell_keys(int(sys.argv[1]))
+    codes = [carried_out(command) for command in json.load(sys.stdin)]
+    print("exit codes", codes)
