@@ -6,7 +6,8 @@
 #   SPARK_MASTER        a Spark master (spark://host:7077, yarn, k8s://...); local[*,2] where unset
 #   DAS_SPARK_ENV       conf/spark/<this>.conf holds the Spark properties; local where unset, standalone with SPARK_MASTER.
 #                       A name with a slash is a file of your own, for the sizes and the shared secret of a cluster
-#   DAS_SPARK_ARCHIVE   the packed environment for the executors (jobs/README.md); environment.tar.gz where unset
+#   DAS_SPARK_ARCHIVE   the packed environment for the executors (jobs/README.md), or "none" where they have .venv at the same
+#                       path; environment.tar.gz where unset and there
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/jobs/environment.sh"
@@ -34,6 +35,7 @@ options=(--master "${SPARK_MASTER:-local[*,2]}" --properties-file "$properties")
 
 # Executors elsewhere run the Python of the archive; the driver that of .venv, with the same packages.
 archive=${DAS_SPARK_ARCHIVE:-$here/environment.tar.gz}
+[ "${DAS_SPARK_ARCHIVE:-none}" = none ] || [ -f "$archive" ] || stop "there is no $archive, which DAS_SPARK_ARCHIVE names"
 if [ -n "${SPARK_MASTER:-}" ] && [ -f "$archive" ]; then
     options+=(--archives "$archive#environment" --conf spark.pyspark.python=./environment/bin/python)
     options+=(--conf "spark.pyspark.driver.python=$here/.venv/bin/python")
@@ -47,4 +49,7 @@ umask "$(printf '%04o' $(($(umask) | 0002)))"
 export SPARK_CONF_DIR=$here/conf/spark
 export PYSPARK_DRIVER_PYTHON=$here/.venv/bin/python
 export PYSPARK_PYTHON=${PYSPARK_PYTHON:-$PYSPARK_DRIVER_PYTHON}
+# Of the environment, whatever other Spark the machine has; Spark's own search also fails on a path with a blank.
+SPARK_HOME=$("$PYSPARK_DRIVER_PYTHON" -c 'from importlib.util import find_spec; print(*find_spec("pyspark").submodule_search_locations)')
+export SPARK_HOME
 exec "$here/.venv/bin/spark-submit" "${options[@]}" "$here/jobs/run.py" run "$@"

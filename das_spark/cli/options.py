@@ -40,6 +40,9 @@ Until = Annotated[
         "--until", metavar="STAGE", help='Stop behind a stage, such as "measure County" (plan --stages lists them).'
     ),
 ]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Refuse (exit code 3) to begin the run: it must be there already.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
 

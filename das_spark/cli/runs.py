@@ -10,7 +10,7 @@ import typer
 
 from das_spark.cli import log_format as events
 from das_spark.cli.log_format import Format, LogFormat
-from das_spark.cli.options import Conf, Output, Overlays, RunId, Settings, TestKey, Until, with_output
+from das_spark.cli.options import Conf, Output, Overlays, Resume, RunId, Settings, TestKey, Until, with_output
 from das_spark.cli.render import console, table
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan
@@ -33,23 +33,28 @@ def run(
     output: Output = None,
     test_key: TestKey = None,
     until: Until = None,
+    resume: Resume = False,
     log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Read, measure, estimate, write, verify and report. Spends the budget of the run file, once.
 
     A run file with run.parts carries out all of them, with one ledger and a joint statement. With --until it stops
-    behind one stage, for schedulers: a later call with the same --run-id goes on, and nothing is drawn twice.
+    behind one stage, for schedulers: a later call with the same --run-id goes on, and nothing is drawn twice. A
+    scheduler gives every call but the first --resume, lest a worker that does not see the folder begins the run anew.
 
     Example: das-spark run conf/quickstart.toml --set budget.epsilon=1/2
     """
     plan = load_run(conf, overlay or (), with_output(settings, output))
-    if until is not None and run_id is None:
-        raise ConfigurationError("--until needs --run-id", hint="a later call finds the run by its id and goes on")
+    for option, given in (("--until", until is not None), ("--resume", resume)):
+        if given and run_id is None:
+            raise ConfigurationError(f"{option} needs --run-id", hint="a run is found, and goes on, by its id")
     names_until(plan, until)
     warn_of_test_key(test_key, log_format)
     # A wrong run file, option or stage is refused before Spark is imported.
-    from das_spark.pipeline import run_parts, run_stages  # noqa: PLC0415
+    from das_spark.pipeline import require_begun, run_parts, run_stages  # noqa: PLC0415
 
+    if resume and run_id is not None:
+        require_begun(plan, run_id, until)
     out = console()
     progress = events.say(log_format, out.print)
     if isinstance(plan, JointPlan):

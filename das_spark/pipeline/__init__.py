@@ -2,6 +2,7 @@
 
 from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.assess import verify_run
+from das_spark.pipeline.begun import require_begun
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.joint import JointSummary, run_parts
 from das_spark.pipeline.measurements import MeasurementsSummary, publish_measurements
@@ -25,6 +26,7 @@ __all__ = [
     "evaluate_runs",
     "open_source",
     "publish_measurements",
+    "require_begun",
     "run_parts",
     "run_stages",
     "run_sweep",

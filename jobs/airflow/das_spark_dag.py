@@ -5,11 +5,15 @@ jobs/airflow/README.md says how it is set up, what the environment variables bel
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import resource
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,7 +31,9 @@ from run_file import RunFile, read_run_file, task_id  # noqa: E402 - found throu
 HOME = Path(os.environ.get("DAS_SPARK_HOME") or HERE.parents[1])
 ENVIRONMENT = HOME / ".venv" / "bin"
 COMMAND = HOME / "jobs" / "run.py"
-PROPERTIES = HOME / "conf" / "spark" / f"{os.environ.get('DAS_SPARK_ENV') or 'local'}.conf"
+#: As in spark-submit.sh: the name of a file of conf/spark, or the path of one of your own, which holds the secret.
+_PROPERTIES = os.environ.get("DAS_SPARK_ENV") or "local"
+PROPERTIES = Path(_PROPERTIES) if "/" in _PROPERTIES else HOME / "conf" / "spark" / f"{_PROPERTIES}.conf"
 ARCHIVE = os.environ.get("DAS_SPARK_ARCHIVE")
 RUN_FILES = (os.environ.get("DAS_SPARK_RUN_FILES") or str(HOME / "conf" / "quickstart.toml")).split(os.pathsep)
 TIMEOUT = timedelta(hours=float(os.environ.get("DAS_SPARK_TIMEOUT_HOURS") or 72))
@@ -42,7 +48,7 @@ PARAMS = {
     "settings": Param(
         [],
         type="array",
-        items={"type": "string", "pattern": "^[A-Za-z0-9_.]+=.+$"},
+        items={"type": "string", "pattern": "^[A-Za-z0-9_][^=\\n]*=.+$"},
         title="Settings",
         description='Changes to the run file, one KEY=VALUE a line, such as budget.epsilon="1/2"; they bind the run.',
     ),
@@ -80,7 +86,8 @@ def setting_arguments(params: Mapping[str, Any]) -> list[str]:
         params: Of the DAG run.
     """
     roots = [
-        f'output.{name}="{params[f"output_{name}"]}"'
+        # TOML reads texts of JSON as its own.
+        f"output.{name}={json.dumps(params[f'output_{name}'])}"
         for name in ("root", "public", "restricted")
         if params[f"output_{name}"]
     ]
@@ -104,22 +111,45 @@ def environment() -> dict[str, str]:
     """What spark-submit needs besides the environment of the worker."""
     python = str(ENVIRONMENT / "python")
     local = {"SPARK_LOCAL_IP": "127.0.0.1"} if PROPERTIES.stem == "local" else {}
-    return local | {
-        "SPARK_CONF_DIR": str(PROPERTIES.parent),
+    # No Spark that the worker has for other purposes gets in between. (A dag processor may have none: it starts none.)
+    found = sorted((ENVIRONMENT.parent / "lib").glob("python3*/site-packages/pyspark"))
+    own = {"SPARK_HOME": str(found[0])} if found else {}
+    return local | own | {
+        # log4j2.properties is read from there.
+        "SPARK_CONF_DIR": str(HOME / "conf" / "spark"),
         "PYSPARK_DRIVER_PYTHON": python,
         "PYSPARK_PYTHON": "./environment/bin/python" if ARCHIVE else python,
     }
 
 
+@contextmanager
+def at_home() -> Iterator[None]:
+    """The folder, the limit and the mask of every process that a task starts.
+
+    Relative paths are those of the checkout, wherever the worker was started: a run that is looked for in another folder
+    would be begun there anew. No core file of what holds key and counts; no file that anybody may write.
+    """
+    limits, mask = resource.getrlimit(resource.RLIMIT_CORE), os.umask(0o077)
+    os.umask(mask | 0o002)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, limits[1]))
+    try:
+        with chdir(HOME):
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, limits)
+        os.umask(mask)
+
+
 class StageOperator(SparkSubmitOperator):
-    """Resume the run of this DAG run by spark-submit, and stop behind one stage.
+    """Go on with the run of this DAG run by spark-submit, and stop behind one stage.
 
     Args:
         run_name: Name of the run file.
         stage: Name of the stage.
+        first: Whether the run begins with it; where it does not, a run that is not there is not begun anew.
     """
 
-    def __init__(self, *, run_name: str, stage: str, **kwargs: Any) -> None:  # noqa: ANN401, D107 - Args stand above
+    def __init__(self, *, run_name: str, stage: str, first: bool, **kwargs: Any) -> None:  # noqa: ANN401, D107 - Args stand above
         super().__init__(
             application=str(COMMAND),
             name=f"das_spark {run_name}: {stage}",
@@ -132,16 +162,20 @@ class StageOperator(SparkSubmitOperator):
         )
         self.run_name = run_name
         self.stage = stage
+        self.first = first
 
     def execute(self, context: Mapping[str, Any]) -> None:
         """Submit, and tell failures that are worth a retry from those that are not."""
         run, params = context["dag_run"], context["params"]
         run_id = run_id_of(self.run_name, run.logical_date, run.run_after)
         self.application_args = ["run", *setting_arguments(params), "--run-id", run_id, "--until", self.stage]
+        if not self.first:
+            self.application_args += ["--resume"]
         if params["test_key"]:
             self.application_args += ["--test-key", params["test_key"]]
         try:
-            super().execute(context)
+            with at_home():
+                super().execute(context)
         except AirflowException as error:
             # The hook tells the exit code of spark-submit, in client mode that of the driver, in its message only.
             found = re.search(r"Error code is: (\d+)", str(error))
@@ -182,13 +216,11 @@ class CommandOperator(BaseOperator):
                 )
 
     def _output(self, arguments: list[str]) -> str:
-        done = subprocess.run(  # noqa: S603 - no shell; params are single arguments
-            [str(ENVIRONMENT / "python"), str(COMMAND), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        command = [str(ENVIRONMENT / "python"), str(COMMAND), *arguments]
+        with at_home():
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell; params are single arguments
+        if done.stderr:
+            self.log.warning("%s", done.stderr)
         if done.returncode:
             self.log.error("%s", done.stdout)
             require_worth_a_retry(done.returncode)
@@ -217,9 +249,15 @@ jobs/airflow/README.md in the checkout has the rest."""
 
 
 def deadline() -> DeadlineAlert | None:
-    """Calls somebody when a DAG run is not done some hours after it was queued; None where nobody asked for it."""
-    if not DEADLINE or not CALLBACK:
+    """Calls somebody when a DAG run is not done some hours after it was queued; None where nobody asked for it.
+
+    Raises:
+        ValueError: One of its two variables is set without the other.
+    """
+    if not DEADLINE and not CALLBACK:
         return None
+    if not DEADLINE or not CALLBACK:
+        raise ValueError("set both DAS_SPARK_DEADLINE_HOURS and DAS_SPARK_DEADLINE_CALLBACK, or neither: no alert so")
     late = timedelta(hours=float(DEADLINE))
     return DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, late, AsyncCallback(CALLBACK))
 
@@ -253,12 +291,14 @@ def make_dag(path: Path) -> DAG:
             tasks.append(CommandOperator(task_id="spine", commands=["plan"]))
         for stage in run.stages:
             retries = {"retries": 0} if "measure " in stage else {}
-            each = StageOperator(task_id=task_id(stage), run_name=run.name, stage=stage, conn_id=connection, **retries)
-            tasks.append(each)
+            about = {"run_name": run.name, "stage": stage, "first": stage == run.stages[0]}
+            tasks.append(StageOperator(task_id=task_id(stage), conn_id=connection, **about, **retries))
         chain(*tasks)
     return dag
 
 
-for _path in RUN_FILES:
-    _dag = make_dag(Path(_path).resolve())
-    globals()[_dag.dag_id] = _dag
+_dags = [make_dag(Path(path).resolve()) for path in RUN_FILES]
+for _name, _number in Counter(dag.dag_id for dag in _dags).items():
+    if _number > 1:
+        raise ValueError(f"DAS_SPARK_RUN_FILES: {_number} of its run files are {_name}; give each a run.name of its own")
+globals().update({dag.dag_id: dag for dag in _dags})

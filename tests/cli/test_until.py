@@ -54,6 +54,7 @@ def test_the_stage_is_handed_on_and_what_comes_next_is_printed(capsys, monkeypat
     ("options", "said"),
     [
         (["--until", "ingest"], "--until needs --run-id"),
+        (["--resume"], "--resume needs --run-id"),
         (["--until", "measure Enumdist", "--run-id", "first"], "its stages are: ingest; measure County; estimate"),
     ],
 )
@@ -61,3 +62,13 @@ def test_a_stage_without_a_run_and_an_unknown_one_never_reach_the_pipeline(capsy
     monkeypatch.setattr(das_spark.pipeline, "run_stages", lambda *_, **__: pytest.fail("reached"))
     assert main(["run", QUICKSTART, *options]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_run_that_is_not_there_is_not_begun_in_its_place(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(das_spark.pipeline, "run_stages", lambda *_, **__: pytest.fail("reached"))
+    options = ["--resume", "--run-id", "first", "--output", str(tmp_path), "--until", "measure County"]
+    assert main(["run", QUICKSTART, *options]) == 3
+    said = " ".join(capsys.readouterr().err.split())
+    assert "there is no run first to resume" in said
+    assert "leave --resume out" in said
+    assert list(tmp_path.iterdir()) == []

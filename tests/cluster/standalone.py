@@ -131,7 +131,7 @@ class StandaloneCluster:
         environment = self.environment() | {
             "SPARK_MASTER": self.url,
             "DAS_SPARK_ENV": str(self.driver_properties),
-            "DAS_SPARK_ARCHIVE": str(archive or self.folder / "none"),
+            "DAS_SPARK_ARCHIVE": str(archive or "none"),
             "SPARK_LOCAL_DIRS": str(self.folder / "local" / "driver"),
             "PYTHONPATH": str(ROOT),
             **(more or {}),

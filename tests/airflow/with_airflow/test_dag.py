@@ -108,7 +108,7 @@ def test_params_are_checked(dag):
     assert set(dag.params) == {"conf", "settings", "output_root", "output_public", "output_restricted", "test_key"}
     assert dag.params["test_key"] is None
     assert dag.params["conf"] == str(ROOT / "conf" / "quickstart.toml")
-    dag.params["settings"] = ["budget.epsilon=1/2"]
+    dag.params["settings"] = ["budget.epsilon=1/2", 'budget.queries."age18plus * hispanic * race"=1']
     for wrong in (["budget.epsilon"], ["--debug"], "budget.epsilon=1/2"):
         with pytest.raises(ParamValidationError):
             dag.params["settings"] = wrong
@@ -212,7 +212,7 @@ def test_a_wrong_usage_and_a_refusal_are_final(pretended, monkeypatch, code, rea
 def test_params_arrive_as_single_words(pretended, monkeypatch):
     monkeypatch.setenv("EXIT_CODE", "0")
     dag, words = pretended
-    given = {"settings": ["run.name=a b; rm x"], "output_root": "/some where", "test_key": "open"}
+    given = {"settings": ["run.name=a b; rm x"], "output_root": '/some "where', "test_key": "open"}
     dag.get_task("measure_Block_Group").execute(context_of(dag, **given))
     found = words.read_text().splitlines()
     assert found[found.index("run") :] == [
@@ -221,13 +221,59 @@ def test_params_arrive_as_single_words(pretended, monkeypatch):
         "--set",
         "run.name=a b; rm x",
         "--set",
-        'output.root="/some where"',
+        'output.root="/some \\"where"',
         "--run-id",
         "quickstart-20261101T000000",
         "--until",
         "measure Block_Group",
+        "--resume",
         "--test-key",
         "open",
     ]
     assert found[found.index("--master") + 1] == "local[2,2]"
     assert found[found.index("--properties-file") + 1].endswith("conf/spark/local.conf")
+
+
+def test_only_the_first_stage_may_begin_a_run(pretended, monkeypatch):
+    monkeypatch.setenv("EXIT_CODE", "0")
+    dag, words = pretended
+    dag.get_task("ingest").execute(context_of(dag))
+    assert "--resume" not in words.read_text().splitlines()
+    assert [task.task_id for task in dag.tasks if getattr(task, "first", False)] == ["ingest"]
+
+
+def test_tasks_work_in_the_checkout_without_core_files_whatever_the_worker_does(pretended, monkeypatch, tmp_path):
+    monkeypatch.setenv("EXIT_CODE", "0")
+    dag, words = pretended
+    submit = words.with_name("spark-submit")
+    submit.write_text('#!/bin/sh\n{ pwd; ulimit -S -c; umask; } > "$(dirname "$0")/words"\n')
+    before = Path.cwd(), os.umask(0)
+    try:
+        dag.get_task("ingest").execute(context_of(dag))
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before[1])
+    assert words.read_text().split() == [str(tmp_path), "0", "0002"]
+    assert Path.cwd() == before[0]
+
+
+def test_properties_of_the_cluster_are_a_shipped_name_or_a_path_of_ones_own(monkeypatch, tmp_path):
+    shipped = ROOT / "conf" / "spark"
+    for given, expected in (("standalone", shipped / "standalone.conf"), (f"{tmp_path}/my.conf", tmp_path / "my.conf")):
+        module = loaded(monkeypatch, DAS_SPARK_ENV=given)
+        assert expected == module.PROPERTIES
+        assert module.environment()["SPARK_CONF_DIR"] == str(shipped)
+        assert Path(module.environment()["SPARK_HOME"]).name == "pyspark"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"DAS_SPARK_RUN_FILES": f"{ROOT}/conf/quickstart.toml:{ROOT}/conf/quickstart.toml"},
+        {"DAS_SPARK_DEADLINE_HOURS": "6"},
+        {"DAS_SPARK_DEADLINE_CALLBACK": "asyncio.sleep"},
+    ],
+)
+def test_what_would_be_lost_silently_is_an_import_error(monkeypatch, given):
+    with pytest.raises(ValueError, match=r"run\.name of its own|both"):
+        loaded(monkeypatch, **given)

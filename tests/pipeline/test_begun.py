@@ -1,0 +1,55 @@
+"""A run is begun in place of one that cannot be found only where nobody said that it is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from das_spark.config.joint import load_run
+from das_spark.config.resolve import load_plan
+from das_spark.errors import PrivacyGuardError
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.pipeline import require_begun
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+def begin(root: Path, run_id: str, public: Path | None = None) -> RunLayout:
+    layout = RunLayout.at(root, run_id, str(public) if public else None)
+    open_run(layout, "0" * 64)
+    return layout
+
+
+def test_a_run_that_was_begun_is_found_and_no_other(tmp_path):
+    plan = load_plan(CONF / "quickstart.toml", settings=[f'output.root="{tmp_path}"'])
+    with pytest.raises(PrivacyGuardError, match="no run first to resume"):
+        require_begun(plan, "first")
+    begin(tmp_path, "first")
+    require_begun(plan, "first")
+    with pytest.raises(PrivacyGuardError, match="no run second to resume"):
+        require_begun(plan, "second")
+
+
+@pytest.mark.parametrize("lost", ["public", "restricted"])
+def test_one_root_without_the_other_is_no_run(tmp_path, lost):
+    settings = [f'output.root="{tmp_path}"', f'output.public="{tmp_path / "shared"}"']
+    plan = load_plan(CONF / "quickstart.toml", settings=settings)
+    layout = begin(tmp_path, "first", tmp_path / "shared")
+    require_begun(plan, "first")
+    getattr(layout, lost).marker.unlink()
+    with pytest.raises(PrivacyGuardError, match=str(getattr(layout, lost).path)):
+        require_begun(plan, "first")
+
+
+def test_of_a_joint_run_the_parts_with_earlier_stages_must_be_there(tmp_path):
+    plan = load_run(CONF / "pl94_2020.toml", (), [f'output.root="{tmp_path}"', f'input.path="{CONF}"'])
+    require_begun(plan, "first", "person: ingest")  # the first stage: nothing comes before it
+    with pytest.raises(PrivacyGuardError, match="no run first-person"):
+        require_begun(plan, "first", "unit: ingest")
+    begin(tmp_path, "first-person")
+    require_begun(plan, "first", "unit: ingest")
+    with pytest.raises(PrivacyGuardError, match="no run first-unit"):
+        require_begun(plan, "first", "person: measure US")
+    begin(tmp_path, "first-unit")
+    require_begun(plan, "first")
