@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import stat
+import subprocess
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -105,7 +109,7 @@ def test_clusters_share_everything_but_their_manager():
             key.startswith(
                 (f"spark.{name}.", "spark.authenticate.secret.", "spark.submit.", "spark.dynamicAllocation.")
             )
-            or key in ("spark.executor.instances", "spark.executor.memoryOverhead")
+            or key in ("spark.executor.instances", "spark.executor.memoryOverhead", "spark.pyspark.python")
             for key in own
         )
 
@@ -121,3 +125,20 @@ def test_the_installed_spark_knows_every_property():
                     content = archive.read(entry)
                     unknown = {name for name in unknown if name.encode() not in content}
     assert unknown == {"spark.kubernetes.no.such.property"}
+
+
+def test_the_documented_file_of_the_daemons_has_what_drivers_ask_for(tmp_path):
+    text = (ROOT / "jobs" / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"^       umask 077\n(?:       .*\n)*", text, re.MULTILINE)
+    assert found is not None
+    block = textwrap.dedent(found[0])
+    written = block.replace("> spark-daemons.conf", f"> {tmp_path}/spark-daemons.conf").split("spark-class")[0]
+    subprocess.run(["bash", "-euo", "pipefail", "-c", written], cwd=ROOT, check=True)
+    path = tmp_path / "spark-daemons.conf"
+    pairs, drivers = properties(path), properties(FOLDER / "standalone.conf")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(pairs.pop("spark.authenticate.secret")) == 64
+    assert pairs.pop("spark.ui.killEnabled") == "false"
+    ours = {name: value for name, value in drivers.items() if name.startswith(("spark.authenticate", "spark.network."))}
+    assert pairs == ours
+    assert "spark.network.crypto.saslFallback" in pairs

@@ -14,6 +14,8 @@ import compose_spec
 import pytest
 import yaml
 
+from das_spark.spark.session import properties
+
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
@@ -82,6 +84,8 @@ def problems(text: str) -> list[str]:
         found += [f"{name}: {key}" for key, value in wanted.items() if service.get(key) != value]
         found += [f"{name}: privileges"] * ("no-new-privileges:true" not in service.get("security_opt", ()))
         found += [f"{name}: privileged"] * bool(service.get("privileged") or service.get("network_mode") == "host")
+        # Compose cannot put a text of its own into a container whose file system is read-only.
+        found += [f"{name}: configs"] * bool(service.get("configs"))
         found += [f"{name}: a secret in its environment"] * ("SECRET" in str(service.get("environment", "")).upper())
     return found
 
@@ -116,9 +120,14 @@ def test_everything_that_is_copied_is_there_and_is_sent():
 
 
 def test_packages_are_installed_by_hash_only():
-    installs = re.findall(r"pip install ([^&]*)", " ".join(rest for name, rest in instructions(DOCKERFILE)))
-    assert len(installs) == 4
-    assert [each for each in installs if "--require-hashes" not in each and "--no-deps dist/" not in each] == []
+    steps = re.findall(r"(\S+)/bin/pip (install|wheel) ([^&]*)", " ".join(rest for _, rest in instructions(DOCKERFILE)))
+    assert [(place, verb) for place, verb, _ in steps] == [
+        ("tools", "install"),
+        ("tools", "wheel"),
+        ("/opt/das_spark", "install"),
+        ("/opt/das_spark", "install"),
+    ]
+    assert [each for _, _, each in steps if "--require-hashes" not in each and "--no-index --no-deps" not in each] == []
 
 
 def test_versions_are_those_of_the_project():
@@ -172,6 +181,7 @@ def test_no_service_is_more_open_than_it_must_be():
         ("cap_drop: [ALL]", "cap_drop: []"),
         ("    core: 0", "    core: -1"),
         ("DAS_SPARK_EVENTS: /data/events", "SPARK_AUTHENTICATE_SECRET: abc"),
+        ("    command: [history]", "    command: [history]\n    configs: [sizes]"),
     ],
 )
 def test_planted_openings_are_found(change):
@@ -198,3 +208,91 @@ def test_the_entry_script_is_sound():
     assert script.stat().st_mode & 0o111
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
     assert "set -euo pipefail" in script.read_text()
+
+
+@pytest.fixture
+def entry(tmp_path) -> Any:
+    """Carry out the entry script outside a container: its folder in memory is another one, daemons are only named."""
+    runtime, programs = tmp_path / "run", tmp_path / "bin"
+    runtime.mkdir()
+    programs.mkdir()
+    script = tmp_path / "entrypoint.sh"
+    script.write_text((DOCKER / "entrypoint.sh").read_text().replace("/run/das_spark", str(runtime)))
+    for name in ("spark-class", "spark-submit", "java"):
+        (programs / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        (programs / name).chmod(0o755)
+    (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (programs / "python").chmod(0o755)
+
+    def carry_out(*arguments: str, **variables: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+        path = f"{programs}:{Path(sys.executable).parent}:/usr/bin:/bin"
+        environment = {"PATH": path, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "10.0.0.7"} | variables
+        command = ["bash", str(script), *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done, runtime / "spark.conf"
+
+    return carry_out
+
+
+def test_the_secret_goes_into_a_file_of_its_user_and_onto_no_command_line(entry, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789abcdef" * 4)
+    done, written = entry("master", DAS_SPARK_SECRET_FILE=str(secret))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("spark-class org.apache.spark.deploy.master.Master --properties-file ")
+    assert secret.read_text() not in done.stdout
+    pairs = properties(written)
+    assert pairs["spark.authenticate.secret"] == secret.read_text()
+    assert pairs["spark.network.crypto.saslFallback"] == "false"
+    assert pairs["spark.driver.host"] == "10.0.0.7"
+    assert written.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "no shared secret"), ("", "has 0 characters"), ("short", "has 5 characters")]
+)
+def test_a_secret_that_lets_everybody_in_is_refused(entry, tmp_path, content, said):
+    secret = tmp_path / "secret"
+    if content is None:
+        secret.mkdir()  # what an engine makes of a file that is not there
+    else:
+        secret.write_text(content)
+    done, _ = entry("master", DAS_SPARK_SECRET_FILE=str(secret))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_sizes_and_properties_of_ones_own_win(entry, tmp_path):
+    (tmp_path / "own.conf").write_text("spark.executor.cores 3\n")
+    own = {"DAS_SPARK_PROPERTIES": str(tmp_path / "own.conf"), "DAS_SPARK_EXECUTOR_MEMORY": "1g"}
+    done, written = entry("list", "products", **own)
+    assert done.stdout.startswith("spark-submit --master local[*,2] ")
+    assert done.stdout.endswith("/opt/das_spark/jobs/run.py list products\n")
+    pairs = properties(written)
+    assert (pairs["spark.executor.memory"], pairs["spark.executor.cores"]) == ("1g", "3")
+    assert "spark.authenticate.secret" not in pairs
+
+
+def test_kubernetes_has_its_own_properties_and_executors(entry):
+    done, written = entry("list", "products", SPARK_MASTER="k8s://https://kubernetes.default.svc")
+    assert done.returncode == 0, done.stderr
+    pairs = properties(written)
+    assert pairs["spark.kubernetes.namespace"] == "das-spark"
+    assert pairs["spark.driver.host"] == "10.0.0.7"
+    assert pairs["spark.pyspark.python"] == "/opt/das_spark/bin/python"
+    given = {
+        "SPARK_EXECUTOR_MEMORY": "1g",
+        "SPARK_DRIVER_URL": "spark://driver",
+        "SPARK_EXECUTOR_ID": "1",
+        "SPARK_EXECUTOR_CORES": "2",
+        "SPARK_APPLICATION_ID": "app",
+        "SPARK_EXECUTOR_POD_IP": "10.0.0.8",
+        "SPARK_RESOURCE_PROFILE_ID": "0",
+        "SPARK_EXECUTOR_POD_NAME": "pod",
+        "SPARK_JAVA_OPT_0": "-Da=b=c",
+        "SPARK_JAVA_OPT_1": "-Dd e",
+    }
+    words = entry("executor", **given)[0].stdout
+    assert words.startswith("java -Da=b=c -Dd e -Xms1g -Xmx1g -cp ")
+    assert words.endswith("--hostname 10.0.0.8 --resourceProfileId 0 --podName pod\n")
