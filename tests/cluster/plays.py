@@ -192,15 +192,15 @@ def half_written(root: Path) -> list[str]:
     ]
 
 
-def draws(*roots: Path) -> dict[str, set[str]]:
-    """Attempts at each level of which noisy answers are left anywhere, in whatever folder.
+def draws(root: Path) -> dict[str, set[str]]:
+    """Attempts at each level of which noisy answers are left anywhere below a run, in whatever folder.
 
     Raises:
         AssertionError: One answer is left with two values: a second draw.
     """
     homes: dict[str, set[str]] = {}
     values: dict[tuple[str, str, str], str] = {}
-    for path in (path for root in roots for path in root.rglob("*")):
+    for path in root.rglob("*"):
         with suppress(OSError):
             if not path.is_file() or path.open("rb").read(4) != b"PAR1" or "measurements" not in path.parts:
                 continue
