@@ -54,16 +54,18 @@ def print_line(line: str) -> None:
         _print(Event.COMMAND_SAID, "", {"text": line.strip()})
 
 
-def print_result(run_id: str, figures: Mapping[str, str], paths: Mapping[str, Path]) -> None:
-    """Print what a finished run says of itself.
+def print_result(run_id: str, figures: Mapping[str, str], paths: Mapping[str, Path], *, finished: bool) -> None:
+    """Print what a run says of itself at the end of a command.
 
     Args:
         run_id: Its name.
-        figures: The few numbers that matter, by name.
+        figures: The few numbers that matter, by name; none that is restricted.
         paths: What to look at, by name.
+        finished: Whether the run is done and verified, and not only done as far as it was asked to.
     """
     places = {name: str(path) for name, path in paths.items()}
-    _print(Event.RUN_FINISHED, run_id, {"figures": dict(figures), "paths": places})
+    fields = {"figures": dict(figures), "paths": places} if finished else {"figures": dict(figures)}
+    _print(Event.RUN_FINISHED if finished else Event.RUN_LEFT, run_id, fields)
 
 
 def print_warning(text: str) -> None:

@@ -78,7 +78,7 @@ def estimate(
     source = open_source(run, from_measurements, chosen, others)
     out = console()
     summary = estimate_from(source, run_id=run_id, progress=events.say(log_format, out.print))
-    print_result(out, log_format, summary.run_id, summary.figures, summary.paths)
+    print_result(out, log_format, summary)
     if summary.insecure and log_format is LogFormat.JSON:
         events.print_warning(NOT_PROTECTED)
     elif summary.insecure:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from das_spark.pipeline import Check
 
 #: What stays in the restricted root: without the journal, a level could be drawn twice.
-KEPT = ("journal", "ledger_entry.json", "run.json", "run.lock")
+KEPT = ("journal", "ledger_entry.json", "removed.json", "run.json", "run.lock")
 
 
 def verify(run: Run) -> None:
@@ -138,13 +140,25 @@ def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
     return [(path, sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())) for path in entries]
 
 
+def _is_done(layout: RunLayout) -> bool:
+    """Whether a run has come to its end and is verified: its restricted manifest is written last."""
+    report = layout.public.verification
+    if not layout.restricted.manifest.is_file() or not report.is_file():
+        return False
+    return bool(json.loads(report.read_text(encoding="utf-8"))["passed"])
+
+
 def _remove(layout: RunLayout, paths: list[Path]) -> None:
+    from das_spark.io.files import write_durably  # noqa: PLC0415
     from das_spark.io.run_lock import hold_run  # noqa: PLC0415
 
-    if not layout.public.verification.is_file():
+    if not layout.restricted.removed.is_file() and not _is_done(layout):
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
         raise OutputError(message, hint="Finish it with the same run id, or remove the whole folder by hand.")
     with hold_run(layout):
+        # Before anything goes: a run that is found with half of it must not begin to read the input again.
+        removed = {"removed": datetime.now(UTC).isoformat(timespec="seconds")}
+        write_durably(layout.restricted.removed, json.dumps(removed) + "\n")
         for path in paths:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,12 +18,14 @@ from das_spark.errors import ConfigurationError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from das_spark.pipeline import JointSummary, RunSummary
+
 TEST_KEY_WARNING = (
     "WARNING: a test key makes the noise predictable. This run protects nobody; every output is marked insecure."
 )
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     conf: Conf,
     overlay: Overlays = None,
     settings: Settings = None,
@@ -60,11 +60,11 @@ def run(
     if isinstance(plan, JointPlan):
         joint = run_parts(plan, run_id=run_id, test_key=test_key, progress=progress, until=until)
         for summary in joint.parts.values():
-            print_result(out, log_format, summary.run_id, summary.figures, summary.paths)
-        print_result(out, log_format, joint.run_id, joint.figures, joint.paths)
+            print_result(out, log_format, summary)
+        print_result(out, log_format, joint)
     else:
         summary = run_stages(plan, run_id=run_id, test_key=test_key, progress=progress, until=until)
-        print_result(out, log_format, summary.run_id, summary.figures, summary.paths)
+        print_result(out, log_format, summary)
     warn_of_test_key(test_key, log_format)
 
 
@@ -83,21 +83,22 @@ def warn_of_test_key(test_key: str | None, log_format: LogFormat = LogFormat.TEX
         typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)
 
 
-def print_result(
-    out: Console, log_format: LogFormat, run_id: str, figures: Mapping[str, str], paths: Mapping[str, Path]
-) -> None:
-    """Print what a finished run says of itself.
+def print_result(out: Console, log_format: LogFormat, summary: RunSummary | JointSummary) -> None:
+    """Print what a run says of itself at the end of a command.
+
+    Exact errors are restricted. They are shown on a terminal alone: what else standard output leads to, such as the log
+    of a scheduler, may be kept by others.
 
     Args:
         out: Standard output.
         log_format: How it is printed.
-        run_id: Name of the run.
-        figures: The few numbers that matter, by name.
-        paths: What to look at, by name.
+        summary: Of the run.
     """
     if log_format is LogFormat.JSON:
-        events.print_result(run_id, figures, paths)
+        events.print_result(summary.run_id, summary.figures, summary.paths, finished=summary.finished)
         return
-    out.print(table(f"\nRun {run_id}", ("figure", "value"), figures.items(), left=2))
-    if paths:
-        out.print(table("\nWritten", ("what", "where"), paths.items(), left=2))
+    restricted = getattr(summary, "restricted", {}) if out.is_terminal else {}
+    figures = {**summary.figures, **restricted}
+    out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures.items(), left=2))
+    if summary.paths:
+        out.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))

@@ -195,10 +195,10 @@ def _check_files(
             break
     for key in FILE_KEYS:
         value = getattr(section, key)
-        if value is not None and _is_missing(value):
+        if value is None or Path(value).exists():
+            continue
+        if "://" in value or any(sign in value for sign in "*?["):
+            reason = f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the "
+            problems.add(f"input.{key}", reason + "ledger of their budget is kept: copy them, or name their folder")
+        else:
             problems.add(f"input.{key}", f"there is no file or folder {value} (looked for {Path(value).absolute()})")
-
-
-def _is_missing(path: str) -> bool:
-    """Whether a local path leads nowhere; other file systems and patterns are left to the reader."""
-    return "://" not in path and not any(sign in path for sign in "*?[") and not Path(path).exists()

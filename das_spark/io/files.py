@@ -111,9 +111,11 @@ def promote(
         The records of the promoted files.
 
     Raises:
-        OutputError: A recorded file is in neither folder with the recorded bytes, the target holds a file that is
-            not on the list, or the disk is full.
+        OutputError: A recorded file is in neither folder with the recorded bytes, nothing is recorded and the staging
+            folder is gone, the target holds a file that is not on the list, or the disk is full.
     """
+    if files is None:
+        require_staged(staging)
     records = tuple(record_of(path) for path in part_files(staging)) if files is None else tuple(files)
     check = check and files is not None  # what was just read need not be read again
     strangers = {path.name for path in part_files(target)} - {record.name for record in records}
@@ -127,6 +129,37 @@ def promote(
         succeed(target)
     discard(staging)
     return records
+
+
+def supplant(staging: Path, target: Path) -> tuple[FileRecord, ...]:
+    """Promote all part files of a staging folder in the place of what a driver promoted that died.
+
+    Args:
+        staging: The folder where the files were written.
+        target: The final folder; what is in it goes first.
+
+    Returns:
+        The records of the promoted files.
+
+    Raises:
+        OutputError: The staging folder is gone (what is in the target stays), or the disk is full.
+    """
+    require_staged(staging)
+    discard(target)
+    return promote(staging, target)
+
+
+def require_staged(staging: Path) -> None:
+    """Refuse to take a staging folder that has vanished for one that holds nothing.
+
+    Raises:
+        OutputError: It is not there.
+    """
+    if not staging.is_dir():
+        raise OutputError(
+            f"{staging}: what was written there is gone",
+            hint="Another process works in the same place: wait until it ends, and run the same command again.",
+        )
 
 
 def _promote_file(source: Path, target: Path, record: FileRecord, *, check: bool) -> None:
@@ -202,20 +235,25 @@ def discard(folder: Path, *, fence: bool = False) -> None:
     Args:
         folder: What to destroy; nothing happens when it does not exist (but the fence is set).
         fence: Whether the name is blocked for ever.
+
+    Raises:
+        OutputError: Something of it cannot be removed. What was destroyed must not be there: never is that ignored.
     """
     if not folder.parent.is_dir():
         if not fence:
             return
         folder.parent.mkdir(parents=True)
     doomed = folder.with_name(f".{folder.name}.destroyed")
-    shutil.rmtree(doomed, ignore_errors=True)
-    while True:
-        if folder.is_dir():
-            folder.rename(doomed)
+    with disk_errors(folder):
+        if doomed.exists():  # a driver died in the middle of it
             shutil.rmtree(doomed)
-        if not fence or _set_fence(folder):
-            break
-    sync_folder(folder.parent)
+        while True:
+            if folder.is_dir():
+                folder.rename(doomed)
+                shutil.rmtree(doomed)
+            if not fence or _set_fence(folder):
+                break
+        sync_folder(folder.parent)
 
 
 def _set_fence(path: Path) -> bool:

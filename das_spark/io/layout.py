@@ -42,8 +42,13 @@ class TablesLayout:
 
     @property
     def staging(self) -> Path:
-        """Where tables are written before they are promoted: a name that nothing else in a named folder has."""
-        return self.path / ".tabulate"
+        """Where this process writes tables before they are promoted: a name that nothing else in a named folder has."""
+        return self.path / f".tabulate-{os.getpid()}"
+
+    @property
+    def abandoned(self) -> tuple[Path, ...]:
+        """Staging folders of other processes."""
+        return tuple(path for path in self.path.glob(".tabulate-*") if path != self.staging)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,11 @@ class RestrictedLayout:
     def input_record(self) -> Path:
         """What ingestion read and found wrong, and the identity of the input."""
         return self.path / "input.json"
+
+    @property
+    def removed(self) -> Path:
+        """When what is confidential was removed from a finished run; there only where it was."""
+        return self.path / "removed.json"
 
     @property
     def lock(self) -> Path:
@@ -256,6 +266,23 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
             if not there:
                 write_durably(marker, text)
     return all(known)
+
+
+def require_kept(layout: RunLayout) -> None:
+    """Refuse to go on with a finished run whose confidential side was removed: it would read the input once more.
+
+    Args:
+        layout: Of the run.
+
+    Raises:
+        OutputError: It was removed.
+    """
+    if layout.restricted.removed.is_file():
+        when = json.loads(layout.restricted.removed.read_text(encoding="utf-8"))["removed"]
+        raise OutputError(
+            f"{layout.folder}: this run is finished, and what was confidential in it was removed on {when}",
+            hint="Nothing is left to do; another run id begins another run.",
+        )
 
 
 def open_public(path: str | Path) -> PublicLayout:

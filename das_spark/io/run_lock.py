@@ -59,9 +59,9 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
         try:
             yield
         finally:
+            _HELD.pop(layout.restricted.lock, None)  # here: a driver that was refused has no word to take away
             close_to_others(layout.restricted.path)
     finally:
-        _HELD.pop(layout.restricted.lock, None)
         os.close(descriptor)
 
 

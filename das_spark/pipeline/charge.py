@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.events import Event
 from das_spark.io.files import write_durably
+from das_spark.io.run_lock import require_held
 from das_spark.pipeline import ledgers
 from das_spark.privacy import Ledger, LedgerEntry
 
@@ -28,12 +29,19 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
         The entry of the run, and the whole ledger of its input.
 
     Raises:
-        PrivacyGuardError: If the run was begun under another kind of key.
+        PrivacyGuardError: If the run was begun under another kind of key, or charged with another budget.
+        OutputError: If another driver has taken over the run, or a ledger cannot be written.
     """
     plan = context.plan
     own = _own_entry(context)
     if own.is_file():
         entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
+        charged = (entry.budget, entry.product, entry.table)
+        if charged != (plan.budget, plan.product.name, plan.product.record):
+            raise PrivacyGuardError(
+                f"run {context.layout.run_id} was charged with another budget than that of its configuration",
+                hint="something changed its folder; start a new run (it spends its own budget)",
+            )
         if entry.insecure != context.is_insecure:
             kind = "a test key" if entry.insecure else "a real key"
             raise PrivacyGuardError(
@@ -41,6 +49,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
                 hint="resume it as it was begun, or start a new run",
             )
     else:
+        require_held(context.layout)
         entry = LedgerEntry(
             # Two runs of one name in two folders are two runs.
             run_id=f"{context.layout.run_id}#{secrets.token_hex(4)}",
@@ -69,6 +78,7 @@ def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel
     Returns:
         As `enter_run`.
     """
+    require_held(context.layout)  # another driver may be further
     entry = entry.with_completed(geolevel)
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
     write_durably(_own_entry(context), entry.to_json())

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import DasError, PrivacyGuardError
-from das_spark.io.files import discard, disk_errors, finished, part_files, promote, succeed
+from das_spark.io.files import discard, disk_errors, finished, part_files, promote, require_staged, succeed
 from das_spark.io.run_lock import require_held
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
@@ -134,6 +134,7 @@ class RunContext:
                     discard(staging)
                     raise
             require_held(self.layout)
+            require_staged(staging)
             for name in levels or self.plan.spine.names:
                 source, target = staging / f"level={name}", self.folder(table, name)
                 discard(target)  # what a driver promoted that died before the table was whole

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.io.events import Event
-from das_spark.io.files import discard, disk_errors, finished, promote
+from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.run_lock import require_held
 from das_spark.spark import tables
 from das_spark.spark.estimate import EstimationTask, estimates
@@ -39,6 +39,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
         context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
     staging = context.layout.public.staging("estimates", geolevel)
+    require_held(context.layout)  # a driver that took the run over writes there
     discard(staging)
     spine = context.plan.spine
     depth = spine.index(geolevel)
@@ -69,8 +70,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
 
 def _publish(frame: DataFrame, staging: Path, target: Path) -> None:
     frame.write.parquet(str(staging))
-    discard(target)  # what a driver promoted that died before both tables were whole
-    promote(staging, target)
+    supplant(staging, target)  # a driver may have died before both tables were whole
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:

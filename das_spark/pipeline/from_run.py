@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from das_spark.config.reopen import ORIGIN, reopen, same_estimation
 from das_spark.errors import ConfigurationError, InputError, OutputError
-from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of
+from das_spark.io.files import discard, disk_errors, finished, part_files, record_of, supplant
 from das_spark.io.layout import PublicLayout, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline.measurements import copy_parts
@@ -95,7 +95,8 @@ class RunSource:
             OutputError: The disk is full.
         """
         copy_spine(context, self.public)
-        for table in (*ADOPTED, *(("shares",) if self.has_shares else ())):
+        # Shares first: a run that died meanwhile finds out from the others that it must go on.
+        for table in (*(("shares",) if self.has_shares else ()), *ADOPTED):
             for name in self.plan.spine.names:
                 adopt_level(context, table, name, self.public.level(table, name))
 
@@ -157,8 +158,7 @@ def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) ->
     discard(staging)
     with disk_errors(staging):
         copy_parts(source, staging)
-        discard(target)
-        promote(staging, target)
+        supplant(staging, target)
 
 
 def _parts(public: PublicLayout, levels: Sequence[str]) -> list[Path]:

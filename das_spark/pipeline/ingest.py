@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InfeasibleError, InputError
-from das_spark.io.files import discard, disk_errors, finished, promote
+from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.readers import READERS, Problem
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
@@ -113,8 +113,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
             problems += settled
         log_problems(context, problems)
         save_input_record(context, identity, _leaves(context, staging), problems)
-        discard(folder)  # what a driver promoted that died before all was there
-        promote(staging, folder)
+        supplant(staging, folder)  # a driver may have died before all was there
 
 
 def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[Problem, ...]]:
@@ -145,9 +144,8 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
     discard(settled)
     settle(leaves, rule).write.parquet(str(settled))
     discard(staging)
-    context.progress.say(
-        f"ingest: units changed to what the people allow where they contradicted them ({number:,} places)"
-    )
+    # How many there are follows from the people: it stands in the restricted record of the input.
+    context.progress.say("ingest: units changed to what the people allow where they contradicted them")
     expected = "units that the people of the geounit can live in"
     return settled, (Problem(plan.input.units or plan.input.path or plan.input.reader, "units", expected, number),)
 

@@ -31,12 +31,14 @@ class JointSummary:
         parts: What a part counts -> its summary.
         figures: What they cost together, by name.
         paths: What to look at, by name.
+        finished: Whether all parts are done and verified; it may have been told to stop before.
     """
 
     run_id: str
     parts: Mapping[str, RunSummary]
     figures: Mapping[str, str]
     paths: Mapping[str, Path]
+    finished: bool = True
 
 
 def run_parts(
@@ -93,7 +95,7 @@ def run_parts(
     }
     everything = stage_names(plan)
     if asked != everything:
-        return JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {})
+        return JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {}, finished=False)
     return _concluded(layout, summaries)
 
 

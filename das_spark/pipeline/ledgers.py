@@ -6,6 +6,7 @@ another path, by another key of [input] or as a copy are still counted together,
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -13,10 +14,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.errors import InputError
+from das_spark.errors import InputError, OutputError
 from das_spark.io.files import disk_errors
 from das_spark.privacy import Ledger, LedgerEntry
 
@@ -54,14 +56,21 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
 
 
 def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path, ...]:
-    """Where the ledger of an input lies: with the runs, and beside the input where that folder can be written."""
-    with_the_runs = ledger_with_runs(layout, identity)
-    source = plan.input.path or plan.input.persons
-    if source is not None and plan.input.reader != "simulated":
-        path = Path(source).resolve()
-        if path.parent.stat().st_mode & stat.S_IWUSR and os.access(path.parent, os.W_OK):
-            return with_the_runs, path.with_name(path.name + _SUFFIX)
-    return (with_the_runs,)
+    """Where the ledger of an input lies: with the runs, and beside each of its files or folders that hold records.
+
+    Beside the input it is made where that folder can be written. Where it is there already it counts in any case: a run
+    that cannot be entered in it does not draw.
+    """
+    found = [ledger_with_runs(layout, identity)]
+    settings = plan.input
+    if settings.reader != "simulated":
+        for source in filter(None, (settings.path, settings.persons, settings.units)):
+            path = Path(source).resolve()
+            beside = path.with_name(path.name + _SUFFIX)
+            writable = path.parent.stat().st_mode & stat.S_IWUSR and os.access(path.parent, os.W_OK)
+            if writable or beside.exists():
+                found.append(beside)
+    return tuple(dict.fromkeys(found))
 
 
 def ledger_with_runs(layout: RunLayout, identity: str) -> Path:
@@ -98,20 +107,44 @@ def commit(file: Path, entry: LedgerEntry) -> Ledger:
         The whole ledger, this run included.
 
     Raises:
-        OutputError: If it cannot be written.
+        OutputError: If it cannot be written; then it is as it was.
+        PrivacyGuardError: If it cannot be understood.
     """
     with disk_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "r+", encoding="utf-8") as opened:
+        with os.fdopen(_open(file), "r+b", buffering=0) as opened:
             fcntl.flock(opened, fcntl.LOCK_EX)
-            before = Ledger.from_json_lines(opened.read())
+            content = opened.readall()
+            before = Ledger.from_json_lines(content.decode())
             after = before.with_entry(entry)
             if after != before:
-                opened.write(entry.to_json() + "\n")
-                opened.flush()
-                os.fsync(opened.fileno())
+                torn = b"" if content.endswith(b"\n") or not content else b"\n"  # a whole entry, but for its end
+                _append(opened, torn + entry.to_json().encode() + b"\n")
             return after
+
+
+def _open(file: Path) -> int:
+    try:
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise OutputError(
+            f"{file}: the privacy ledger of this input cannot be written, so that the run cannot be charged",
+            hint="Runs on this input are counted in that file: get the right to write it from its owner.",
+        ) from error
+
+
+def _append(opened: FileIO, line: bytes) -> None:
+    """Write a line durably, or leave the file as it was: half an entry would bar every later run on the input."""
+    size = os.fstat(opened.fileno()).st_size
+    try:
+        if opened.write(line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(opened.fileno())
+    except OSError:
+        opened.truncate(size)
+        raise
 
 
 def _files(settings: InputSettings) -> Iterator[Path]:

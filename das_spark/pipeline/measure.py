@@ -60,6 +60,7 @@ def measure(context: RunContext, geolevel: str) -> None:
     if decision.step is Step.NOTHING:
         note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")
     else:
+        require_held(context.layout)
         journal.promote(geolevel, decision.number)
         note(Event.LEVEL_PROMOTED, **place)
 

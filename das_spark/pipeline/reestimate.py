@@ -16,7 +16,7 @@ from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.files import discard, require_space, write_durably
 from das_spark.io.layout import RunLayout, open_run, point_latest
 from das_spark.io.noisy_files import RECORD
-from das_spark.io.run_lock import hold_run
+from das_spark.io.run_lock import hold_run, require_held
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.from_measurements import open_measurements
@@ -121,6 +121,7 @@ def _adopt(context: RunContext, source: Source) -> None:
         try:
             source.adopt(context)
         except DasError:
+            require_held(context.layout)  # what stands there may belong to another driver by now
             for table in ADOPTED:
                 discard(context.layout.public.table(table))
             raise

@@ -15,9 +15,10 @@ Line = Mapping[str, Any]
 
 #: How a driver ended, by its last event; none of them: it was killed, or is still at work.
 FINISHED: Final = "finished"
+LEFT: Final = "left, as it was asked to"
 _ENDS: Final = {
     Event.RUN_FINISHED: FINISHED,
-    Event.RUN_LEFT: "left, as it was asked to",
+    Event.RUN_LEFT: LEFT,
     Event.RUN_INTERRUPTED: "interrupted",
 }
 KILLED: Final = "ended without a last word: killed, or its machine stopped"

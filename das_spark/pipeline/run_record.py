@@ -19,7 +19,7 @@ from das_spark.io.run_log import read_log
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import ledger_with_runs
 from das_spark.pipeline.publish import INSECURE
-from das_spark.pipeline.run_history import FINISHED, has_ended, incidents_of, openings_of, stages_of
+from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, openings_of, stages_of
 from das_spark.privacy import Framework, Ledger, LedgerEntry
 
 #: Families of most work that are kept of a level, and shown of a run.
@@ -119,8 +119,11 @@ def run_record(layout: RunLayout) -> RunRecord:
     live = is_held(layout) and not has_ended(log.lines)
     openings = openings_of(log.lines, live=live)
     state = _verified(layout.public)
-    if openings and (openings[-1].end != FINISHED or not state):
-        state = openings[-1].end
+    if openings:
+        ends = [each.end for each in openings]
+        looked_again = ends[-1] == LEFT and FINISHED in ends  # at an early stage of a run that is done
+        if not state or (ends[-1] != FINISHED and not looked_again):
+            state = ends[-1]
     begun: Mapping[str, Any] = next((line for line in reversed(log.lines) if line["event"] in _BEGUN), {})
     manifest, entry = _manifest(layout.public), _own_entry(layout)
     return RunRecord(

@@ -13,8 +13,8 @@ from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, sta
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
 from das_spark.io.files import discard, require_space
-from das_spark.io.layout import RunLayout, open_run, point_latest
-from das_spark.io.run_lock import hold_run
+from das_spark.io.layout import RunLayout, open_run, point_latest, require_kept
+from das_spark.io.run_lock import hold_run, require_held
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
@@ -133,6 +133,8 @@ def _at_work(
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
     reported = Progress(progress, name)
     with hold_run(layout), logged(layout, plan, reported, resumed=resumed, insecure=key.is_insecure):
+        open_run(layout, plan.config_hash)  # another configuration may have opened it before this driver held it
+        require_kept(layout)
         if layout.folder.is_dir():  # not where both roots lie elsewhere
             point_latest(layout)
         started = spark or session(f"das_spark {name}")
@@ -243,7 +245,12 @@ def _note_verification(context: RunContext, report: VerificationReport) -> None:
 
 @contextmanager
 def _under_way(context: RunContext, stage: Stage) -> Iterator[None]:
-    """Run a stage under its name, with the number of its families where it is one of a level."""
+    """Run a stage under its name, with the number of its families where it is one of a level.
+
+    Raises:
+        OutputError: Another driver has taken over the run: stages begin by clearing places that it may be writing to.
+    """
+    require_held(context.layout)
     number = families(context, stage.geolevel) if stage.kind in OF_A_LEVEL else None
     with context.progress.stage(context.spark, stage.name, number):
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,8 @@ class RunSummary:
         figures: The few numbers that matter, by name.
         paths: What to look at, by name.
         insecure: Whether it was made under a test key.
+        restricted: Exact errors, by name: nothing that stands in a log which others keep.
+        finished: Whether it is done and verified; it may have been told to stop before.
     """
 
     run_id: str
@@ -32,6 +34,8 @@ class RunSummary:
     figures: Mapping[str, str]
     paths: Mapping[str, Path]
     insecure: bool
+    restricted: Mapping[str, str] = field(default_factory=dict)
+    finished: bool = True
 
 
 def stopped(context: RunContext, stages: Sequence[Stage]) -> RunSummary:
@@ -43,7 +47,7 @@ def stopped(context: RunContext, stages: Sequence[Stage]) -> RunSummary:
     """
     names = [stage.name for stage in stages_of(context.plan)]
     figures = figures_of_stop(names, len(stages))
-    return RunSummary(context.layout.run_id, context.layout, figures, {}, context.is_insecure)
+    return RunSummary(context.layout.run_id, context.layout, figures, {}, context.is_insecure, finished=False)
 
 
 def figures_of_stop(names: Sequence[str], done: int) -> dict[str, str]:
@@ -78,8 +82,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         "verification": verified,
     }
     accuracy = context.restricted_facts.get("accuracy")
-    if isinstance(accuracy, dict):
-        figures |= {name: str(value) for name, value in accuracy.items()}
+    restricted = {name: str(value) for name, value in accuracy.items()} if isinstance(accuracy, dict) else {}
     paths = {
         "microdata": layout.public.path / "microdata",
         "privacy statement": layout.public.privacy_statement,
@@ -91,7 +94,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         paths |= {"tables": layout.public.tables.path}
     if plan.evaluation.enabled:
         paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
-    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure)
+    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure, restricted)
 
 
 def _in_order(context: RunContext) -> dict[str, int]:

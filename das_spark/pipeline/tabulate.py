@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from das_spark.config.geography import planned_spine
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
-from das_spark.io.files import discard, disk_errors, finished, part_files, promote
+from das_spark.io.files import discard, disk_errors, finished, part_files, supplant
 from das_spark.io.layout import PublicLayout, TablesLayout, open_public
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
@@ -88,6 +88,8 @@ def publish_tables(context: RunContext, created: str) -> None:
     plan, public = context.plan, context.layout.public
     flavours = tuple(plan.table_formats)
     facts = _facts(context.layout.run_id, plan.product.name, created, notices(context))
+    for folder in public.tables.abandoned:  # by drivers that died: this one holds the run
+        discard(folder)
     work = _Work(context.spark, public, public.tables, context.published, context.census.names, flavours, facts)
     _write_all(work, [table for table in plan.product.tables if not _finished(work, table)])
     context.public_facts["table_rows"] = _rows(work, plan.product.tables)
@@ -178,7 +180,7 @@ def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels:
 def _write_all(work: _Work, tables: Sequence[Table]) -> None:
     with disk_errors(work.target.path):
         work.target.path.mkdir(parents=True, exist_ok=True)
-        discard(work.target.staging)  # what an earlier driver left
+        discard(work.target.staging)  # of an earlier process of that number
         for table in tables:
             _write(work, table)
             discard(work.target.staging)
@@ -198,8 +200,7 @@ def _write(work: _Work, table: Table) -> None:
     for flavour in work.flavours:
         for level in work.levels:
             target = work.target.level(table.name, flavour, level)
-            discard(target)
-            promote(staging / flavour / f"level={level}", target)
+            supplant(staging / flavour / f"level={level}", target)
 
 
 def _ordered(work: _Work, table: Table) -> DataFrame:

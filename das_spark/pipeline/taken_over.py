@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config.sweep import difference, without_total
 from das_spark.errors import InputError, OutputError
-from das_spark.io.files import discard, finished, link_parts, promote, write_durably
+from das_spark.io.files import discard, finished, link_parts, supplant, write_durably
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.spines import copy_spine
@@ -113,5 +113,4 @@ def _link(source: Path, target: Path, side: Path) -> None:
     staging = side / ".staging" / "taken-over"
     discard(staging)
     link_parts(source, staging)
-    discard(target)  # what a driver left that died
-    promote(staging, target)
+    supplant(staging, target)  # a driver may have died before

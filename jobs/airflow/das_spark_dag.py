@@ -114,19 +114,23 @@ def environment() -> dict[str, str]:
     # No Spark that the worker has for other purposes gets in between. (A dag processor may have none: it starts none.)
     found = sorted((ENVIRONMENT.parent / "lib").glob("python3*/site-packages/pyspark"))
     own = {"SPARK_HOME": str(found[0])} if found else {}
-    return local | own | {
-        # log4j2.properties is read from there.
-        "SPARK_CONF_DIR": str(HOME / "conf" / "spark"),
-        "PYSPARK_DRIVER_PYTHON": python,
-        "PYSPARK_PYTHON": "./environment/bin/python" if ARCHIVE else python,
-    }
+    return (
+        local
+        | own
+        | {
+            # log4j2.properties is read from there.
+            "SPARK_CONF_DIR": str(HOME / "conf" / "spark"),
+            "PYSPARK_DRIVER_PYTHON": python,
+            "PYSPARK_PYTHON": "./environment/bin/python" if ARCHIVE else python,
+        }
+    )
 
 
 @contextmanager
 def at_home() -> Iterator[None]:
     """The folder, the limit and the mask of every process that a task starts.
 
-    Relative paths are those of the checkout, wherever the worker was started: a run that is looked for in another folder
+    Relative paths are those of the checkout, wherever the worker was started: a run that is looked for elsewhere
     would be begun there anew. No core file of what holds key and counts; no file that anybody may write.
     """
     limits, mask = resource.getrlimit(resource.RLIMIT_CORE), os.umask(0o077)
@@ -300,5 +304,7 @@ def make_dag(path: Path) -> DAG:
 _dags = [make_dag(Path(path).resolve()) for path in RUN_FILES]
 for _name, _number in Counter(dag.dag_id for dag in _dags).items():
     if _number > 1:
-        raise ValueError(f"DAS_SPARK_RUN_FILES: {_number} of its run files are {_name}; give each a run.name of its own")
+        raise ValueError(
+            f"DAS_SPARK_RUN_FILES: {_number} of its run files are {_name}; give each a run.name of its own"
+        )
 globals().update({dag.dag_id: dag for dag in _dags})

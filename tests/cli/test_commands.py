@@ -11,10 +11,11 @@ import pytest
 
 import das_spark.pipeline
 from das_spark.cli.main import main
+from das_spark.errors import OutputError
 from das_spark.evaluation import AccuracyReport, Criterion, Entry, QueryErrors, frequencies_of
 from das_spark.evaluation.bins import COUNTY, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
-from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.layout import RunLayout, open_run, require_kept
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.pipeline import Check, VerificationReport
 
@@ -81,7 +82,8 @@ def finished_run(tmp_path: Path) -> RunLayout:
         worst_residuals={"County": {"gap": 1e-9}},
         overridden_guards=("insecure-test-key",),
     ).save(layout.public.manifest)
-    layout.public.verification.write_text("{}")
+    layout.public.verification.write_text('{"passed": true}')
+    layout.restricted.manifest.write_text("{}")
     (layout.restricted.path / "histograms").mkdir()
     (layout.restricted.path / "histograms" / "part").write_text("x" * 2500)
     (layout.restricted.path / "journal").mkdir()
@@ -109,12 +111,24 @@ def test_retention_lists_what_is_confidential_and_leaves_it(capsys, finished_run
 def test_retention_removes_what_is_confidential_when_told_to(finished_run):
     assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0
     left = {path.name for path in finished_run.restricted.path.iterdir()}
-    assert left == {"journal", "run.json", "run.lock"}
+    assert left == {"journal", "removed.json", "run.json", "run.lock"}
     assert finished_run.public.manifest.exists()
+    with pytest.raises(OutputError, match="this run is finished, and what was confidential in it was removed on 20"):
+        require_kept(finished_run)
+    assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0, "again, after a kill in between"
 
 
-def test_retention_removes_nothing_of_an_unfinished_run(capsys, finished_run):
-    finished_run.public.verification.unlink()
+@pytest.mark.parametrize(
+    "unfinished",
+    [
+        lambda layout: layout.public.verification.unlink(),
+        lambda layout: layout.public.verification.write_text('{"passed": false}'),
+        lambda layout: layout.restricted.manifest.unlink(),  # verified, and still to be evaluated
+    ],
+)
+def test_retention_removes_nothing_of_an_unfinished_run(capsys, finished_run, unfinished):
+    require_kept(finished_run)
+    unfinished(finished_run)
     assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 1
     assert "not finished" in capsys.readouterr().err
     assert finished_run.restricted.accuracy_json.exists()

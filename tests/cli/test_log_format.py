@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 import das_spark.pipeline
 from das_spark.cli.log_format import LogFormat, wanted
 from das_spark.cli.main import main
+from das_spark.cli.runs import print_result
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.events import Event
 from das_spark.io.run_log import ProgressLine
@@ -39,7 +42,12 @@ def run(monkeypatch):
 def finished(plan, *, progress, **_):
     progress(LINE)
     progress("run 1 of 2: first")
-    return SimpleNamespace(run_id="first", figures={"persons": "7"}, paths={"ledger": Path("runs/first/x")})
+    return summary()
+
+
+def summary(**changes):
+    given = {"figures": {"persons": "7"}, "paths": {"ledger": Path("runs/first/x")}, "restricted": {"error": "0.25"}}
+    return SimpleNamespace(**{"run_id": "first", "finished": True, **given, **changes})
 
 
 def failing(error):
@@ -61,6 +69,23 @@ def test_progress_and_results_are_events_on_standard_output(capsys, run):
     assert (result["figures"], result["paths"]) == ({"persons": "7"}, {"ledger": "runs/first/x"})
     assert [each["event"] for each in events(captured.err)] == ["command.warned"] * 2
     assert "sesame" not in captured.out + captured.err
+
+
+def test_a_run_that_was_told_to_stop_is_not_said_to_be_finished(capsys, run):
+    run(lambda *_, **__: summary(finished=False, figures={"next stage": "measure County"}, paths={}))
+    assert main([*RUN, "--run-id", "first", "--until", "ingest"]) == 0
+    (result,) = events(capsys.readouterr().out)
+    assert (result["event"], result["figures"]) == ("run.left", {"next stage": "measure County"})
+    assert "paths" not in result
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, True), (False, False)])
+def test_exact_errors_are_shown_on_a_terminal_alone(terminal, shown):
+    out = Console(file=StringIO(), force_terminal=terminal, width=200)
+    print_result(out, LogFormat.TEXT, summary())
+    printed = out.file.getvalue()
+    assert "persons" in printed
+    assert ("0.25" in printed) is shown
 
 
 def test_without_the_option_lines_are_text(capsys, run):

@@ -327,7 +327,7 @@ def applications(cluster: StandaloneCluster) -> set[Path]:
 
 
 def second_copies(folders: set[Path]) -> list[str]:
-    """Tasks that executors began for a second time, from their logs; nothing failed, so these are speculative copies."""
+    """Tasks that executors began for a second time, from their logs; nothing failed, so these are copies."""
     logs = [path.read_text(errors="replace") for folder in folders for path in folder.glob("*/stderr")]
     return [found for log in logs for found in re.findall(r"Running task \d+\.[1-9]\d* in stage [\d.]+", log)]
 

@@ -92,3 +92,9 @@ def test_a_sentence_tells_of_facilities_that_the_published_tables_do_not_count()
     (made,) = input_sentences(replace(official, units_from_people=True), units_invariant=True)
     assert "one facility of a type of group quarters where it has people" in made
     assert input_sentences(official, units_invariant=False) == ()
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/census", "hdfs:///census/*.parquet", "census/*.parquet"])
+def test_an_input_is_a_path_whose_bytes_can_be_counted(write_run_file, place):
+    with pytest.raises(ConfigurationError, match=r"input\.path.*no path of a mounted file system.*ledger"):
+        load_plan(write_run_file(), settings=[f'input.path="{place}"'])

@@ -18,6 +18,7 @@ from das_spark.io.files import (
     promote,
     record_of,
     require_space,
+    supplant,
     write_durably,
 )
 
@@ -93,6 +94,34 @@ def test_a_target_with_a_strange_file_is_refused(tmp_path, staging):
     (tmp_path / "target" / "part-9").touch()
     with pytest.raises(OutputError, match="part-9"):
         promote(staging, tmp_path / "target")
+
+
+def test_a_staging_folder_that_vanished_is_not_an_empty_result(tmp_path, staging):
+    target = tmp_path / "target"
+    promote(staging, target)
+    for publish in (promote, supplant):
+        with pytest.raises(OutputError, match="staging: what was written there is gone"):
+            publish(staging, target)
+    assert names(target) == ["_SUCCESS", "part-0", "part-1", "part-2"]
+    staging.mkdir()
+    (staging / "part-9").write_text("new")
+    supplant(staging, target)
+    assert names(target) == ["_SUCCESS", "part-9"]
+
+
+def test_what_cannot_be_destroyed_is_not_said_to_be(tmp_path, staging, monkeypatch):
+    doomed = tmp_path / ".staging.destroyed"
+    doomed.mkdir()
+    (doomed / "part-0").write_text("the first draw")
+
+    def busy(path, ignore_errors=False):
+        if not ignore_errors:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(files.shutil, "rmtree", busy)
+    with pytest.raises((OutputError, OSError)):
+        discard(staging, fence=True)
+    assert staging.is_dir(), "without its fence: it is tried again"
 
 
 def test_a_fenced_folder_cannot_be_written_by_a_late_task(tmp_path, staging):

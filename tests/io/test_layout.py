@@ -146,6 +146,16 @@ def test_a_driver_that_lost_its_run_is_told_so_and_one_that_never_held_it_is_not
     require_held(layout)
 
 
+def test_a_driver_that_is_refused_takes_nothing_from_the_one_that_holds_the_run(layout):
+    open_run(layout, "hash")
+    with hold_run(layout):
+        with pytest.raises(OutputError, match="another driver is at work"), hold_run(layout):
+            pass
+        layout.restricted.lock.write_text("the word of another driver")
+        with pytest.raises(OutputError, match="another driver has taken over"):
+            require_held(layout)
+
+
 def test_looking_whether_a_run_is_held_takes_nothing_from_its_driver(layout):
     open_run(layout, "0" * 64)
     assert not is_held(layout), "nobody has ever held it"

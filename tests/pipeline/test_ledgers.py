@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import stat
 from dataclasses import replace
 from fractions import Fraction
+from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from das_spark.config.plan import InputSettings
-from das_spark.errors import InputError, PrivacyGuardError
+from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.io.layout import RunLayout
 from das_spark.pipeline import ledgers
 from das_spark.privacy import Budget, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
@@ -81,6 +83,64 @@ def test_the_ledger_lies_with_the_runs_and_beside_the_input(tables, tmp_path):
     assert ledgers.ledger_files(plan, layout, "f" * 64) == (with_the_runs, beside)
     by_file = SimpleNamespace(input=settings(persons=str(tables / "persons.csv")))
     assert ledgers.ledger_files(by_file, layout, "f" * 64)[1] == tables / f"persons.csv{ledgers._SUFFIX}"
+
+
+def test_it_lies_beside_every_file_of_records_that_is_given(tables, tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "r")
+    geography = tables / "geography.csv"
+    geography.write_text("public")
+    given = settings(reader="cef_2020", units=f"{tables}/units.csv", geography=str(geography))
+    units = tables / f"units.csv{ledgers._SUFFIX}"
+    assert ledgers.ledger_files(SimpleNamespace(input=given), layout, "f" * 64)[1:] == (units,)
+    both = replace(given, persons=f"{tables}/persons.csv")
+    persons = tables / f"persons.csv{ledgers._SUFFIX}"
+    assert ledgers.ledger_files(SimpleNamespace(input=both), layout, "f" * 64)[1:] == (persons, units)
+
+
+def test_a_ledger_that_is_there_counts_where_its_folder_cannot_be_written(tables, tmp_path):
+    beside = tables.parent / f"census{ledgers._SUFFIX}"
+    ledgers.commit(beside, entry("earlier"))
+    tables.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        plan = SimpleNamespace(input=settings(path=str(tables)))
+        assert ledgers.ledger_files(plan, RunLayout.at(tmp_path / "runs", "r"), "f" * 64)[1:] == (beside,)
+    finally:
+        tables.parent.chmod(0o700)
+
+
+def test_a_run_that_cannot_be_entered_does_not_draw(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(ledgers.os, "open", refuse)
+    with pytest.raises(OutputError, match=r"x: the privacy ledger .* cannot be charged"):
+        ledgers.commit(tmp_path / "x", entry("a"))
+
+
+@pytest.mark.parametrize("short", [0, 7, -1])
+def test_a_disk_that_fills_leaves_the_ledger_as_it_was(tmp_path, monkeypatch, short):
+    file = tmp_path / "x"
+    ledgers.commit(file, entry("a"))
+    before = file.read_bytes()
+
+    class Full(FileIO):
+        def write(self, line):
+            return super().write(line[:short])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledgers.os, "fdopen", lambda descriptor, *_, **__: Full(descriptor, "r+"))
+        with pytest.raises(OutputError, match=r"no space left|No space left"):
+            ledgers.commit(file, entry("b"))
+    assert file.read_bytes() == before
+    assert ledgers.commit(file, entry("b")).entries == (entry("a"), entry("b"))
+
+
+def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
+    file = tmp_path / "x"
+    ledgers.commit(file, entry("a"))
+    file.write_bytes(file.read_bytes().rstrip(b"\n"))
+    ledgers.commit(file, entry("b"))
+    assert Ledger.from_json_lines(file.read_text()).entries == (entry("a"), entry("b"))
 
 
 def test_runs_that_reach_one_input_by_two_paths_are_counted_together(tables, tmp_path):

@@ -1,0 +1,69 @@
+"""An input is charged with a run once, and a run keeps the budget that it was charged with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from das_spark.config.plan import InputSettings
+from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.run_lock import hold_run
+from das_spark.pipeline.charge import enter_level, enter_run
+from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare
+
+LEVELS = tuple(
+    LevelBudget(name, Fraction(1, 2), (QueryShare("detailed", Fraction(1)),)) for name in ("State", "County")
+)
+BUDGET = Budget(Framework.PURE_DP, Fraction(1, 4), LEVELS)
+
+
+@pytest.fixture
+def context(tmp_path) -> Any:
+    layout = RunLayout.at(tmp_path / "runs", "first")
+    open_run(layout, "0" * 64)
+    plan = SimpleNamespace(
+        budget=BUDGET, product=SimpleNamespace(name="p", record="person"), input=InputSettings(reader="simulated")
+    )
+    progress = SimpleNamespace(note=lambda *_, **__: None)
+    return SimpleNamespace(plan=plan, layout=layout, is_insecure=False, joint_ledgers=(), progress=progress)
+
+
+def test_a_resumed_run_finds_its_entry_again(context):
+    entry, ledger = enter_run(context, "f" * 64)
+    assert ledger.entries == (entry,)
+    assert enter_run(context, "f" * 64) == (entry, ledger)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"budget": replace(BUDGET, total=Fraction(1, 2))},
+        {"product": SimpleNamespace(name="p", record="unit")},
+        {"product": SimpleNamespace(name="q", record="person")},
+    ],
+)
+def test_a_run_that_was_charged_with_another_budget_does_not_go_on(context, change):
+    enter_run(context, "f" * 64)
+    context.plan = SimpleNamespace(**vars(context.plan) | change)
+    with pytest.raises(PrivacyGuardError, match="charged with another budget"):
+        enter_run(context, "f" * 64)
+
+
+def test_a_driver_that_lost_its_run_writes_nothing_behind_the_back_of_the_other(context):
+    own = context.layout.restricted.path / "ledger_entry.json"
+    with hold_run(context.layout):
+        entry, _ = enter_run(context, "f" * 64)
+        ahead, _ = enter_level(context, "f" * 64, entry, "State")
+        context.layout.restricted.lock.write_text("the word of another driver")
+        with pytest.raises(OutputError, match="another driver has taken over"):
+            enter_level(context, "f" * 64, entry, "State")
+        assert ahead.completed_levels == ("State",)
+        own.unlink()
+        with pytest.raises(OutputError, match="another driver has taken over"):
+            enter_run(context, "f" * 64)
+    assert not own.exists()

@@ -1,0 +1,44 @@
+"""What is known of a run: its state, where drivers came and went."""
+
+from __future__ import annotations
+
+import pytest
+
+from das_spark.io.events import Event
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.run_log import RunLog
+from das_spark.pipeline.run_history import LEFT
+from das_spark.pipeline.run_record import run_record
+
+
+@pytest.fixture
+def layout(tmp_path) -> RunLayout:
+    made = RunLayout.at(tmp_path / "runs", "first")
+    open_run(made, "0" * 64)
+    return made
+
+
+def driver(layout: RunLayout, first: Event, last: Event) -> None:
+    log = RunLog.open(layout.restricted.events, layout.run_id)
+    log.note(first, product="p", geolevels=["State"], config_hash="0" * 64, insecure=False, software="1")
+    log.note(last)
+
+
+def test_a_run_that_was_told_to_stop_is_left(layout):
+    driver(layout, Event.RUN_OPENED, Event.RUN_LEFT)
+    assert run_record(layout).state == LEFT
+
+
+def test_a_scheduler_that_looks_at_an_early_stage_of_a_finished_run_does_not_change_its_state(layout):
+    driver(layout, Event.RUN_OPENED, Event.RUN_FINISHED)
+    layout.public.verification.write_text('{"passed": true, "checks": []}')
+    done = run_record(layout).state
+    assert "verified" in done
+    driver(layout, Event.RUN_RESUMED, Event.RUN_LEFT)
+    assert run_record(layout).state == done
+
+
+def test_one_that_was_verified_and_left_before_its_evaluation_is_not_finished(layout):
+    driver(layout, Event.RUN_OPENED, Event.RUN_LEFT)
+    layout.public.verification.write_text('{"passed": true, "checks": []}')
+    assert run_record(layout).state == LEFT
