@@ -33,7 +33,7 @@ class OverChoice(StrEnum):
     GEOUNITS = "geounits"
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of one configuration, which are pooled.")],
     truth: Annotated[
         Path | None,
@@ -58,6 +58,9 @@ def evaluate(
         OverChoice | None,
         typer.Option("--over", help="With --compare: what intervals cover; runs, where there are several of each."),
     ] = None,
+    paired: Annotated[
+        bool, typer.Option("--paired", help="With --compare: pair runs in the order given, which share a test key.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
     ] = None,
@@ -71,11 +74,11 @@ def evaluate(
     terminal = console()
     if compare:
         if areas is not None or samples is not None:
-            raise typer.BadParameter("--compare goes with --truth, --over and --out alone")
-        _compare(runs, truth, over, out, terminal)
+            raise typer.BadParameter("--compare goes with --truth, --over, --paired and --out alone")
+        _compare(runs, truth, over, out, terminal, paired=paired)
         return
-    if over is not None:
-        raise typer.BadParameter("--over goes with --compare")
+    if over is not None or paired:
+        raise typer.BadParameter("--over and --paired go with --compare")
     from das_spark.evaluation import spread, study_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
 
@@ -106,12 +109,12 @@ def _samples(run: Path, shares: Sequence[Fraction], seeds: int, truth: Path | No
 
 
 def _compare(
-    runs: list[Path], truth: Path | None, over: OverChoice | None, out: Path | None, terminal: Console
+    runs: list[Path], truth: Path | None, over: OverChoice | None, out: Path | None, terminal: Console, *, paired: bool
 ) -> None:
     from das_spark.pipeline import compare_runs  # noqa: PLC0415
     from das_spark.pipeline.evaluation_files import write_comparison  # noqa: PLC0415
 
-    found = compare_runs(runs, truth, None if over is None else over.value)
+    found = compare_runs(runs, truth, None if over is None else over.value, paired=paired)
     print_comparison(found, terminal)
     if out is not None:
         _print_written(write_comparison(found, out), out, terminal)

@@ -124,6 +124,13 @@ def test_runs_of_different_budgets_are_not_pooled_but_compared(tmp_path):
     means = [(residuals[one] - residuals[other]).mean() for one, other in (("a", "b"), ("c", "d"))]
     assert line.difference == pytest.approx(np.mean(means))
     assert line.interval.over == "runs"
+    assert found.method == "welch"
+    together = compare_runs(folders, paired=True)
+    assert together.method == "paired_runs"
+    same = next(
+        each for each in together.lines if (each.place, each.measure, each.statistic) == ("County", "total", PAIRED)
+    )
+    assert same.difference == pytest.approx(line.difference)
     names = write_comparison(found, tmp_path / "out")
     assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {
         name: 0o600 for name in names
