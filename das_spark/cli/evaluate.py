@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from das_spark.evaluation import Study
     from das_spark.evaluation.sampling import SampleReport
 
 
@@ -50,7 +52,12 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
             help=f"Set simple random samples beside the runs: shares such as 0.05,1/2, or {EVERY} for 5 % to 95 %.",
         ),
     ] = None,
-    sample_seeds: Annotated[int, typer.Option("--sample-seeds", min=1, help="Samples of every share.")] = 1,
+    sample_seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--sample-seeds", min=1, help="Samples of every share; as many as there are runs, where not given."
+        ),
+    ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Set the runs of two configurations (or two runs) side by side.")
     ] = False,
@@ -83,9 +90,11 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
 
     shares = () if samples is None else _shares(samples)  # a wrong list is refused before anything is read
+    if shares:
+        _check_one_population(runs, truth)
     reports = evaluate_runs(runs, areas, truth)
-    drawn = _samples(runs[0], shares, sample_seeds, truth) if shares else None
-    found = study_of(reports, drawn)
+    drawn = _samples(runs[0], shares, sample_seeds or len(runs), truth) if shares else None
+    found = _with_note(study_of(reports, drawn), len(runs))
     print_accuracy(found.report, terminal)
     print_study(found, terminal)
     if len(reports) > 1:
@@ -100,6 +109,22 @@ def _shares(text: str) -> tuple[Fraction, ...]:
     from das_spark.config.sweep import sample_shares  # noqa: PLC0415
 
     return sample_shares(None if text == EVERY else listed(text))
+
+
+def _check_one_population(runs: Sequence[Path], truth: Path | None) -> None:
+    from das_spark.pipeline.samples import check_one_population  # noqa: PLC0415
+
+    check_one_population(runs, truth)
+
+
+def _with_note(study: Study, runs: int) -> Study:
+    """The study, and a note in its report where samples are not as many as the runs."""
+    from das_spark.evaluation.sampling import unequal_seeds_note  # noqa: PLC0415
+
+    if study.samples is None:
+        return study
+    notes = (*study.report.notes, *unequal_seeds_note(runs, len(study.samples.seeds)))
+    return replace(study, report=replace(study.report, notes=notes))
 
 
 def _samples(run: Path, shares: Sequence[Fraction], seeds: int, truth: Path | None) -> SampleReport:

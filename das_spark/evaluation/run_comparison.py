@@ -1,8 +1,8 @@
 """Two configurations side by side: differences of their errors, with confidence intervals.
 
 With several runs a side, an interval is one over runs. Runs are independent: keys of the operating system share no
-random bits, and a sweep gives every run a test key of its own; so the interval is that of Welch's t test, which needs no
-order, nor as many runs of both. Only runs that were made under the same test keys share bits, so that much of their
+random bits, and a sweep gives every run a test key of its own; so the interval is that of Welch's t test, which needs
+no order, nor as many runs of both. Only runs that were made under the same test keys share bits, so that much of their
 noise cancels when they are paired in the order in which they are named; that must be asked for. With one run a side, an
 interval can only cover geounits, the same ones in both: it tells of these two runs, not of what their configurations
 would give another time.
@@ -153,8 +153,9 @@ def compare_reports(
         else:
             lines.append(_paired_line(places, [each[places] for each in differences], method, found))
         lines += [_line(one, other, method) for one, other in found]
-    named = [tuple(run for report in side for run in report.runs) for side in (first, second)]
-    return RunComparison(first[0].product, first[0].counted, *named, differing, tuple(lines), (_NOTES[method],), method)
+    own, other = (tuple(run for report in side for run in report.runs) for side in (first, second))
+    notes = (_NOTES[method],)
+    return RunComparison(first[0].product, first[0].counted, own, other, differing, tuple(lines), notes, method)
 
 
 def method_of(first: int, second: int, over: Over | None = None, *, paired: bool = False) -> Method:
