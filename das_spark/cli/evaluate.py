@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from das_spark.evaluation import Study
+    from das_spark.evaluation import AccuracyReport, Study
     from das_spark.evaluation.sampling import SampleReport
 
 
@@ -79,9 +79,9 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     Example: das-spark evaluate runs/a runs/b --samples every --out accuracy
     """
     terminal = console()
+    if compare and (areas is not None or samples is not None):
+        raise typer.BadParameter("--compare goes with --truth, --over, --paired and --out alone")
     if compare:
-        if areas is not None or samples is not None:
-            raise typer.BadParameter("--compare goes with --truth, --over, --paired and --out alone")
         _compare(runs, truth, over, out, terminal, paired=paired)
         return
     if over is not None or paired:
@@ -100,9 +100,13 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if len(reports) > 1:
         print_spread(reports[0], spread(reports), len(reports), terminal)
     if out is not None:
-        from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
+        _write(reports, found, out, terminal)
 
-        _print_written(write_accuracy(reports, found, out), out, terminal)
+
+def _write(reports: Sequence[AccuracyReport], found: Study, out: Path, terminal: Console) -> None:
+    from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
+
+    _print_written(write_accuracy(reports, found, out), out, terminal)
 
 
 def _shares(text: str) -> tuple[Fraction, ...]:
