@@ -297,16 +297,20 @@ def evaluate(
     return evaluate_runs([Path(folder) for folder in run_folders], *named)
 
 
-def compare(run_folders: Sequence[str | Path], *, truth: str | Path | None = None) -> RunComparison:
+def compare(
+    run_folders: Sequence[str | Path], *, truth: str | Path | None = None, paired: bool = False
+) -> RunComparison:
     """Set the runs of two configurations side by side. RESTRICTED: not protected by noise.
 
     Args:
-        run_folders: Runs of one configuration and as many of another, or two runs.
+        run_folders: Runs of one configuration and of another, or two runs.
         truth: A run whose confidential histograms are taken for all; those of each run where None.
+        paired: Pair the runs of the two configurations in the order given, for they share test keys.
 
     Raises:
         DasError: See `das_spark.errors`.
     """
     from das_spark.pipeline import compare_runs  # noqa: PLC0415
 
-    return compare_runs([Path(folder) for folder in run_folders], None if truth is None else Path(truth))
+    holder = None if truth is None else Path(truth)
+    return compare_runs([Path(folder) for folder in run_folders], holder, paired=paired)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from das_spark.evaluation import AccuracyReport, Study
     from das_spark.evaluation.sampling import SampleReport
 
 
@@ -33,7 +35,7 @@ class OverChoice(StrEnum):
     GEOUNITS = "geounits"
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of one configuration, which are pooled.")],
     truth: Annotated[
         Path | None,
@@ -50,7 +52,12 @@ def evaluate(
             help=f"Set simple random samples beside the runs: shares such as 0.05,1/2, or {EVERY} for 5 % to 95 %.",
         ),
     ] = None,
-    sample_seeds: Annotated[int, typer.Option("--sample-seeds", min=1, help="Samples of every share.")] = 1,
+    sample_seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--sample-seeds", min=1, help="Samples of every share; as many as there are runs, where not given."
+        ),
+    ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Set the runs of two configurations (or two runs) side by side.")
     ] = False,
@@ -58,6 +65,9 @@ def evaluate(
         OverChoice | None,
         typer.Option("--over", help="With --compare: what intervals cover; runs, where there are several of each."),
     ] = None,
+    paired: Annotated[
+        bool, typer.Option("--paired", help="With --compare: pair runs in the order given, which share a test key.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write every figure there: JSON, CSV and one page.")
     ] = None,
@@ -69,34 +79,56 @@ def evaluate(
     Example: das-spark evaluate runs/a runs/b --samples every --out accuracy
     """
     terminal = console()
+    if compare and (areas is not None or samples is not None):
+        raise typer.BadParameter("--compare goes with --truth, --over, --paired and --out alone")
     if compare:
-        if areas is not None or samples is not None:
-            raise typer.BadParameter("--compare goes with --truth, --over and --out alone")
-        _compare(runs, truth, over, out, terminal)
+        _compare(runs, truth, over, out, terminal, paired=paired)
         return
-    if over is not None:
-        raise typer.BadParameter("--over goes with --compare")
+    if over is not None or paired:
+        raise typer.BadParameter("--over and --paired go with --compare")
     from das_spark.evaluation import spread, study_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
     from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
 
     shares = () if samples is None else _shares(samples)  # a wrong list is refused before anything is read
+    if shares:
+        _check_one_population(runs, truth)
     reports = evaluate_runs(runs, areas, truth)
-    drawn = _samples(runs[0], shares, sample_seeds, truth) if shares else None
-    found = study_of(reports, drawn)
+    drawn = _samples(runs[0], shares, sample_seeds or len(runs), truth) if shares else None
+    found = _with_note(study_of(reports, drawn), len(runs))
     print_accuracy(found.report, terminal)
     print_study(found, terminal)
     if len(reports) > 1:
         print_spread(reports[0], spread(reports), len(reports), terminal)
     if out is not None:
-        from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
+        _write(reports, found, out, terminal)
 
-        _print_written(write_accuracy(reports, found, out), out, terminal)
+
+def _write(reports: Sequence[AccuracyReport], found: Study, out: Path, terminal: Console) -> None:
+    from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
+
+    _print_written(write_accuracy(reports, found, out), out, terminal)
 
 
 def _shares(text: str) -> tuple[Fraction, ...]:
     from das_spark.config.sweep import sample_shares  # noqa: PLC0415
 
     return sample_shares(None if text == EVERY else listed(text))
+
+
+def _check_one_population(runs: Sequence[Path], truth: Path | None) -> None:
+    from das_spark.pipeline.samples import check_one_population  # noqa: PLC0415
+
+    check_one_population(runs, truth)
+
+
+def _with_note(study: Study, runs: int) -> Study:
+    """The study, and a note in its report where samples are not as many as the runs."""
+    from das_spark.evaluation.sampling import unequal_seeds_note  # noqa: PLC0415
+
+    if study.samples is None:
+        return study
+    notes = (*study.report.notes, *unequal_seeds_note(runs, len(study.samples.seeds)))
+    return replace(study, report=replace(study.report, notes=notes))
 
 
 def _samples(run: Path, shares: Sequence[Fraction], seeds: int, truth: Path | None) -> SampleReport:
@@ -106,12 +138,12 @@ def _samples(run: Path, shares: Sequence[Fraction], seeds: int, truth: Path | No
 
 
 def _compare(
-    runs: list[Path], truth: Path | None, over: OverChoice | None, out: Path | None, terminal: Console
+    runs: list[Path], truth: Path | None, over: OverChoice | None, out: Path | None, terminal: Console, *, paired: bool
 ) -> None:
     from das_spark.pipeline import compare_runs  # noqa: PLC0415
     from das_spark.pipeline.evaluation_files import write_comparison  # noqa: PLC0415
 
-    found = compare_runs(runs, truth, None if over is None else over.value)
+    found = compare_runs(runs, truth, None if over is None else over.value, paired=paired)
     print_comparison(found, terminal)
     if out is not None:
         _print_written(write_comparison(found, out), out, terminal)

@@ -1,8 +1,11 @@
 """Two configurations side by side: differences of their errors, with confidence intervals.
 
-With several runs a side, an interval is one over runs (paired t test on the runs in the order in which they are named:
-under one test key a pair shares its random bits, so that much of the noise cancels). With one run a side, an interval
-can only cover geounits: it tells of these two runs, not of what their configurations would give another time.
+With several runs a side, an interval is one over runs. Runs are independent: keys of the operating system share no
+random bits, and a sweep gives every run a test key of its own; so the interval is that of Welch's t test, which needs
+no order, nor as many runs of both. Only runs that were made under the same test keys share bits, so that much of their
+noise cancels when they are paired in the order in which they are named; that must be asked for. With one run a side, an
+interval can only cover geounits, the same ones in both: it tells of these two runs, not of what their configurations
+would give another time.
 """
 
 from __future__ import annotations
@@ -10,28 +13,30 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import sqrt
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import Any, Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.comparing import paired_difference
+from das_spark.evaluation.comparing import Difference, paired_difference, unpaired_difference
 from das_spark.evaluation.definitions import RESTRICTED
 from das_spark.evaluation.metrics import Frequencies, figures
 from das_spark.evaluation.report import AccuracyReport
 from das_spark.evaluation.statistics import LEVEL, Statistic, statistics_of
-from das_spark.evaluation.uncertainty import Interval
+from das_spark.evaluation.uncertainty import Interval, student_interval
 
 Over = Literal["runs", "geounits"]
+#: How a difference was tested: Welch's t test on independent runs, or Student's on pairs of runs or of geounits.
+Method = Literal["welch", "paired_runs", "paired_geounits"]
 
 #: Mean difference of absolute residuals of the same geounits (and strata) in both.
 PAIRED: Final = "absolute_residual_by_geounit"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 _HEADINGS: Final = (
     *("place", "measure", "statistic", "settings", "unit", "n", "first", "second", "difference"),
-    *("low", "high", "level", "over", "pairs", "p"),
+    *("low", "high", "level", "over", "method", "pairs", "p"),
 )
 
 
@@ -51,7 +56,7 @@ class ComparedLine:
         second: The same of the second side.
         difference: First minus second; below zero where the first has the smaller figure.
         interval: Of the difference; None where there is none.
-        pairs: Pairs of runs.
+        pairs: Pairs of runs; 0 where runs are not paired.
         p: Two-sided p-value of "no difference" over runs; None where there is none.
     """
 
@@ -77,10 +82,11 @@ class RunComparison:
         product: Name of the product.
         counted: What is counted, in the plural.
         first: Names of the runs of the first side.
-        second: Of the second side, in the order in which they are paired.
+        second: Of the second side; where runs are paired, in the order in which they are.
         differing: Key path -> values of the first and of the second configuration.
         lines: In the order of the spine.
         notes: Sentences that a reader must know.
+        method: How the intervals of all lines were computed.
     """
 
     product: str
@@ -90,6 +96,7 @@ class RunComparison:
     differing: Mapping[str, tuple[Any, Any]]
     lines: tuple[ComparedLine, ...]
     notes: tuple[str, ...]
+    method: Method
 
     def to_json(self) -> str:
         """The comparison as text."""
@@ -97,13 +104,17 @@ class RunComparison:
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
     def to_csv(self) -> str:
-        """One line a figure, with headings; an empty field where there is no number."""
+        """One line a figure, with headings, after a comment line that says who may see it.
+
+        A field is empty where there is no number.
+        """
         buffer = io.StringIO()
+        buffer.write(f"# {RESTRICTED}\n")
         rows = csv.writer(buffer, lineterminator="\n")
         rows.writerow(_HEADINGS)
         for line in self.lines:
             of = line.interval
-            ends = ("", "", "", "") if of is None else (of.low, of.high, of.level, of.over)
+            ends = ("",) * 5 if of is None else (of.low, of.high, of.level, of.over, self.method)
             before = (line.place, line.measure, line.statistic, line.settings, line.unit, line.n)
             rows.writerow((*before, line.first, line.second, line.difference, *ends, line.pairs, line.p))
         return buffer.getvalue()
@@ -112,64 +123,90 @@ class RunComparison:
 def compare_reports(
     first: Sequence[AccuracyReport],
     second: Sequence[AccuracyReport],
-    paired: Sequence[Mapping[tuple[str, str], Frequencies]],
+    differences: Sequence[Mapping[tuple[str, str], Frequencies]],
     differing: Mapping[str, tuple[Any, Any]],
     over: Over | None = None,
+    *,
+    paired: bool = False,
 ) -> RunComparison:
     """Set two configurations side by side.
 
     Args:
         first: Reports of the runs of the first side.
-        second: Of the second, as many; those at the same place belong together.
-        paired: Of each pair, place and measure -> how often each difference of absolute residuals occurs (first minus
-            second).
+        second: Of the second.
+        differences: Of each pair of runs, place and measure -> how often each difference of absolute residuals occurs
+            (first minus second); not looked at where the method is Welch's.
         differing: Settings in which the two differ, with both values.
         over: What intervals cover; runs where there are several, otherwise geounits, where None.
+        paired: Runs at the same place belong together, for they were made under the same test key.
 
     Raises:
-        InputError: The sides have different numbers of runs; or runs are to be covered and there is one pair.
+        InputError: Pairs are needed and the sides have different numbers of runs; or runs are to be covered and there
+            is one of a side.
     """
-    chosen = intervals_over(len(first), len(second), over)
-    notes = () if chosen == "runs" else (_ONLY_GEOUNITS,)
+    method = method_of(len(first), len(second), over, paired=paired)
     sides = (statistics_of(first, replicates=0), statistics_of(second, replicates=0))
     lines: list[ComparedLine] = []
     for places, found in _by_entry(sides).items():
-        lines.append(_paired_line(places, [each[places] for each in paired], chosen, found))
-        lines += [_line(one, other, chosen) for one, other in found]
-    named = [tuple(run for report in side for run in report.runs) for side in (first, second)]
-    return RunComparison(first[0].product, first[0].counted, named[0], named[1], differing, tuple(lines), notes)
+        if method == "welch":
+            lines.append(_line_of_sums(places, (first, second), found[0][0].unit))
+        else:
+            lines.append(_paired_line(places, [each[places] for each in differences], method, found))
+        lines += [_line(one, other, method) for one, other in found]
+    own, other = (tuple(run for report in side for run in report.runs) for side in (first, second))
+    notes = (_NOTES[method],)
+    return RunComparison(first[0].product, first[0].counted, own, other, differing, tuple(lines), notes, method)
 
 
-def intervals_over(first: int, second: int, over: Over | None = None) -> Over:
-    """What the intervals of a comparison cover.
+def method_of(first: int, second: int, over: Over | None = None, *, paired: bool = False) -> Method:
+    """How the intervals of a comparison are computed.
 
     Args:
         first: Runs of the first side.
         second: Runs of the second side.
         over: What is asked for; None for runs, where there are several.
+        paired: Whether runs are paired in their order.
 
     Raises:
-        InputError: The sides have different numbers of runs; or runs are to be covered and there is one pair.
+        InputError: Pairs are needed and the sides have different numbers of runs; or runs are to be covered and there
+            is one of a side.
     """
-    if first != second:
+    several = min(first, second) > 1
+    if over == "runs" and not several:
         raise InputError(
-            f"{first} runs beside {second}: runs are compared in pairs",
-            hint="name as many runs of one configuration as of the other",
-        )
-    if over == "runs" and first < 2:  # noqa: PLR2004 - one run shows no spread
-        raise InputError(
-            "one run of each configuration: an interval over runs needs two or more",
+            f"{first} runs beside {second}: an interval over runs needs two or more of each configuration",
             hint="run both again under other keys, or ask for --over geounits",
         )
-    return over or ("runs" if first > 1 else "geounits")
+    over_runs = over == "runs" or (over is None and several)
+    if first != second and (paired or not over_runs):
+        why = "--paired takes them in pairs" if paired else "geounits are compared in pairs of runs"
+        hint = "name as many runs of one configuration as of the other"
+        if several:
+            hint += "; runs that do not share test keys need no pairs: leave --paired and --over geounits out"
+        raise InputError(f"{first} runs beside {second}: {why}", hint=hint)
+    if not over_runs:
+        return "paired_geounits"
+    return "paired_runs" if paired else "welch"
 
 
-_ONLY_GEOUNITS: Final = (
-    "intervals cover geounits only, as if they were independent: they tell of the residuals of these runs, not of what "
-    "the configurations would give under other noise"
-)
+_NOTES: Final[Mapping[Method, str]] = {
+    "welch": (
+        "intervals cover runs, which are taken as independent (Welch's t test); runs under the same test keys would be "
+        "compared with --paired"
+    ),
+    "paired_runs": (
+        "intervals cover pairs of runs, in the order in which the runs were named (paired t test): that gains where "
+        "the runs of a pair share a test key, and loses degrees of freedom where they do not"
+    ),
+    "paired_geounits": (
+        "intervals cover geounits only, paired and as if they were independent: they tell of the residuals of these "
+        "runs, not of what the configurations would give under other noise"
+    ),
+}
 
+_FEWEST: Final = 2
 _Both = tuple[Statistic, Statistic]
+_Sides = tuple[Sequence[AccuracyReport], Sequence[AccuracyReport]]
 
 
 def _by_entry(sides: tuple[Sequence[Statistic], Sequence[Statistic]]) -> dict[tuple[str, str], list[_Both]]:
@@ -184,41 +221,66 @@ def _by_entry(sides: tuple[Sequence[Statistic], Sequence[Statistic]]) -> dict[tu
 
 
 def _paired_line(
-    of: tuple[str, str], differences: Sequence[Frequencies], over: Over, figures_of: Sequence[_Both]
+    of: tuple[str, str], differences: Sequence[Frequencies], method: Method, figures_of: Sequence[_Both]
 ) -> ComparedLine:
     """The difference of absolute residuals, geounit by geounit."""
     means = [figures(each).bias for each in differences if each.total]
     mean = fmean(means) if means else None
     interval, p = None, None
-    if over == "runs" and len(means) == len(differences):
+    if method == "paired_runs" and len(means) == len(differences):
         found = paired_difference(means, [0.0] * len(means), LEVEL)
         interval, p = found.interval, found.p
-    elif mean is not None:
+    elif method == "paired_geounits" and mean is not None:
         interval = _over_geounits(differences, mean)
     n, unit, pairs = sum(each.total for each in differences), figures_of[0][0].unit, len(differences)
     return ComparedLine(*of, PAIRED, "", unit, n, None, None, mean, interval, pairs, p)
 
 
-def _over_geounits(differences: Sequence[Frequencies], mean: float) -> Interval:
-    """Mean +- z x standard error, over all differences as if they were independent."""
-    n = sum(each.total for each in differences)
-    squares = sum(figures(each).rmse ** 2 * each.total for each in differences)
-    error = sqrt(max(squares / n - mean**2, 0.0) / n)
-    reach = NormalDist().inv_cdf((1 + LEVEL) / 2) * error
-    return Interval(mean - reach, mean + reach, LEVEL, "geounits")
+def _line_of_sums(of: tuple[str, str], sides: _Sides, unit: str) -> ComparedLine:
+    """The difference of absolute residuals where runs have no partner.
+
+    Over the same geounits, a mean of differences is the difference of the sums over their number. For totals these are
+    the geounits. Strata that a run leaves out, for they are zero in both histograms, add nothing to its sum; the number
+    is what runs have on average, and so the same for all runs and whatever their order.
+    """
+    entries = [[report.entry(*of).frequencies for report in side] for side in sides]
+    numbers = [each.total for side in entries for each in side]
+    mean, interval, p = None, None, None
+    if sum(numbers):
+        own, other = ([each.absolute_sum * len(numbers) / sum(numbers) for each in side] for side in entries)
+        found = unpaired_difference(own, other, LEVEL)
+        mean, interval, p = found.mean, found.interval, found.p
+    return ComparedLine(*of, PAIRED, "", unit, sum(numbers), None, None, mean, interval, 0, p)
 
 
-def _line(one: Statistic, other: Statistic, over: Over) -> ComparedLine:
+def _over_geounits(differences: Sequence[Frequencies], mean: float) -> Interval | None:
+    """Mean +- t x standard error, over all differences as if they were independent; None where there are too few."""
+    pairs = [pair for each in differences for pair in zip(each.values.tolist(), each.counts.tolist(), strict=True)]
+    n = sum(often for _, often in pairs)
+    if n < _FEWEST:
+        return None
+    # In integers: no rounding makes a spread of what has none, or takes it away.
+    summed, squared = (sum(value**power * often for value, often in pairs) for power in (1, 2))
+    variance = (n * squared - summed**2) / (n * (n - 1))
+    return replace(student_interval(mean, sqrt(variance / n), n - 1, LEVEL), over="geounits")
+
+
+def _line(one: Statistic, other: Statistic, method: Method) -> ComparedLine:
     """A figure of both sides: mean of the runs' own figures."""
     first, second = _mean(one), _mean(other)
     difference = None if first is None or second is None else first - second
     interval, p = None, None
-    if over == "runs" and difference is not None:
-        found = paired_difference(_defined(one), _defined(other), LEVEL)
+    if method != "paired_geounits" and difference is not None:
+        found = _over_runs(_defined(one), _defined(other), method)
         interval, p = found.interval, found.p
-    n, pairs = one.n + other.n, len(one.of_runs)
+    n, pairs = one.n + other.n, 0 if method == "welch" else len(one.of_runs)
     of = (one.place, one.measure, one.name, one.settings, one.unit)
     return ComparedLine(*of, n, first, second, difference, interval, pairs, p)
+
+
+def _over_runs(first: Sequence[float], second: Sequence[float], method: Method) -> Difference:
+    compare = paired_difference if method == "paired_runs" else unpaired_difference
+    return compare(first, second, LEVEL)
 
 
 def _mean(one: Statistic) -> float | None:
@@ -228,13 +290,3 @@ def _mean(one: Statistic) -> float | None:
 
 def _defined(one: Statistic) -> list[float]:
     return [value for value in one.of_runs if value is not None]
-
-
-def rows_of(comparison: RunComparison, statistics: Sequence[str]) -> Iterator[ComparedLine]:
-    """The lines of some figures.
-
-    Args:
-        comparison: All of them.
-        statistics: Names of figures.
-    """
-    return (line for line in comparison.lines if line.statistic in statistics)

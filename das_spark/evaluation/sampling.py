@@ -228,6 +228,21 @@ def closest_sample(points: Sequence[SamplePoint], release: tuple[float, float | 
     return ClosestSample(nearest, by_loss.share, by_both.share)
 
 
+def unequal_seeds_note(runs: int, seeds: int) -> tuple[str, ...]:
+    """What a reader must know where samples are not as many as the runs beside them; nothing where they are.
+
+    Args:
+        runs: Runs that are pooled.
+        seeds: Samples of every share that are pooled.
+    """
+    if runs == seeds:
+        return ()
+    return (
+        f"samples of every share: {seeds}, runs beside them: {runs}; their residuals are not as many as those of the "
+        "release, and empirical privacy loss grows as residuals get fewer, so the losses are not comparable",
+    )
+
+
 def _relative(one: float, other: float) -> float:
     return 0.0 if one == other else abs(one - other) / max(one, other)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.alike import differing_settings
 from das_spark.errors import InputError
-from das_spark.evaluation.run_comparison import Over, RunComparison, compare_reports, intervals_over
+from das_spark.evaluation.run_comparison import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of
 from das_spark.pipeline.finished import FinishedRun, check_same_shape
 from das_spark.spark.compare import difference_frequencies, same_histograms
@@ -22,22 +22,25 @@ if TYPE_CHECKING:
     from das_spark.pipeline.finished import Pair
 
 
-def compare_runs(run_folders: Sequence[Path], truth: Path | None = None, over: Over | None = None) -> RunComparison:
+def compare_runs(
+    run_folders: Sequence[Path], truth: Path | None = None, over: Over | None = None, *, paired: bool = False
+) -> RunComparison:
     """Set the runs of two configurations side by side. RESTRICTED.
 
     Args:
-        run_folders: Runs of one configuration and as many of another, in any order; or two runs of one.
+        run_folders: Runs of one configuration and of another, in any order; or two runs of one.
         truth: A run whose confidential histograms are taken for all; those of each run where None.
         over: What intervals cover; runs where there are several of each configuration, where None.
+        paired: Pair the runs of the two configurations in the order given, for they share test keys.
 
     Raises:
-        InputError: There are more than two configurations, or not as many runs of both; the runs are of different
-            products, geolevels, geounits or confidential histograms.
+        InputError: There are more than two configurations, or not as many runs of both where they are taken in pairs;
+            the runs are of different products, geolevels, geounits or confidential histograms.
         OutputError: A folder is no run, or its confidential histograms were removed.
     """
     first, second = _sides([FinishedRun.at(folder) for folder in run_folders])
     check_same_shape(first[0], second[0], "compare runs of one product, with the same geolevels")
-    intervals_over(len(first), len(second), over)
+    method = method_of(len(first), len(second), over, paired=paired)
     spark = session("das_spark evaluate --compare")
     levels = {run.folder: pairs(spark, run, truth) for run in (*first, *second)}
     _check_same_truth(levels)
@@ -48,10 +51,11 @@ def compare_runs(run_folders: Sequence[Path], truth: Path | None = None, over: O
         )
         for run in (*first, *second)
     }
-    paired = [_paired(spark, one, other, levels) for one, other in zip(first, second, strict=True)]
+    together = () if method == "welch" else zip(first, second, strict=True)
+    differences = [_differences(spark, one, other, levels) for one, other in together]
     differing = differing_settings(first[0].manifest.config, second[0].manifest.config)
     one, other = ([reports[run.folder] for run in side] for side in (first, second))
-    return compare_reports(one, other, paired, differing, over)
+    return compare_reports(one, other, differences, differing, over, paired=paired)
 
 
 def _sides(runs: Sequence[FinishedRun]) -> tuple[list[FinishedRun], list[FinishedRun]]:
@@ -86,7 +90,7 @@ def _check_same_truth(levels: Mapping[Path, Sequence[Pair]]) -> None:
             )
 
 
-def _paired(
+def _differences(
     spark: SparkSession, one: FinishedRun, other: FinishedRun, levels: Mapping[Path, Sequence[Pair]]
 ) -> dict[tuple[str, str], Frequencies]:
     """Place and measure -> how often each difference of absolute residuals occurs in a pair of runs."""

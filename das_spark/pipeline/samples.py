@@ -7,8 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.errors import InputError
 from das_spark.evaluation.sampling import SampleReport
-from das_spark.pipeline.finished import FinishedRun, truth_of
+from das_spark.pipeline.finished import FinishedRun, check_alike, truth_of
+from das_spark.spark.compare import same_histograms
 from das_spark.spark.sample import sample_levels
 from das_spark.spark.session import session
 
@@ -42,3 +44,32 @@ def sample_run(
     _, leaves = truth_of(spark, run, truth)[-1]
     strata = run.product.schema.query(run.product.strata)
     return sample_levels(leaves, run.census, strata, shares, seeds, counted=run.product.counted)
+
+
+def check_one_population(run_folders: Sequence[Path], truth: Path | None = None) -> None:
+    """Refuse runs of several populations: samples of one are no samples of the others. RESTRICTED.
+
+    What runs are pooled by leaves their input out.
+
+    Args:
+        run_folders: Finished runs, one at least, that still hold their confidential histograms.
+        truth: A run whose confidential histograms are taken for all, which are the same then.
+
+    Raises:
+        InputError: Two runs have different confidential histograms in the lowest geolevel, or were made in different
+            ways.
+        OutputError: There is no run, or its confidential histograms were removed.
+    """
+    runs = [FinishedRun.at(folder) for folder in run_folders]
+    check_alike(runs)
+    if truth is not None or len(runs) == 1:
+        return
+    spark = session("das_spark evaluate")
+    (first, leaves), *others = ((run, truth_of(spark, run)[-1][1]) for run in runs)
+    for run, theirs in others:
+        if not same_histograms(leaves, theirs):
+            raise InputError(
+                f"{first.folder} and {run.folder} have different confidential histograms: samples of one population "
+                "are not comparable with both",
+                hint="name runs on the same input, or leave --samples out",
+            )

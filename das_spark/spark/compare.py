@@ -67,9 +67,10 @@ def difference_frequencies(
 
 
 def same_histograms(one: DataFrame, other: DataFrame) -> bool:
-    """Whether two tables of histograms of the same geounits are equal, count by count."""
+    """Whether two tables of histograms are of the same geounits and equal, count by count."""
     columns = ("geocode", "cells", "counts")
-    return not one.select(*columns).exceptAll(other.select(*columns)).head(1)
+    # As many rows, and none of the first that the second lacks: they are the same rows.
+    return one.count() == other.count() and not one.select(*columns).exceptAll(other.select(*columns)).head(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,6 +34,19 @@ def test_the_tables_the_verdict_and_the_guard_are_printed(capsys):
         assert words in shown
 
 
+def test_runs_that_can_prove_nothing_are_not_called_consistent(capsys):
+    assert (
+        main(["audit", str(CONF / "quickstart.toml"), "--stage", "measurement", "--draws", "12", "--test-key", "x"])
+        == 0
+    )
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        "measurement, crowd: so few runs (6 of either input judge) that even an exact leak would not be found" in shown
+    )
+    assert "Nothing was found, but too few runs" in shown
+    assert "Consistent" not in shown
+
+
 def test_json_is_the_report_and_nothing_else(capsys, tmp_path):
     assert main(command(*QUICK, "--json", "--out", str(tmp_path / "made"))) == 0
     text = capsys.readouterr().out

@@ -12,12 +12,22 @@ import pytest
 import das_spark.pipeline
 from das_spark.cli.main import main
 from das_spark.errors import OutputError
-from das_spark.evaluation import AccuracyReport, Criterion, Entry, QueryErrors, frequencies_of
+from das_spark.evaluation import (
+    AccuracyReport,
+    Criterion,
+    Entry,
+    QueryErrors,
+    SampleReport,
+    compare_reports,
+    frequencies_of,
+)
 from das_spark.evaluation.bins import COUNTY, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
+from das_spark.evaluation.sample_draws import Draw
+from das_spark.evaluation.sampling import entries_of
 from das_spark.io.layout import RunLayout, open_run, require_kept
 from das_spark.io.manifest import PublicManifest, StageRecord
-from das_spark.pipeline import Check, VerificationReport
+from das_spark.pipeline import Check, VerificationReport, samples
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -171,6 +181,53 @@ def test_several_runs_are_evaluated_with_their_spread(capsys, monkeypatch):
     assert "not protected by noise" in printed
     (mean,) = [line.split() for line in printed.splitlines() if "mean_absolute" in line]
     assert mean[3:] == ["3", "2.828"]
+
+
+@pytest.mark.parametrize(("more", "seeds", "noted"), [([], 2, False), (["--sample-seeds", "5"], 5, True)])
+def test_samples_are_as_many_as_runs_unless_it_is_said_that_they_are_not(capsys, monkeypatch, more, seeds, noted):
+    entry = Entry("State", "total", frequencies_of(np.array([0, 2])))
+    reports = tuple(AccuracyReport("e2e_1940", (name,), (entry,)) for name in "ab")
+    checked = []
+
+    def drawn(run, shares, given, truth):
+        assert checked == [[Path("runs/a"), Path("runs/b")]]
+        residuals = frequencies_of(np.array([-1, 1]))
+        found = [
+            one for seed in given for one in entries_of(Draw(shares[0], seed), "State", "race", residuals, residuals)
+        ]
+        return SampleReport(tuple(shares), tuple(given), tuple(found))
+
+    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
+    monkeypatch.setattr(samples, "check_one_population", lambda runs, truth: checked.append(runs))
+    monkeypatch.setattr(samples, "sample_run", lambda *given: asked.append(given[2]) or drawn(*given))
+    asked = []
+    assert main(["evaluate", "runs/a", "runs/b", "--samples", "1/2", *more]) == 0
+    assert [list(given) for given in asked] == [list(range(seeds))]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ("samples of every share: 5, runs beside them: 2;" in printed) is noted
+    assert ("runs beside them" in printed) is noted
+
+
+@pytest.mark.parametrize("options", [["--paired"], ["--over", "runs"]])
+def test_options_of_a_comparison_go_with_one(capsys, options):
+    assert main(["evaluate", "runs/a", "runs/b", *options]) == 2
+    assert "go with --compare" in capsys.readouterr().err
+
+
+def test_a_comparison_pairs_runs_where_that_is_asked_for_only(monkeypatch):
+    asked = []
+    entry = Entry("State", "total", frequencies_of(np.array([0, 2])))
+    one, other = ([AccuracyReport("e2e_1940", (f"{side}{at}",), (entry,)) for at in "12"] for side in "ab")
+    differences = [{("State", "total"): frequencies_of(np.array([0, 1]))}] * 2
+
+    def compared(runs, truth, over, *, paired):
+        asked.append(paired)
+        return compare_reports(one, other, differences, {}, over, paired=paired)
+
+    monkeypatch.setattr(das_spark.pipeline, "compare_runs", compared)
+    assert main(["evaluate", "runs/a", "runs/b", "--compare"]) == 0
+    assert main(["evaluate", "runs/a", "runs/b", "--compare", "--paired"]) == 0
+    assert asked == [False, True]
 
 
 def test_an_evaluation_prints_queries_and_criteria_and_writes_everything_where_it_is_told(

@@ -13,7 +13,7 @@ from scipy import stats
 from das_spark.errors import InputError
 from das_spark.evaluation import AccuracyReport, Entry, compare_reports, comparison_page, frequencies_of
 from das_spark.evaluation.differences import absolute_differences
-from das_spark.evaluation.run_comparison import PAIRED
+from das_spark.evaluation.run_comparison import PAIRED, method_of
 from das_spark.evaluation.tally import Side
 from das_spark.histogram import Attribute, Schema
 
@@ -57,7 +57,7 @@ def sides(runs, wide=3.0):
 
 def test_intervals_over_runs_are_those_of_the_paired_t_test():
     first, second, (one, other), paired = sides(4)
-    found = compare_reports(one, other, paired, {"budget.total": ("2", "1")})
+    found = compare_reports(one, other, paired, {"budget.total": ("2", "1")}, paired=True)
     by_name = {line.statistic: line for line in found.lines if not line.settings}
     means = [[np.abs(each).mean() for each in runs] for runs in (first, second)]
     rmse = [[np.sqrt((each**2).mean()) for each in runs] for runs in (first, second)]
@@ -72,7 +72,57 @@ def test_intervals_over_runs_are_those_of_the_paired_t_test():
         assert (line.pairs, line.interval.over) == (4, "runs")
     assert by_name[PAIRED].interval.high < 0
     assert found.first == ("a0", "a1", "a2", "a3")
-    assert found.notes == ()
+    assert found.method == "paired_runs"
+    assert "paired t test" in found.notes[0]
+
+
+@pytest.mark.parametrize(("runs", "fewer"), [(2, 2), (4, 4), (4, 3)])
+def test_intervals_over_runs_without_a_partner_are_those_of_welch_in_any_order(runs, fewer):
+    first, second, (one, other), _ = sides(runs)
+    found = compare_reports(one, other[:fewer], (), {})
+    by_name = {line.statistic: line for line in found.lines if not line.settings}
+    means = [[np.abs(each).mean() for each in those] for those in (first, second[:fewer])]
+    rmse = [[np.sqrt((each**2).mean()) for each in those] for those in (first, second[:fewer])]
+    for name, (mine, theirs) in ((PAIRED, means), ("mean_absolute", means), ("rmse", rmse)):
+        line, test = by_name[name], stats.ttest_ind(mine, theirs, equal_var=False)
+        interval = test.confidence_interval(0.95)
+        assert line.difference == pytest.approx(np.mean(mine) - np.mean(theirs))
+        assert (line.interval.low, line.interval.high) == pytest.approx((interval.low, interval.high))
+        assert line.p == pytest.approx(test.pvalue)
+        assert (line.pairs, line.interval.over) == (0, "runs")
+    assert found.method == "welch"
+    assert "Welch" in found.notes[0]
+    turned = compare_reports(one[::-1], other[:fewer], (), {})
+    for line, again in zip(found.lines, turned.lines, strict=True):
+        if line.interval is not None:
+            assert (again.interval.low, again.interval.high) == pytest.approx((line.interval.low, line.interval.high))
+
+
+def test_strata_that_a_run_leaves_out_count_as_exact_where_runs_have_no_partner():
+    reports = [
+        [
+            AccuracyReport("p", (f"{name}{at}",), (Entry(*OF, frequencies_of(np.array(each))),))
+            for at, each in enumerate(of)
+        ]
+        for name, of in (("a", ([3, -3], [4, 2])), ("b", ([1, 1, 1, 1], [2, 0, 0, 0])))
+    ]
+    line = next(each for each in compare_reports(*reports, (), {}).lines if each.statistic == PAIRED)
+    assert line.difference == pytest.approx((6 - 3) / 3)
+    assert line.n == 12
+
+
+@pytest.mark.parametrize(("of", "wanted"), [([4], None), ([], None), ([4, -1, 4], stats.t(2).ppf(0.975) * 5 / 3)])
+def test_geounits_too_few_to_show_a_spread_have_no_interval(of, wanted):
+    _, _, (one, other), _ = sides(1)
+    found = compare_reports(one, other, [{OF: frequencies_of(np.array(of, dtype=np.int64))}], {})
+    line = next(each for each in found.lines if each.statistic == PAIRED)
+    assert line.difference == (pytest.approx(np.mean(of)) if of else None)
+    if wanted is None:
+        assert line.interval is None
+        assert "<svg" not in comparison_page(found)
+    else:
+        assert line.interval.high - line.difference == pytest.approx(wanted)
+        assert line.difference - line.interval.low == pytest.approx(wanted)
 
 
 def test_one_run_a_side_has_an_interval_over_geounits_and_says_so():
@@ -80,12 +130,13 @@ def test_one_run_a_side_has_an_interval_over_geounits_and_says_so():
     found = compare_reports(one, other, paired, {})
     line = next(line for line in found.lines if line.statistic == PAIRED)
     differences = np.abs(first[0]) - np.abs(second[0])
-    half = 1.959964 * differences.std() / np.sqrt(500)
+    half = stats.t(499).ppf(0.975) * differences.std(ddof=1) / np.sqrt(500)
     assert (line.interval.low, line.interval.high) == pytest.approx(
         (differences.mean() - half, differences.mean() + half)
     )
     assert line.interval.over == "geounits"
     assert "geounits only" in found.notes[0]
+    assert found.method == "paired_geounits"
     assert {each.interval for each in found.lines if each.statistic != PAIRED} == {None}
 
 
@@ -93,7 +144,7 @@ def test_one_run_a_side_has_an_interval_over_geounits_and_says_so():
 def test_equal_configurations_are_told_apart_as_seldom_as_intervals_promise():
     """100 comparisons of 3 runs of one law: a 95 % interval misses zero in 5 on average, in more than 14 in 2e-4."""
     rng = np.random.default_rng(3)
-    missed = 0
+    missed = {True: 0, False: 0}
     for _ in range(100):
         draws = rng.laplace(0, 2, (2, 3, 60)).round().astype(np.int64)
         reports = [
@@ -101,15 +152,22 @@ def test_equal_configurations_are_told_apart_as_seldom_as_intervals_promise():
             for side in draws
         ]
         paired = [{OF: frequencies_of(np.abs(a) - np.abs(b))} for a, b in zip(*draws, strict=True)]
-        line = next(each for each in compare_reports(*reports, paired, {}).lines if each.statistic == PAIRED)
-        missed += not line.interval.low <= 0 <= line.interval.high
-    assert missed <= 14
+        for way in missed:
+            found = compare_reports(*reports, paired, {}, paired=way)
+            line = next(each for each in found.lines if each.statistic == PAIRED)
+            missed[way] += not line.interval.low <= 0 <= line.interval.high
+    assert max(missed.values()) <= 14
 
 
 def test_a_comparison_that_cannot_be_made_is_refused():
     _, _, (one, other), paired = sides(2)
     with pytest.raises(InputError, match="2 runs beside 1"):
         compare_reports(one, other[:1], paired, {})
+    with pytest.raises(InputError, match=r"2 runs beside 1: --paired takes them in pairs"):
+        compare_reports(one, other[:1], paired, {}, paired=True)
+    with pytest.raises(InputError, match="3 runs beside 2: geounits are compared in pairs of runs") as refused:
+        method_of(3, 2, "geounits")
+    assert "leave --paired and --over geounits out" in refused.value.hint
     with pytest.raises(InputError, match="needs two or more"):
         compare_reports(one[:1], other[:1], paired[:1], {}, over="runs")
     over = compare_reports(one, other, paired, {}, over="geounits")
@@ -120,10 +178,16 @@ def test_files_and_page_hold_every_line():
     _, _, (one, other), paired = sides(3)
     found = compare_reports(one, other, paired, {"budget.total": ("2", "<1>")})
     content = json.loads(found.to_json())
-    assert len(content["lines"]) == len(found.lines) == len(list(csv.DictReader(io.StringIO(found.to_csv()))))
+    above, _, table = found.to_csv().partition("\n")
+    assert above.startswith("# RESTRICTED")
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert len(content["lines"]) == len(found.lines) == len(rows)
+    assert {row["method"] for row in rows if row["over"]} == {content["method"]} == {"welch"}
+    assert content["notes"] == list(found.notes)
     assert content["differing"] == {"budget.total": ["2", "<1>"]}
     page = comparison_page(found)
     assert "RESTRICTED" in page
     assert "&lt;1&gt;" in page
     assert "<svg" in page
+    assert "over runs, not paired (Welch); 3 and 3 runs" in page
     assert page.count("<td>County</td>") == len(found.lines)

@@ -15,6 +15,7 @@ from das_spark.evaluation.sampling import (
     SampleReport,
     closest_sample,
     entries_of,
+    unequal_seeds_note,
 )
 
 HALF = Fraction(1, 2)
@@ -109,6 +110,12 @@ def test_seeds_are_pooled_and_the_report_of_the_pooled_can_be_written():
     assert (together.frequencies.total, together.frequencies.double_zero) == (80, 7)
     assert together.frequencies.absolute_sum == one.absolute_sum + two.absolute_sum
     assert SampleReport.from_json(pooled.to_json()).pooled().to_json() == pooled.to_json()
+
+
+def test_a_note_says_where_samples_are_not_as_many_as_runs():
+    assert unequal_seeds_note(3, 3) == ()
+    (note,) = unequal_seeds_note(3, 1)
+    assert note.startswith("samples of every share: 1, runs beside them: 3;")
 
 
 def test_lines_that_are_not_there_are_named():

@@ -16,7 +16,7 @@ from das_spark.evaluation.run_comparison import PAIRED
 from das_spark.pipeline.accuracy import _subject, evaluate_runs
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison
-from das_spark.pipeline.samples import sample_run
+from das_spark.pipeline.samples import check_one_population, sample_run
 from das_spark.products import PRODUCTS
 
 
@@ -58,6 +58,13 @@ def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner
             assert sum(part.total for part in parts.values()) == len(truth)
             assert parts[24].total == 1  # nobody lives in the first geounit
         assert report.criterion("Enumdist", "largest group", "hispanic * race", "fifties").whole.undefined == 1
+    folders = [layout.folder for layout, _, _ in runs]
+    check_one_population(folders)
+    others, _, _ = finished_run(tmp_path / "runs", "c", 3, people=3)
+    with pytest.raises(InputError, match=r"a and .*c have different confidential histograms: samples") as refused:
+        check_one_population([*folders, others.folder])
+    assert "same input" in refused.value.hint
+    check_one_population([*folders, others.folder], truth=folders[0])
     samples = sample_run(runs[0][0].folder, (Fraction(1, 2),), (0, 1))
     out = tmp_path / "new" / "accuracy"
     names = write_accuracy(reports, study_of(reports, samples, replicates=40), out)
@@ -124,6 +131,13 @@ def test_runs_of_different_budgets_are_not_pooled_but_compared(tmp_path):
     means = [(residuals[one] - residuals[other]).mean() for one, other in (("a", "b"), ("c", "d"))]
     assert line.difference == pytest.approx(np.mean(means))
     assert line.interval.over == "runs"
+    assert found.method == "welch"
+    together = compare_runs(folders, paired=True)
+    assert together.method == "paired_runs"
+    same = next(
+        each for each in together.lines if (each.place, each.measure, each.statistic) == ("County", "total", PAIRED)
+    )
+    assert same.difference == pytest.approx(line.difference)
     names = write_comparison(found, tmp_path / "out")
     assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {
         name: 0o600 for name in names

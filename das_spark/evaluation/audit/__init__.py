@@ -6,9 +6,10 @@ from das_spark.evaluation.audit.events import KINDS, Event, Statistic, choose
 from das_spark.evaluation.audit.judgement import Finding, Judgement, Part, judge
 from das_spark.evaluation.audit.learning import learned
 from das_spark.evaluation.audit.noise import DeclaredNoise, log_ratio, louder
-from das_spark.evaluation.audit.report import AuditReport, Power
+from das_spark.evaluation.audit.report import EXACT_LEAK, AuditReport, Power
 
 __all__ = [
+    "EXACT_LEAK",
     "KINDS",
     "AuditReport",
     "Claim",

@@ -62,6 +62,24 @@ class Part:
         """Runs of either input that judge."""
         return self.runs // 2
 
+    def of_exact_leak(self, claim: Claim, alpha: float) -> tuple[float, bool, bool]:
+        """What the most telling event of all would show: always seen under one input, and never under the other.
+
+        Where it shows too little, the runs are too few for any event, and an audit of them proves nothing.
+
+        Args:
+            claim: What is claimed.
+            alpha: Probability of being wrong, of one finding.
+
+        Returns:
+            Its bound on the total, whether it refutes the claim, and whether it is beyond the declared noise.
+        """
+        low = lower_limit(self.judging, self.judging, alpha / 2)
+        high = upper_limit(0, self.judging, alpha / 2)
+        bound = float(claim.bound(low, high))
+        refutes = bound > claim.total or float(claim.epsilon_bound(low, high)) > claim.epsilon
+        return bound, refutes, bool(low > self.noise.allowed(high))
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

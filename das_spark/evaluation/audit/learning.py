@@ -32,13 +32,14 @@ def learned(name: str, statistics: Sequence[Statistic]) -> Statistic:
 
     Args:
         name: What it will be called.
-        statistics: One at least; where one is missing in a run its mean stands for it, and whether it is missing
-            is a statistic of its own.
+        statistics: One at least; where one is missing in a run its mean over the even runs stands for it, and whether
+            it is missing is a statistic of its own where an even run misses it.
     """
     sides = [np.stack([getattr(each, side) for each in statistics], axis=1) for side in ("first", "second")]
-    sometimes = np.isnan(np.concatenate(sides)).any(axis=0)
     choosing = np.concatenate([side[::2] for side in sides])
     there = ~np.isnan(choosing)
+    # Of the choosing runs alone: were the others asked, what they miss would add a column and change all weights.
+    sometimes = ~there.all(axis=0)
     centre = np.where(there, choosing, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
     whole = [np.hstack([np.where(np.isnan(side), centre, side), ~np.isnan(side[:, sometimes])]) for side in sides]
     weights = _weights(whole[0][::2], whole[1][::2])

@@ -102,7 +102,9 @@ FINDING_COLUMNS = (
 POWER_COLUMNS = ("stage", "pair", "noise / declared", "runs", "typical bound", "beyond the claim", "beyond the noise")
 POWER_MEANING = (
     "What the perfect attacker (Neyman and Pearson) on all measured answers sees typically with these runs, were the "
-    "noise as declared, or narrower by a factor: a fault that shows less than this cannot be found."
+    "noise as declared, or narrower by a factor: a fault that shows less than this cannot be found. The factor 0 is an "
+    "exact leak: an event that is always seen under one input and never under the other; where that is beyond neither, "
+    "no event of these runs could convict."
 )
 FINDING_MEANING = (
     "An event has probability p under the input named first, and q under the other; p allowed: by the declared noise, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -20,9 +21,15 @@ MEANING: Final = (
 )
 
 
+#: Width of the noise in the rows on power that tell of an exact leak.
+EXACT_LEAK: Final = "0"
+
+
 @dataclass(frozen=True, slots=True)
 class Power:
     """What the perfect attacker on noise of a given width would see with the runs of a part.
+
+    A width of `EXACT_LEAK` stands for an event that is always seen under one input and never under the other.
 
     Attributes:
         stage: Of the part.
@@ -41,6 +48,28 @@ class Power:
     bound: float
     convicts: bool
     beyond: bool
+
+
+def powerless(power: Sequence[Power]) -> tuple[Power, ...]:
+    """The rows of an exact leak that would not be found: parts with too few runs for any event to convict.
+
+    Args:
+        power: Rows of all parts.
+    """
+    return tuple(each for each in power if each.noise == EXACT_LEAK and not each.convicts and not each.beyond)
+
+
+def too_few(power: Sequence[Power]) -> tuple[str, ...]:
+    """A note on every part that proves nothing.
+
+    Args:
+        power: Rows of all parts.
+    """
+    return tuple(
+        f"{each.stage}, {each.pair}: so few runs ({each.runs} of either input judge) that even an exact leak would not "
+        "be found; this part says nothing. Ask for more runs, or for a lower level."
+        for each in powerless(power)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +130,20 @@ class AuditReport:
         return self.refutes_claim or self.refutes_noise
 
     @property
+    def powerless(self) -> tuple[Power, ...]:
+        """Parts with so few runs that no event could have convicted, not even an exact leak."""
+        return powerless(self.power)
+
+    @property
     def verdict(self) -> str:
         """One sentence."""
         if self.refutes_claim:
             return f"CONVICTED: the outputs lose more privacy than the claimed {self.claim.currency}."
         if self.refutes_noise:
             return "CONVICTED: the outputs tell more than the declared noise allows, though within the claimed total."
+        if self.powerless:
+            parts = "; ".join(f"{each.stage}, {each.pair}" for each in self.powerless)
+            return f"Nothing was found, but too few runs to find anything, even an exact leak: {parts}."
         return "Consistent: nothing was found that contradicts the claim or the declared noise."
 
     def to_json(self) -> str:
@@ -137,6 +174,7 @@ class AuditReport:
             "alpha": self.judgement.alpha,
             "findings": findings,
             "power": [asdict(each) for each in self.power],
+            "powerless": [{"stage": each.stage, "pair": each.pair, "runs": each.runs} for each in self.powerless],
             "inputs": list(self.inputs),
             "notes": list(self.notes),
             "seconds": round(self.seconds, 3),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
 from das_spark.evaluation.audit import (
+    EXACT_LEAK,
     KINDS,
     AuditReport,
     Claim,
@@ -25,7 +26,7 @@ from das_spark.evaluation.audit import (
     louder,
 )
 from das_spark.evaluation.audit.page import audit_page
-from das_spark.evaluation.audit.report import INSECURE, INVENTED, MEANING
+from das_spark.evaluation.audit.report import INSECURE, INVENTED, MEANING, too_few
 from das_spark.io.files import disk_errors, write_durably
 from das_spark.pipeline.audit.inputs import NeighbouringInputs, neighbouring_inputs
 from das_spark.pipeline.audit.observing import Seen, composed, seen_in, statistics_of
@@ -123,6 +124,7 @@ def run_audit(
             parts.append(_piped(machine, plan, pair, settings))
             progress(f"pipeline, {pair.name}: {settings.runs:,} runs of either input, {time.monotonic() - began:.1f} s")
     judgement = judge(parts, claim, settings.level)
+    power = (*_powers(parts, pairs[0], claim, judgement), *_exact_leaks(parts, claim, judgement))
     return AuditReport(
         run=plan.name,
         product=plan.product.name,
@@ -130,9 +132,9 @@ def run_audit(
         claim=claim,
         exercised=str(pairs[0].exercised),
         judgement=judgement,
-        power=tuple(_powers(parts, pairs[0], claim, judgement)),
+        power=power,
         inputs=tuple(pair.text for pair in pairs),
-        notes=(INVENTED, MEANING, *([INSECURE] if settings.test_key is not None else [])),
+        notes=(INVENTED, MEANING, *too_few(power), *([INSECURE] if settings.test_key is not None else [])),
         insecure=settings.test_key is not None,
         seconds=time.monotonic() - began,
     )
@@ -188,6 +190,13 @@ def _powers(parts: Sequence[Part], pair: NeighbouringInputs, claim: Claim, judge
         for part in parts:
             bound, beyond = noise.expected(claim, part.noise, part.judging, judgement.alpha)
             yield Power(part.stage, part.pair, part.judging, str(width), bound, bound > claim.total, beyond > 0)
+
+
+def _exact_leaks(parts: Sequence[Part], claim: Claim, judgement: Judgement) -> Iterator[Power]:
+    """Whether the runs of every part are enough for any event to convict."""
+    for part in parts:
+        bound, refutes, beyond = part.of_exact_leak(claim, judgement.alpha)
+        yield Power(part.stage, part.pair, part.judging, EXACT_LEAK, bound, refutes, beyond)
 
 
 def write_audit(report: AuditReport, folder: Path) -> None:

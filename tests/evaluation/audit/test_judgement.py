@@ -126,6 +126,25 @@ def test_a_level_that_is_no_probability_is_refused(level):
         judge([part(np.random.default_rng(0), 10, 1.0)], CLAIM, level)
 
 
+@pytest.mark.parametrize("framework", Framework)
+def test_an_exact_leak_convicts_from_some_number_of_runs_on(framework):
+    claim = Claim(framework, EPSILON, Fraction(0) if framework is Framework.PURE_DP else Fraction(1, 100))
+    found = []
+    for runs in range(4, 200, 2):
+        leak = Statistic("x", "estimate", np.ones(runs), np.zeros(runs))
+        exact = Part("pipeline", "made up", (leak,), NOISE)
+        judgement = judge([exact], claim, LEVEL)
+        (finding,) = judgement.findings
+        bound, refutes, beyond = exact.of_exact_leak(claim, judgement.alpha)
+        assert (bound, beyond) == (finding.bound, finding.low > finding.allowed)
+        assert refutes == (finding.bound > claim.total or finding.epsilon > claim.epsilon)
+        found.append((refutes, beyond))
+    for kind in zip(*found, strict=True):
+        assert not kind[0]
+        assert kind[-1]
+        assert list(kind) == sorted(kind)
+
+
 def test_too_few_runs_are_refused():
     with pytest.raises(InputError, match="cannot choose and judge"):
         Part("measurement", "made up", (Statistic("x", "answer", np.zeros(3), np.zeros(3)),), NOISE)

@@ -51,12 +51,22 @@ def test_runs_that_judge_teach_nothing(generator):
     values = generator.normal(0, 1, (2, 3, RUNS))
     changed = values.copy()
     changed[..., 1::2] += 100 * generator.normal(0, 1, changed[..., 1::2].shape)
-    first, second = (
+    missing = values.copy()
+    missing[0, 2, 1] = math.nan
+    first, second, third = (
         learned("all", [Statistic(str(k), "answer", each[0, k], each[1, k]) for k in range(3)])
-        for each in (values, changed)
+        for each in (values, changed, missing)
     )
-    np.testing.assert_array_equal(first.half(0).first, second.half(0).first)
+    for other in (second, third):
+        np.testing.assert_array_equal(first.half(0).first, other.half(0).first)
+        np.testing.assert_array_equal(first.half(0).second, other.half(0).second)
     assert (first.half(1).first != second.half(1).first).all()
+    # A value that a judging run alone misses is the mean of the choosing runs; nothing else changes.
+    assert np.flatnonzero(first.first != third.first).tolist() == [1]
+    np.testing.assert_array_equal(first.second, third.second)
+    values[0, 2, 1] = values[:, 2, ::2].mean()
+    filled = learned("all", [Statistic(str(k), "answer", values[0, k], values[1, k]) for k in range(3)])
+    assert third.first[1] == pytest.approx(filled.first[1])
 
 
 def test_more_statistics_than_runs_are_no_problem(generator):

@@ -8,11 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from das_spark.evaluation.audit import AuditReport, Claim, Event, Finding, Judgement, Power
+from das_spark.evaluation.audit import EXACT_LEAK, AuditReport, Claim, Event, Finding, Judgement, Power
 from das_spark.evaluation.audit.page import FINDING_COLUMNS, POWER_COLUMNS, audit_page, finding_rows, power_rows
+from das_spark.evaluation.audit.report import too_few
 from das_spark.privacy import Framework
 
 EVENT = Event("hhgq * race[3] of County 01", "answer", upward=True, threshold=4.0, telling="second")
+PAIRS = ("crowd", "lone")
 SOUND = Finding("pipeline", "lone", EVENT, (40, 9), 50, low=0.6, high=0.4, bound=0.4, epsilon=0.4, allowed=0.7)
 
 
@@ -80,6 +82,24 @@ def test_the_page_and_the_record_tell_the_same():
     assert record["findings"][0]["event"]["text"] == EVENT.text
     assert record["power"][0]["convicts"] is True
     assert "no event was found" in audit_page(made())
+
+
+def test_runs_too_few_for_an_exact_leak_are_named_and_not_called_consistent():
+    leaks = [Power("pipeline", pair, 12, EXACT_LEAK, 0.4, convicts=False, beyond=pair == "lone") for pair in PAIRS]
+    report = replace(made(SOUND), power=(*made().power, *leaks))
+    assert report.powerless == (leaks[0],)
+    assert (
+        report.verdict == "Nothing was found, but too few runs to find anything, even an exact leak: pipeline, crowd."
+    )
+    assert not report.convicts
+    page, record = audit_page(report), json.loads(report.to_json())
+    assert "| pipeline | crowd | 0 | 12 | 0.4000 | no | no |" in page
+    assert "exact leak: pipeline, crowd" in page
+    assert record["powerless"] == [{"stage": "pipeline", "pair": "crowd", "runs": 12}]
+    (note,) = too_few(report.power)
+    assert note.startswith("pipeline, crowd: so few runs (12 of either input judge) that even an exact leak")
+    assert replace(report, power=report.power[::2]).verdict.startswith("Consistent")
+    assert replace(made(replace(SOUND, bound=9.0)), power=report.power).verdict.startswith("CONVICTED")
 
 
 def test_rows_have_a_cell_for_every_heading():

@@ -14,7 +14,9 @@ import pytest
 from faulty_systems import OF_NOISE, OF_RUNS, half_the_noise
 
 from das_spark.errors import ConfigurationError
+from das_spark.evaluation.audit import DeclaredNoise, lower_limit, upper_limit
 from das_spark.pipeline.audit import AuditSettings, LocalSystem, run_audit, write_audit
+from das_spark.pipeline.audit.inputs import neighbouring_inputs
 
 pytestmark = pytest.mark.statistical
 
@@ -59,8 +61,16 @@ def test_half_the_noise_refutes_the_claim_itself_as_the_report_foretold(small_pl
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_sound_runs_are_not_convicted(small_plan, framework):
-    report = run_audit(small_plan(framework), replace(RUNS, runs=24))
+    plan = small_plan(framework)
+    report = run_audit(plan, replace(RUNS, runs=48))
     assert not report.convicts, report.farthest
+    assert report.verdict.startswith("Consistent")
+    # The test could fail: an event that is always seen on one input and never on the other would convict, on each pair.
+    assert {finding.runs for finding in report.judgement.findings} == {24}
+    low, high = lower_limit(24, 24, report.judgement.alpha / 2), upper_limit(0, 24, report.judgement.alpha / 2)
+    for pair in neighbouring_inputs(plan):
+        assert low > DeclaredNoise.of(pair.laws).allowed(high)
+    assert not report.powerless
     assert {each.pair for each in report.judgement.findings} == {"crowd", "lone"}
 
 
@@ -69,6 +79,21 @@ def test_faulty_runs_are_convicted(small_plan, fault):
     plan = small_plan()
     report = run_audit(plan, RUNS, fault(plan))
     assert report.convicts, report.farthest
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_an_audit_of_too_few_runs_says_that_it_says_nothing(small_plan, framework, tmp_path):
+    report = run_audit(small_plan(framework), replace(RUNS, stage="both", runs=24, draws=2000))
+    assert [(each.stage, each.pair) for each in report.powerless] == [("pipeline", "crowd"), ("pipeline", "lone")]
+    assert "even an exact leak" in report.verdict
+    assert sum("even an exact leak would not be found" in note for note in report.notes) == 2
+    write_audit(report, tmp_path)
+    page = (tmp_path / "audit.md").read_text(encoding="utf-8")
+    assert "pipeline, lone: so few runs (12 of either input judge)" in page
+    assert [each["pair"] for each in json.loads((tmp_path / "audit.json").read_text())["powerless"]] == [
+        "crowd",
+        "lone",
+    ]
 
 
 def test_kinds_of_events_can_be_chosen_and_are_kept_to(small_plan):
