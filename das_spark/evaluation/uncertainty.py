@@ -18,6 +18,9 @@ from das_spark.evaluation.metrics import Residuals
 #: A figure of frequencies: of distinct residuals and how often each occurs. None where it is undefined.
 Statistic: TypeAlias = Callable[[Residuals, NDArray[np.int64]], float | None]
 
+#: What varies behind an interval: the residuals of a run, runs under fresh noise, or geounits.
+Varying: TypeAlias = Literal["residuals", "runs", "geounits"]
+
 _FEWEST_RUNS: Final = 2
 
 
@@ -29,13 +32,13 @@ class Interval:
         low: Lower end.
         high: Upper end.
         level: Probability with which such intervals cover, such as 0.95.
-        over: What varies: the residuals of a run, runs under fresh noise, or geounits.
+        over: What varies.
     """
 
     low: float
     high: float
     level: float
-    over: Literal["residuals", "runs", "geounits"]
+    over: Varying
 
 
 def bootstrap(
@@ -93,21 +96,24 @@ def over_runs(values_of_runs: Sequence[float], level: float) -> Interval:
     return student_interval(fmean(values_of_runs), error, len(values_of_runs) - 1, level)
 
 
-def student_interval(mean: float, standard_error: float, freedom: float, level: float) -> Interval:
-    """Estimate +- t x standard error, over runs.
+def student_interval(
+    mean: float, standard_error: float, freedom: float, level: float, over: Varying = "runs"
+) -> Interval:
+    """Estimate +- t x standard error.
 
     Args:
         mean: An estimate.
         standard_error: Its standard error; not negative.
         freedom: Degrees of freedom, positive.
         level: Between 0 and 1.
+        over: What varies.
 
     Raises:
         ConfigurationError: The level is not between 0 and 1.
     """
     _check_level(level)
     reach = float(stdtrit(freedom, (1 + level) / 2)) * standard_error
-    return Interval(mean - reach, mean + reach, level, "runs")
+    return Interval(mean - reach, mean + reach, level, over)
 
 
 def check_runs(values_of_runs: Sequence[float]) -> None:

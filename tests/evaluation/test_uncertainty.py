@@ -9,7 +9,7 @@ from scipy import stats
 from das_spark.errors import ConfigurationError, InputError, UndefinedError
 from das_spark.evaluation.metrics import frequencies_of, quantiles_of
 from das_spark.evaluation.privacy_loss import empirical_privacy_loss
-from das_spark.evaluation.uncertainty import Interval, bootstrap, over_runs
+from das_spark.evaluation.uncertainty import Interval, bootstrap, over_runs, student_interval
 
 
 def mean(values, counts):
@@ -129,6 +129,13 @@ def test_intervals_over_runs_are_those_of_student(level):
     expected = stats.t.interval(level, 3, np.mean(runs), stats.sem(runs))
     assert (interval.low, interval.high) == pytest.approx(expected)
     assert (interval.level, interval.over) == (level, "runs")
+
+
+@pytest.mark.parametrize("over", ["residuals", "geounits"])
+def test_an_interval_of_student_tells_over_what_it_is(over):
+    interval = student_interval(2.0, 0.5, 3, 0.95, over)
+    assert (interval.low, interval.high) == pytest.approx(stats.t.interval(0.95, 3, 2.0, 0.5))
+    assert interval.over == over
 
 
 @pytest.mark.statistical
