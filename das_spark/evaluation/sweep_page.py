@@ -11,8 +11,9 @@ from das_spark.evaluation.definitions import RESTRICTED, definitions
 from das_spark.evaluation.sampling import CLOSEST
 from das_spark.evaluation.study_captions import trade_off_caption
 from das_spark.evaluation.study_figures import trade_off
-from das_spark.evaluation.sweep_report import LEVEL, CurvePoint, SweepReport
+from das_spark.evaluation.sweep_report import CurvePoint, SweepReport
 from das_spark.evaluation.template import rendered
+from das_spark.evaluation.uncertainty import LEVEL
 
 #: Terms of the accuracy report that the page uses.
 _TERMS: Final = ("residual", "total", "stratified", "double_zero", "median_absolute", "p95_absolute", "rmse", "bias")

@@ -24,10 +24,8 @@ from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.evaluation.report import AccuracyReport, Entry
 from das_spark.evaluation.sampling import ClosestSample, SampleEntry, SamplePoint, SampleReport, closest_sample
-from das_spark.evaluation.uncertainty import Interval, over_runs
+from das_spark.evaluation.uncertainty import LEVEL, Interval, over_runs
 
-#: Probability with which the intervals over runs cover.
-LEVEL: Final = 0.95
 _TWO: Final = 2
 
 
