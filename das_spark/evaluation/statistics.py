@@ -9,8 +9,6 @@ there are.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -25,6 +23,7 @@ from das_spark.evaluation.metrics import Frequencies, Residuals, figures, quanti
 from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED, AS_WRITTEN, LossSettings, empirical_privacy_loss
 from das_spark.evaluation.report import AccuracyReport, Entry
+from das_spark.evaluation.restricted_csv import restricted_csv
 from das_spark.evaluation.uncertainty import LEVEL as _LEVEL
 from das_spark.evaluation.uncertainty import Interval, bootstrap, interval_of_mean, over_runs
 
@@ -214,26 +213,24 @@ def statistics_json(statistics: Iterable[Statistic]) -> list[dict[str, Any]]:
 
 
 def statistics_csv(statistics: Iterable[Statistic]) -> str:
-    """Statistics as CSV text with a line of headings; an empty field where there is no number."""
-    buffer = io.StringIO()
-    rows = csv.writer(buffer, lineterminator="\n")
-    rows.writerow(
-        (
-            *("place", "measure", "statistic", "settings", "unit", "n", "value", "why_undefined"),
-            *("low_over_residuals", "high_over_residuals", "runs", "mean_of_runs"),
-            *("low_over_runs", "high_over_runs", "level"),
-        )
+    """Statistics as CSV text; an empty field where there is no number."""
+    columns = (
+        *("place", "measure", "statistic", "settings", "unit", "n", "value", "why_undefined"),
+        *("low_over_residuals", "high_over_residuals", "runs", "mean_of_runs"),
+        *("low_over_runs", "high_over_runs", "level"),
     )
-    for one in statistics:
-        value = "" if one.value is None else one.value
-        before = (one.place, one.measure, one.name, one.settings, one.unit, one.n, value, one.why_undefined)
-        mean = "" if one.mean_of_runs is None else one.mean_of_runs
-        rows.writerow((*before, *_ends(one.interval), len(one.of_runs), mean, *_ends(one.over_runs), LEVEL))
-    return buffer.getvalue()
+    rows = [
+        (
+            *(one.place, one.measure, one.name, one.settings, one.unit, one.n, one.value, one.why_undefined),
+            *(*_ends(one.interval), len(one.of_runs), one.mean_of_runs, *_ends(one.over_runs), LEVEL),
+        )
+        for one in statistics
+    ]
+    return restricted_csv(columns, rows)
 
 
-def _ends(interval: Interval | None) -> tuple[float | str, float | str]:
-    return ("", "") if interval is None else (interval.low, interval.high)
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)
 
 
 def _interval_json(interval: Interval | None) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from das_spark.evaluation import AccuracyReport, RunComparison, Study, accuracy_page, comparison_page, spread
+from das_spark.evaluation.homogeneity_lines import homogeneity_csv
 from das_spark.evaluation.statistics import statistics_csv
 from das_spark.evaluation.study import closest_csv
 from das_spark.io.files import write_durably
@@ -20,8 +21,8 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
         folder: Made, for its owner alone, where it is not there yet; so are the files.
 
     Returns:
-        Names of the files: `accuracy.json` and `accuracy.html`; `statistics.csv`; and, where samples were drawn,
-        `samples.json` and `closest_samples.csv`.
+        Names of the files: `accuracy.json` and `accuracy.html`; `statistics.csv`; `homogeneity.csv`, where there are
+        strata; and, where samples were drawn, `samples.json` and `closest_samples.csv`.
 
     Raises:
         OutputError: The disk is full.
@@ -32,6 +33,8 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
         "accuracy.html": accuracy_page(study.report, spreads, study),
         "statistics.csv": statistics_csv(study.statistics),
     }
+    if study.report.homogeneity:
+        texts["homogeneity.csv"] = homogeneity_csv(study.report.homogeneity, study.report.counted)
     if study.samples is not None:
         texts |= {"samples.json": study.samples.to_json(), "closest_samples.csv": closest_csv(study.closest)}
     return write_restricted(folder, texts)

@@ -1,5 +1,6 @@
 """The homogeneity index against loops over people, and residuals by index against dense arrays."""
 
+import csv
 import json
 from collections import Counter
 
@@ -13,6 +14,7 @@ from das_spark.evaluation.bins import Bins
 from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT, homogeneity_index
 from das_spark.evaluation.homogeneity_lines import (
     HomogeneityLine,
+    homogeneity_csv,
     homogeneity_json,
     homogeneity_lines_of,
     homogeneity_of_json,
@@ -125,6 +127,20 @@ def test_one_geounit_of_an_index_in_one_run_has_no_interval():
     assert np.isnan([told[end] for end in ("low", "high", "low_over_runs", "high_over_runs")]).all()
     figures = homogeneity_json(line_of(7))["by_index"][0]["figures"]
     assert (figures["bias"], figures["low"], figures["high_over_runs"]) == (7, None, None)
+
+
+def test_the_table_of_biases_has_a_line_an_index_with_its_unit():
+    pooled_line = pooled_homogeneity([line_of(1, 5, 7), line_of(2, 2, 4)])
+    comment, _, table = homogeneity_csv([pooled_line, line_of(7)], "housing units").partition("\n")
+    assert comment.startswith("# RESTRICTED")
+    both, one = csv.DictReader(table.splitlines())
+    ((_, told),) = pooled_line.numbers()
+    assert {name: float(both[name]) for name in told.keys() & both.keys()} == {
+        name: told[name] for name in told.keys() & both.keys()
+    }
+    assert {"n", "bias", "low", "high", "low_over_runs", "high_over_runs"} <= told.keys() & both.keys()
+    assert (both["place"], both["definition"], both["index"]) == ("Block", EMPTY_STRATA, "4")
+    assert (one["unit"], one["bias"], one["low"], one["high_over_runs"]) == ("housing units", "7.0", "", "")
 
 
 def test_an_index_that_a_run_lacks_has_no_interval_over_runs():
