@@ -9,7 +9,7 @@ from das_spark.evaluation import AccuracyReport, RunComparison, Study, accuracy_
 from das_spark.evaluation.homogeneity_lines import homogeneity_csv
 from das_spark.evaluation.statistics import statistics_csv
 from das_spark.evaluation.study import closest_csv
-from das_spark.io.files import write_durably
+from das_spark.io.files import disk_errors, write_durably
 
 
 def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
         strata; and, where samples were drawn, `samples.json` and `closest_samples.csv`.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the folder cannot be made or written.
     """
     spreads = spread(reports) if len(reports) > 1 else ()
     texts = {
@@ -51,7 +51,7 @@ def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]
         Names of the files: `comparison.json`, `comparison.csv` and `comparison.html`.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the folder cannot be made or written.
     """
     texts = {
         "comparison.json": comparison.to_json(),
@@ -72,11 +72,10 @@ def write_restricted(folder: Path, texts: Mapping[str, str]) -> tuple[str, ...]:
         The names.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the folder cannot be made or written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with disk_errors(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, text in texts.items():
-        path = folder / name
-        write_durably(path, text)
-        path.chmod(0o600)
+        write_durably(folder / name, text, mode=0o600)
     return tuple(texts)
