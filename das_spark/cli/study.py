@@ -6,10 +6,9 @@ from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from das_spark.cli.render import number, table
+from das_spark.evaluation.closest import percent
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from rich.console import Console
 
     from das_spark.evaluation import RunComparison, Statistic, Study
@@ -59,7 +58,7 @@ def print_study(study: Study, out: Console) -> None:
                 each.place,
                 each.measure,
                 *map(number, each.release),
-                *map(_share, (each.shares.by_median_absolute, each.shares.by_loss, each.shares.by_both)),
+                *map(percent, (each.closest.by_median_absolute, each.closest.by_loss, each.closest.by_both)),
             )
             for each in study.closest
         ]
@@ -129,7 +128,3 @@ def _ends(interval: Interval | None) -> str:
 
 def _span(low: float, high: float) -> str:
     return "-" if isnan(low) else f"{number(low)} to {number(high)}"
-
-
-def _share(share: Fraction | None) -> str:
-    return "-" if share is None else f"{float(share):.3g}"

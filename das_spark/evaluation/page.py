@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from das_spark.evaluation.bins import FIFTIES
+from das_spark.evaluation.closest import percent
 from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
 from das_spark.evaluation.figures import (
     AIM,
@@ -70,6 +71,7 @@ def accuracy_page(report: AccuracyReport, spreads: Sequence[Spread] = (), study:
         losses=[] if study is None else [one for one in study.statistics if one.settings and one.n],
         errors=[] if study is None else [one for one in study.statistics if not one.settings and one.n],
         intervals={} if study is None else intervals_of(study.statistics),
+        percent=percent,
         definitions=definitions(report.counted),
         restricted=RESTRICTED,
     )

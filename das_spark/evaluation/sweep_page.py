@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
+from das_spark.evaluation.closest import percent
 from das_spark.evaluation.definitions import RESTRICTED, definitions
 from das_spark.evaluation.sampling import CLOSEST
 from das_spark.evaluation.study_captions import trade_off_caption
@@ -60,11 +61,6 @@ def sweep_page(report: SweepReport, tables: Sequence[PageTable] = (), *, insecur
         level=LEVEL,
         restricted=RESTRICTED,
     )
-
-
-def percent(share: Fraction | None) -> str:
-    """A share of the people; a dash for none."""
-    return "-" if share is None else f"{float(100 * share):g} %"
 
 
 def _panel(report: SweepReport, place: str, measure: str) -> Mapping[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from das_spark.evaluation import AccuracyReport, RunComparison, Study, accuracy_page, comparison_page, spread
+from das_spark.evaluation.closest import closest_csv
 from das_spark.evaluation.homogeneity_lines import homogeneity_csv
 from das_spark.evaluation.statistics import statistics_csv
-from das_spark.evaluation.study import closest_csv
 from das_spark.io.files import disk_errors, write_durably
 
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 import pytest
 from made_sweep import BUDGETS, made_run, made_runs, made_samples
 
-from das_spark.evaluation.sweep_page import PageTable, percent, sweep_page
+from das_spark.evaluation.closest import percent
+from das_spark.evaluation.sweep_page import PageTable, sweep_page
 from das_spark.evaluation.sweep_report import sweep_report
 
 
@@ -65,7 +66,3 @@ def test_one_run_without_samples_makes_a_page():
     assert "cost rho = 1/2 together" in page
     assert "Closest simple random samples" not in page
     assert "Simple random samples (" not in page
-
-
-def test_a_share_is_said_in_per_cent():
-    assert [percent(share) for share in (Fraction(1, 20), Fraction(1, 3), None)] == ["5 %", "33.3333 %", "-"]
