@@ -5,23 +5,23 @@ Source: Petti and Flaxman (2020), figures 1 to 3 and table 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from das_spark.errors import UndefinedError
+from das_spark.evaluation.captioned import Captioned, bias_figure_of, loss_figure
 from das_spark.evaluation.closest import ClosestLine, closest_json, closest_line, percent
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.evaluation.homogeneity import DEFINITIONS
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.pooling import pool
-from das_spark.evaluation.privacy_loss import AS_CODED, loss_curve
+from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.report import AccuracyReport, Entry
 from das_spark.evaluation.sampling import SamplePoint, SampleReport
 from das_spark.evaluation.statistics import LOSS, REPLICATES, Statistic, statistics_json, statistics_of
-from das_spark.evaluation.study_captions import bias_by_index_caption, residuals_and_loss_caption, trade_off_caption
-from das_spark.evaluation.study_figures import bias_by_index, residuals_and_loss, trade_off
+from das_spark.evaluation.study_captions import trade_off_caption
+from das_spark.evaluation.study_figures import trade_off
 
 #: Geolevels, from the leaf up, of which the figures are drawn; the tables tell of all.
 _DRAWN: Final = 2
@@ -47,25 +47,25 @@ class Study:
         """Statistics and closest samples as JSON values, by name."""
         return {"statistics": statistics_json(self.statistics), "closest_samples": closest_json(self.closest)}
 
-    def drawn(self) -> Iterator[Mapping[str, str]]:
-        """Figures 1, 2 and 3 as far as there is something to draw: svg and caption."""
-        counted = self.report.counted
-        strata = [entry for entry in self._of_levels() if entry.measure != TOTAL]
-        for entry in strata[: -_DRAWN - 1 : -1]:
-            yield from _loss(entry, counted)
-        drawn = {entry.place for entry in strata[-_DRAWN:]}
+    def drawn(self) -> Iterator[Captioned]:
+        """Figures 1, 2 and 3 as far as there is something to draw."""
+        strata = [entry for entry in self._of_levels() if entry.measure != TOTAL][-_DRAWN:]
+        for entry in reversed(strata):
+            figure = loss_figure({"this release": self.report}, entry.place, entry.measure)
+            if figure is not None:
+                yield figure
+        drawn = {entry.place for entry in strata}
         for closest in self.closest:
             if self.samples is not None and closest.measure != TOTAL and closest.place in drawn:
                 yield from _trade_off(self.report, self.samples, closest)
-        for place in [entry.place for entry in strata[: -_DRAWN - 1 : -1]]:
+        for entry in reversed(strata):
             lines: dict[str, dict[int, Frequencies]] = {
                 line.definition: dict(line.parts)
                 for line in self.report.homogeneity
-                if line.place == place and line.definition in DEFINITIONS
+                if line.place == entry.place and line.definition in DEFINITIONS
             }
             if lines:
-                caption = f"{place}: {bias_by_index_caption(lines, counted)}"
-                yield {"svg": bias_by_index(lines, counted), "caption": caption}
+                yield bias_figure_of(lines, entry.place, self.report.counted)
 
     def _of_levels(self) -> list[Entry]:
         """Entries of geolevels, without areas."""
@@ -120,7 +120,7 @@ def _closest(report: AccuracyReport, statistics: Sequence[Statistic], samples: S
                 yield line
 
 
-def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLine) -> Iterator[Mapping[str, str]]:
+def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLine) -> Iterator[Captioned]:
     """Figure 2 of one entry, where the release and some samples have a privacy loss."""
     error, loss = closest.release
     of = (closest.place, closest.measure)
@@ -131,15 +131,3 @@ def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLi
         labelled = [(percent(point.share), known, point.median_absolute) for point, known in points]
         drawn = trade_off([("this release", loss, error)], labelled, report.counted)
         yield {"svg": drawn, "caption": f"{closest.place}, {closest.measure}: {caption}"}
-
-
-def _loss(entry: Entry, counted: str) -> Iterator[Mapping[str, str]]:
-    """Figure 1 of one entry, where it has a loss curve."""
-    try:
-        curve = loss_curve(entry.frequencies.values, entry.frequencies.counts, AS_CODED)
-    except UndefinedError:
-        return
-    curves: dict[str, tuple[Frequencies, Any]] = {"this release": (entry.frequencies, curve)}
-    what = f"strata of {entry.place}"
-    caption = f"{residuals_and_loss_caption(curves, what, counted)} Strata: {entry.measure}."
-    yield {"svg": residuals_and_loss(curves, what, counted), "caption": caption}

@@ -10,7 +10,7 @@ RESTRICTED: the figures come from confidential counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isfinite
 from typing import Final, Literal
@@ -66,6 +66,7 @@ class SweepReport:
         settings: How empirical privacy losses were computed.
         notes: Sentences that a reader must know.
         counted: What is counted, in the plural.
+        pooled: Budget -> all of its runs as one, ascending.
     """
 
     product: str
@@ -77,6 +78,7 @@ class SweepReport:
     settings: LossSettings = AS_CODED
     notes: tuple[str, ...] = ()
     counted: str = "people"
+    pooled: Mapping[Fraction, AccuracyReport] = field(default_factory=dict)
 
     @property
     def cost(self) -> Fraction:
@@ -148,6 +150,7 @@ def sweep_report(
         settings=settings,
         notes=tuple(dict.fromkeys(note for report in pooled.values() for note in report.notes)),
         counted=first.counted,
+        pooled=dict(sorted(pooled.items())),
     )
 
 
