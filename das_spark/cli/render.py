@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from math import isnan
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -36,8 +37,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
 
 
 def number(value: float | None) -> str:
-    """A measured or computed number, to four significant digits; a dash for none."""
-    if value is None:
+    """A measured or computed number, to four significant digits; a dash for none and for NaN."""
+    if value is None or isnan(value):
         return "-"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"  # noqa: PLR2004 - from there on, digits suffice
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import isnan
+from typing import TYPE_CHECKING, Final
 
 from das_spark.cli.render import number, table
+from das_spark.evaluation.closest import percent
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from rich.console import Console
 
-    from das_spark.evaluation import RunComparison, Study
+    from das_spark.evaluation import RunComparison, Statistic, Study
     from das_spark.evaluation.uncertainty import Interval
 
 #: Figures of a comparison that are printed; the others are in its files.
@@ -24,29 +24,33 @@ _COMPARED = (
     "empirical_privacy_loss",
 )
 
+#: Errors that are printed with their uncertainty.
+_ERRORS: Final = ("median_absolute", "mean_absolute", "p95_absolute", "rmse", "bias")
+#: What is told of a figure: of n residuals of R runs, and of the runs by themselves.
+_UNCERTAIN: Final = ("counts", "value", "95 % over residuals", "mean of runs (n/R each), 95 %")
+
 
 def print_study(study: Study, out: Console) -> None:
-    """Empirical privacy loss, bias by homogeneity index in the leaf, and the closest samples.
+    """Errors and empirical privacy loss with their uncertainty, bias by homogeneity index, and the closest samples.
 
     Args:
         study: Of one configuration.
         out: Where to print.
     """
     rows = [
-        (
-            each.place,
-            each.measure,
-            each.settings,
-            f"{each.n:,}",
-            each.why_undefined if each.value is None else number(each.value),
-            _ends(each.interval),
-            _ends(each.over_runs),
-        )
+        (each.place, each.measure, each.name, *_uncertain(each))
+        for each in study.statistics
+        if each.name in _ERRORS and each.n
+    ]
+    title = f"\nErrors with their uncertainty, in {study.report.counted} (restricted: not protected by noise)"
+    out.print(table(title, ("place", "measure", "figure", *_UNCERTAIN), rows, left=3))
+    rows = [
+        (each.place, each.measure, each.settings, *_uncertain(each))
         for each in study.statistics
         if each.name == "empirical_privacy_loss" and each.n
     ]
-    columns = ("place", "measure", "bandwidth", "counts", "loss", "95 % over residuals", "95 % over runs")
-    out.print(table("\nEmpirical privacy loss (the largest of ln f(x) - ln f(x + 1))", columns, rows, left=3))
+    title = "\nEmpirical privacy loss (the largest of ln f(x) - ln f(x + 1))"
+    out.print(table(title, ("place", "measure", "bandwidth", *_UNCERTAIN), rows, left=3))
     _print_homogeneity(study, out)
     if study.closest:
         shares = [
@@ -54,7 +58,7 @@ def print_study(study: Study, out: Console) -> None:
                 each.place,
                 each.measure,
                 *map(number, each.release),
-                *map(_share, (each.shares.by_median_absolute, each.shares.by_loss, each.shares.by_both)),
+                *map(percent, (each.closest.by_median_absolute, each.closest.by_loss, each.closest.by_both)),
             )
             for each in study.closest
         ]
@@ -98,18 +102,29 @@ def _print_homogeneity(study: Study, out: Console) -> None:
         return
     leaf = study.report.homogeneity[-1].place
     rows = [
-        (line.place, line.definition, index, f"{numbers['n']:,}", f"{numbers['bias']:+.3g}")
+        (
+            *(line.place, line.definition, index, f"{told['n']:,}", f"{told['bias']:+.3g}"),
+            *(_span(told["low"], told["high"]), _span(told["low_over_runs"], told["high_over_runs"])),
+        )
         for line in study.report.homogeneity
         if line.place == leaf
-        for index, numbers in line.numbers()
+        for index, told in line.numbers()
     ]
-    columns = ("place", "definition", "index", "geounits", "bias")
-    out.print(table("\nBias of totals by homogeneity index", columns, rows, left=2))
+    columns = ("place", "definition", "index", "residuals", "bias", "95 % over residuals", "95 % over runs")
+    title = f"\nBias of totals by homogeneity index, in {study.report.counted}"
+    out.print(table(title, columns, rows, left=2))
+
+
+def _uncertain(one: Statistic) -> tuple[str, ...]:
+    """The cells of `_UNCERTAIN`."""
+    value = one.why_undefined if one.value is None else number(one.value)
+    runs = number(one.mean_of_runs) + (f" ({_ends(one.over_runs)})" if one.over_runs else "")
+    return (f"{one.n:,}", value, _ends(one.interval), runs)
 
 
 def _ends(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{number(interval.low)} to {number(interval.high)}"
+    return "-" if interval is None else _span(interval.low, interval.high)
 
 
-def _share(share: Fraction | None) -> str:
-    return "-" if share is None else f"{float(share):.3g}"
+def _span(low: float, high: float) -> str:
+    return "-" if isnan(low) else f"{number(low)} to {number(high)}"

@@ -80,7 +80,7 @@ def print_sweep(report: SweepReport, screen: Console) -> None:
         report: Of a sweep.
         screen: Where to print.
     """
-    from das_spark.evaluation.sweep_page import percent  # noqa: PLC0415
+    from das_spark.evaluation.closest import percent  # noqa: PLC0415
 
     rows = []
     for place, measure in report.lines:

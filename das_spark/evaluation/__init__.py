@@ -10,7 +10,6 @@ from das_spark.evaluation.privacy_loss import (
     AS_CODED,
     AS_WRITTEN,
     FLAXMAN,
-    LOSS_SETTINGS,
     LossCurve,
     LossSettings,
     PrivacyLoss,
@@ -20,7 +19,6 @@ from das_spark.evaluation.privacy_loss import (
 from das_spark.evaluation.queries import compared_queries, demographic_groups
 from das_spark.evaluation.report import AccuracyReport, Entry, report_from_json
 from das_spark.evaluation.run_comparison import ComparedLine, RunComparison, compare_reports
-from das_spark.evaluation.sample_theory import sample_median_absolute, sample_rmse, sample_standard_deviation
 from das_spark.evaluation.sampling import (
     CLOSEST,
     SHARES,
@@ -47,7 +45,6 @@ __all__ = [
     "AS_WRITTEN",
     "CLOSEST",
     "FLAXMAN",
-    "LOSS_SETTINGS",
     "SHARES",
     "SHARES_OF_FIGURE_2",
     "AccuracyReport",
@@ -98,9 +95,6 @@ __all__ = [
     "report_from_json",
     "residuals_and_loss",
     "residuals_and_loss_caption",
-    "sample_median_absolute",
-    "sample_rmse",
-    "sample_standard_deviation",
     "share_path",
     "spine_page",
     "spread",

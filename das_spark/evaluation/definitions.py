@@ -75,9 +75,12 @@ def _of_study(counted: str) -> dict[str, str]:
         "is a tenth of one. Undefined where residuals do not vary or the density vanishes. A figure of the data "
         "as well as of the mechanism, no bound; it grows as residuals get fewer, so compare at equal n only",
         "empirical_privacy_loss_plateau": "the median of the same absolute values",
-        "interval": "95 %, by resampling the pooled residuals as if they were independent; for the largest of a curve "
-        "it tells what samples of this size give",
-        "over_runs": "95 %, Student's t on the figure of each run",
+        "interval": "95 %, of the figure of the pooled residuals, as if they were independent: Student's t for the "
+        "bias, by resampling for the others; for the largest of a curve it tells what samples of this size give; none "
+        "for a single residual",
+        "mean_of_runs": "mean of the figures of the runs, each of its own residuals, n / runs of them; no estimate of "
+        "the figure of the pooled residuals where it depends on their number, as the largest of a curve does",
+        "over_runs": "95 %, of mean_of_runs: Student's t on the figure of each run",
         "closest sample": "the simple random sample without replacement, each of it counting 1 / share, whose "
         "median absolute residual, empirical privacy loss (as coded), or both are closest to those of the release; of "
         "both: the least sum of squares of relative differences |a - b| / max(a, b)",

@@ -5,8 +5,9 @@ Source: Petti and Flaxman (2020), figure 3. See :mod:`das_spark.evaluation.homog
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy as np
 from das_spark.evaluation.homogeneity import DEFINITIONS, Definition
 from das_spark.evaluation.lines_json import frequencies_of_json, numbers_json, residuals_json
 from das_spark.evaluation.metrics import Frequencies, figures, pooled
+from das_spark.evaluation.restricted_csv import restricted_csv
 from das_spark.evaluation.tally import Comparison, Tally
+from das_spark.evaluation.uncertainty import LEVEL, Interval, interval_of_mean, over_runs
 
-#: What is told of the residuals of each index.
-_FIGURES = ("n", "bias", "rmse", "median_absolute", "p95_absolute")
+#: What is told of the residuals of each index, beside the bias and its intervals.
+_FIGURES = ("rmse", "median_absolute", "p95_absolute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class HomogeneityLine:
         strata: Name of the query of stratified counts.
         cells: How many strata it has.
         parts: Index and residuals, ascending; an index that no geounit has is missing.
+        of_runs: Where runs are pooled: index and the bias of each run, people, of indices that every run has.
     """
 
     place: str
@@ -37,6 +41,7 @@ class HomogeneityLine:
     strata: str
     cells: int
     parts: tuple[tuple[int, Frequencies], ...]
+    of_runs: tuple[tuple[int, tuple[float, ...]], ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -44,10 +49,19 @@ class HomogeneityLine:
         return (self.place, self.definition, self.strata)
 
     def numbers(self) -> Iterator[tuple[int, Mapping[str, float]]]:
-        """Of every index how many geounits, the bias, and what is told of residuals elsewhere."""
+        """Of every index how many residuals, the bias in people, and what is told of residuals elsewhere.
+
+        `low` and `high` are the ends of the 95 % interval of the bias over residuals (Student's t, as if they were
+        independent), NaN for a single one; `low_over_runs` and `high_over_runs` those over the biases of the runs, NaN
+        for a single run.
+        """
+        biases = dict(self.of_runs)
         for index, residuals in self.parts:
-            shown = figures(residuals)
-            yield index, {name: getattr(shown, name) for name in _FIGURES}
+            shown, runs = figures(residuals), biases.get(index, ())
+            low, high = _ends(interval_of_mean(residuals.values, residuals.counts, LEVEL))
+            found = {"n": shown.n, "bias": shown.bias, "low": low, "high": high}
+            found["low_over_runs"], found["high_over_runs"] = _ends(over_runs(runs, LEVEL) if len(runs) > 1 else None)
+            yield index, found | {name: getattr(shown, name) for name in _FIGURES}
 
 
 def homogeneity_lines_of(place: str, comparison: Comparison, summed: Tally) -> list[HomogeneityLine]:
@@ -81,8 +95,17 @@ def pooled_homogeneity(lines: Sequence[HomogeneityLine]) -> HomogeneityLine:
         for index, residuals in line.parts:
             parts.setdefault(index, []).append(residuals)
     whole = tuple((index, pooled(parts[index])) for index in sorted(parts))
+    biases = tuple(
+        (index, tuple(figures(each).bias for each in parts[index]))
+        for index in sorted(parts)
+        if len(parts[index]) == len(lines) > 1
+    )
     first = lines[0]
-    return HomogeneityLine(first.place, first.definition, first.strata, first.cells, whole)
+    return HomogeneityLine(first.place, first.definition, first.strata, first.cells, whole, biases)
+
+
+def _ends(interval: Interval | None) -> tuple[float, float]:
+    return (nan, nan) if interval is None else (interval.low, interval.high)
 
 
 def homogeneity_json(line: HomogeneityLine) -> dict[str, Any]:
@@ -100,7 +123,23 @@ def homogeneity_json(line: HomogeneityLine) -> dict[str, Any]:
     }
 
 
+def homogeneity_csv(lines: Iterable[HomogeneityLine], counted: str) -> str:
+    """The bias of every index with its intervals as CSV text; an empty field where there is none.
+
+    Args:
+        lines: Of one report.
+        counted: What is counted, in the plural: the unit of the bias.
+    """
+    ends = ("low", "high", "low_over_runs", "high_over_runs")
+    rows = [
+        (line.place, line.definition, index, told["n"], told["bias"], *(told[end] for end in ends), counted)
+        for line in lines
+        for index, told in line.numbers()
+    ]
+    return restricted_csv(("place", "definition", "index", "n", "bias", *ends, "unit"), rows)
+
+
 def homogeneity_of_json(content: Mapping[str, Any]) -> HomogeneityLine:
-    """The same, read again; figures are computed anew."""
+    """The same, read again; figures are computed anew, but those over runs: residuals are kept of all runs together."""
     parts = tuple((part["index"], frequencies_of_json(part["residuals"], 0)) for part in content["by_index"])
     return HomogeneityLine(content["place"], content["definition"], content["strata"], content["cells"], parts)

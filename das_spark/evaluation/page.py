@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from das_spark.evaluation.bins import FIFTIES
+from das_spark.evaluation.closest import percent
 from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
 from das_spark.evaluation.figures import (
     AIM,
@@ -18,8 +19,10 @@ from das_spark.evaluation.lines import ALL, Criterion, QueryErrors
 from das_spark.evaluation.pooling import headline_spreads
 from das_spark.evaluation.report import AccuracyReport
 from das_spark.evaluation.spreads import Spread
+from das_spark.evaluation.statistics import Statistic
 from das_spark.evaluation.study import Study
 from das_spark.evaluation.template import rendered
+from das_spark.evaluation.uncertainty import Interval
 
 _SIZES = (
     "Median, mean and 95th percentile of the absolute difference between protected and confidential counts: {counted} "
@@ -66,9 +69,21 @@ def accuracy_page(report: AccuracyReport, spreads: Sequence[Spread] = (), study:
         study=study,
         studied=[] if study is None else list(study.drawn()),
         losses=[] if study is None else [one for one in study.statistics if one.settings and one.n],
+        errors=[] if study is None else [one for one in study.statistics if not one.settings and one.n],
+        intervals={} if study is None else intervals_of(study.statistics),
+        percent=percent,
         definitions=definitions(report.counted),
         restricted=RESTRICTED,
     )
+
+
+def intervals_of(statistics: Iterable[Statistic]) -> dict[tuple[str, str], dict[str, Interval]]:
+    """Of every place and measure the intervals over residuals by name of the error figure, as far as there are any."""
+    found: dict[tuple[str, str], dict[str, Interval]] = {}
+    for one in statistics:
+        if one.interval is not None and not one.settings:
+            found.setdefault((one.place, one.measure), {})[one.name] = one.interval
+    return found
 
 
 def _figures(report: AccuracyReport, spreads: Sequence[Spread]) -> list[Mapping[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import isnan
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -65,7 +66,7 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
 
 
 def spread(reports: Sequence[AccuracyReport]) -> tuple[Spread, ...]:
-    """Every figure with its spread over the runs; queries and classes that not every run has are left out.
+    """Every figure with its spread over the runs; what not every run has, or no run has a number of, is left out.
 
     Raises:
         InputError: There is no report, or they are not about the same places and measures.
@@ -75,6 +76,8 @@ def spread(reports: Sequence[AccuracyReport]) -> tuple[Spread, ...]:
     result = []
     for key in _in_all(each):
         values = tuple(run[key] for run in each)
+        if all(map(isnan, values)):
+            continue
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         mean = float(np.mean(values))
         result.append(Spread(*key[:3], values, mean, deviation, population=key.population, bins=key.bins))

@@ -18,7 +18,6 @@ examples relevant to the 2020 US census"; definitions as their published program
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -82,8 +81,6 @@ AS_CODED: Final = LossSettings("as coded", 0.1, "deviation")
 AS_WRITTEN: Final = LossSettings("as written", 0.1, "people")
 #: The settings of the study of three algorithms on a simulated hierarchy.
 FLAXMAN: Final = LossSettings("Flaxman", 0.15, "deviation", multiplier=2.0)
-#: All of them by name.
-LOSS_SETTINGS: Final[Mapping[str, LossSettings]] = {one.name: one for one in (AS_CODED, AS_WRITTEN, FLAXMAN)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,6 @@ would give another time.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +22,7 @@ from das_spark.evaluation.comparing import Difference, paired_difference, unpair
 from das_spark.evaluation.definitions import RESTRICTED
 from das_spark.evaluation.metrics import Frequencies, figures
 from das_spark.evaluation.report import AccuracyReport
+from das_spark.evaluation.restricted_csv import restricted_csv
 from das_spark.evaluation.statistics import LEVEL, Statistic, statistics_of
 from das_spark.evaluation.uncertainty import Interval, student_interval
 
@@ -108,16 +107,13 @@ class RunComparison:
 
         A field is empty where there is no number.
         """
-        buffer = io.StringIO()
-        buffer.write(f"# {RESTRICTED}\n")
-        rows = csv.writer(buffer, lineterminator="\n")
-        rows.writerow(_HEADINGS)
+        rows = []
         for line in self.lines:
             of = line.interval
-            ends = ("",) * 5 if of is None else (of.low, of.high, of.level, of.over, self.method)
+            ends = (None,) * 5 if of is None else (of.low, of.high, of.level, of.over, self.method)
             before = (line.place, line.measure, line.statistic, line.settings, line.unit, line.n)
-            rows.writerow((*before, line.first, line.second, line.difference, *ends, line.pairs, line.p))
-        return buffer.getvalue()
+            rows.append((*before, line.first, line.second, line.difference, *ends, line.pairs, line.p))
+        return restricted_csv(_HEADINGS, rows)
 
 
 def compare_reports(

@@ -2,8 +2,7 @@
 
 How wrong would the tables be if, instead of protecting the counts, one published a sample of m = round(f N) of the N
 persons, drawn without replacement, each with weight 1/f? The comparison and its shares are those of Petti and Flaxman
-(2020, Gates Open Research 3:1722), figure 2 and table 1. `sample_draws` says how samples are drawn, and `sample_theory`
-what is expected of them.
+(2020, Gates Open Research 3:1722), figure 2 and table 1. `sample_draws` says how samples are drawn.
 
 RESTRICTED: residuals of samples tell the confidential counts.
 """

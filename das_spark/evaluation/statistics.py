@@ -1,33 +1,34 @@
 """Every figure that the studies of the 1940 runs tell of totals and strata, each with sample size and uncertainty.
 
 Source: Petti and Flaxman (2020), "Differential privacy in the 2020 US census: what will it do? Quantifying the
-accuracy/privacy tradeoff": residuals of all runs are pooled before a figure is taken. Two intervals stand beside it:
-over the residuals (as if geounits were independent), and, with several runs, of the mean of the runs' own figures.
+accuracy/privacy tradeoff": residuals of all runs are pooled before a figure is taken. Beside it stands its interval
+over the residuals (as if geounits were independent), and, with several runs, the mean of the runs' own figures with an
+interval of this mean: another number, since a figure such as the largest of a curve depends on how many residuals
+there are.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, sqrt
+from math import sqrt
+from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.errors import UndefinedError
 from das_spark.evaluation.lines_json import number_json
-from das_spark.evaluation.metrics import Frequencies, Residuals, figures
+from das_spark.evaluation.metrics import Frequencies, Residuals, figures, quantiles_of
 from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED, AS_WRITTEN, LossSettings, empirical_privacy_loss
 from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.uncertainty import Interval, bootstrap, over_runs
-from das_spark.evaluation.uncertainty import Statistic as Resampled
+from das_spark.evaluation.restricted_csv import restricted_csv
+from das_spark.evaluation.uncertainty import LEVEL as _LEVEL
+from das_spark.evaluation.uncertainty import Interval, bootstrap, interval_of_mean, over_runs
 
 #: Probability that intervals cover.
-LEVEL: Final = 0.95
+LEVEL: Final = _LEVEL
 #: Resamples behind an interval over residuals.
 REPLICATES: Final = 200
 
@@ -54,9 +55,9 @@ class Statistic:
         n: Residuals it is computed from.
         value: The figure; None where it is undefined.
         why_undefined: Why; empty where it is defined.
-        interval: Over residuals; None where the figure is undefined, or an extreme value.
+        interval: Of the value, over residuals; None where it is undefined, an extreme value, or of one residual.
         of_runs: The same figure of each run by itself, in their order; None where it is undefined.
-        over_runs: Of the mean of these; None for a single run, or where one is undefined.
+        over_runs: Of `mean_of_runs`, not of the value; None for a single run, or where one is undefined.
     """
 
     place: str
@@ -71,6 +72,12 @@ class Statistic:
     of_runs: tuple[float | None, ...]
     over_runs: Interval | None
 
+    @property
+    def mean_of_runs(self) -> float | None:
+        """Mean of the figures of the runs, n / runs residuals each; None for one run, or where one is undefined."""
+        defined = [each for each in self.of_runs if each is not None]
+        return fmean(defined) if len(defined) == len(self.of_runs) > 1 else None
+
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
@@ -78,12 +85,10 @@ class _Kind:
 
     Attributes:
         name: Of the figure.
-        resample: The figure of resampled residuals; None where resampling tells nothing of its uncertainty.
         settings: Of empirical privacy loss.
     """
 
     name: str
-    resample: Resampled | None
     settings: LossSettings | None = None
 
 
@@ -104,10 +109,9 @@ def statistics_of(reports: Sequence[AccuracyReport], *, replicates: int = REPLIC
     found = []
     for row, entry in enumerate(whole.entries):
         value, *of_runs = [_values(each) for each in (entry, *(report.entries[row] for report in reports))]
+        intervals = _intervals(entry.frequencies, replicates) if replicates and entry.frequencies.total else {}
         for kind in _KINDS:
-            interval = None
-            if replicates and value[kind][0] is not None:
-                interval = _interval(kind, entry.frequencies, replicates)
+            interval = None if value[kind][0] is None else intervals.get(kind)
             found.append(_statistic(entry, kind, whole.counted, value[kind], [of[kind][0] for of in of_runs], interval))
     return tuple(found)
 
@@ -153,53 +157,37 @@ def _values(entry: Entry) -> dict[_Kind, _Value]:
     return found
 
 
-def _interval(kind: _Kind, residuals: Frequencies, replicates: int) -> Interval | None:
-    if kind.resample is None:
-        return None
-    try:
-        return bootstrap(residuals.values, residuals.counts, kind.resample, replicates, LEVEL, 0)
-    except UndefinedError:  # in a resample: nothing can be said
-        return None
+def _intervals(residuals: Frequencies, replicates: int) -> dict[_Kind, Interval | None]:
+    """Over residuals, of all figures from the same resamples; that of the mean is Student's, good for few residuals."""
+    found = bootstrap(residuals.values, residuals.counts, _resampled, replicates, LEVEL, 0)
+    return found | {_BIAS: interval_of_mean(residuals.values, residuals.counts, LEVEL)}
 
 
-def _absolute_quantile(probability: float) -> Resampled:
-    def of(values: Residuals, counts: NDArray[np.int64]) -> float:
-        order = np.argsort(np.abs(values), kind="stable")
-        position = probability * (int(counts.sum()) - 1)
-        ends = np.cumsum(counts[order])
-        low, high = (
-            np.abs(values[order[np.searchsorted(ends, at, "right")]]) for at in (floor(position), ceil(position))
-        )
-        return float(low + (high - low) * (position - floor(position)))
-
-    return of
-
-
-def _mean(of: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Callable[..., float]:
-    return lambda values, counts: float(np.average(of(values.astype(np.float64)), weights=counts))
-
-
-def _rmse(values: Residuals, counts: NDArray[np.int64]) -> float:
-    return sqrt(_mean(np.square)(values, counts))
-
-
-def _loss(settings: LossSettings, name: str) -> Resampled:
-    def of(values: Residuals, counts: NDArray[np.int64]) -> float | None:
+def _resampled(values: Residuals, counts: NDArray[np.int64]) -> dict[_Kind, float | None]:
+    """The figures that resampling tells of; it never exceeds the largest residual."""
+    order = np.argsort(np.abs(values), kind="stable")
+    absolute, often = np.abs(values[order]), counts[order]
+    median, p95 = quantiles_of(absolute, often, (0.5, 0.95))
+    weighted = dict(
+        median_absolute=median,
+        mean_absolute=float(np.average(absolute, weights=often)),
+        p95_absolute=p95,
+        rmse=sqrt(float(np.average(np.square(absolute.astype(np.float64)), weights=often))),
+    )
+    found: dict[_Kind, float | None] = {_Kind(name): value for name, value in weighted.items()}
+    for settings in _SETTINGS:
         loss = empirical_privacy_loss(values, counts, settings)
-        return loss.value if name == LOSS else loss.plateau
+        found |= {_Kind(LOSS, settings): loss.value, _Kind(PLATEAU, settings): loss.plateau}
+    return found
 
-    return of
 
-
-#: Figures in the order in which they are told. Resampling never exceeds the largest residual: it has no interval.
+_BIAS: Final = _Kind("bias")
+#: Figures in the order in which they are told.
 _KINDS: Final = (
-    _Kind("median_absolute", _absolute_quantile(0.5)),
-    _Kind("mean_absolute", _mean(np.abs)),
-    _Kind("p95_absolute", _absolute_quantile(0.95)),
-    _Kind("rmse", _rmse),
-    _Kind("bias", _mean(np.positive)),
-    _Kind("largest", None),
-    *(_Kind(name, _loss(settings, name), settings) for settings in _SETTINGS for name in (LOSS, PLATEAU)),
+    *map(_Kind, ("median_absolute", "mean_absolute", "p95_absolute", "rmse")),
+    _BIAS,
+    _Kind("largest"),
+    *(_Kind(name, settings) for settings in _SETTINGS for name in (LOSS, PLATEAU)),
 )
 
 
@@ -217,6 +205,7 @@ def statistics_json(statistics: Iterable[Statistic]) -> list[dict[str, Any]]:
             "why_undefined": one.why_undefined,
             "interval": _interval_json(one.interval),
             "of_runs": list(one.of_runs),
+            "mean_of_runs": one.mean_of_runs,
             "over_runs": _interval_json(one.over_runs),
         }
         for one in statistics
@@ -224,24 +213,24 @@ def statistics_json(statistics: Iterable[Statistic]) -> list[dict[str, Any]]:
 
 
 def statistics_csv(statistics: Iterable[Statistic]) -> str:
-    """Statistics as CSV text with a line of headings; an empty field where there is no number."""
-    buffer = io.StringIO()
-    rows = csv.writer(buffer, lineterminator="\n")
-    rows.writerow(
-        (
-            *("place", "measure", "statistic", "settings", "unit", "n", "value", "why_undefined"),
-            *("low_over_residuals", "high_over_residuals", "runs", "low_over_runs", "high_over_runs", "level"),
-        )
+    """Statistics as CSV text; an empty field where there is no number."""
+    columns = (
+        *("place", "measure", "statistic", "settings", "unit", "n", "value", "why_undefined"),
+        *("low_over_residuals", "high_over_residuals", "runs", "mean_of_runs"),
+        *("low_over_runs", "high_over_runs", "level"),
     )
-    for one in statistics:
-        value = "" if one.value is None else one.value
-        before = (one.place, one.measure, one.name, one.settings, one.unit, one.n, value, one.why_undefined)
-        rows.writerow((*before, *_ends(one.interval), len(one.of_runs), *_ends(one.over_runs), LEVEL))
-    return buffer.getvalue()
+    rows = [
+        (
+            *(one.place, one.measure, one.name, one.settings, one.unit, one.n, one.value, one.why_undefined),
+            *(*_ends(one.interval), len(one.of_runs), one.mean_of_runs, *_ends(one.over_runs), LEVEL),
+        )
+        for one in statistics
+    ]
+    return restricted_csv(columns, rows)
 
 
-def _ends(interval: Interval | None) -> tuple[float | str, float | str]:
-    return ("", "") if interval is None else (interval.low, interval.high)
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)
 
 
 def _interval_json(interval: Interval | None) -> dict[str, Any] | None:

@@ -5,46 +5,26 @@ Source: Petti and Flaxman (2020), figures 1 to 3 and table 1.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from das_spark.errors import UndefinedError
+from das_spark.evaluation.captioned import Captioned, bias_figure_of, loss_figure
+from das_spark.evaluation.closest import ClosestLine, closest_json, closest_line, percent
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.evaluation.homogeneity import DEFINITIONS
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.pooling import pool
-from das_spark.evaluation.privacy_loss import AS_CODED, empirical_privacy_loss, loss_curve
+from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.sampling import ClosestSample, SamplePoint, SampleReport, closest_sample
-from das_spark.evaluation.statistics import REPLICATES, Statistic, statistics_json, statistics_of
-from das_spark.evaluation.study_captions import bias_by_index_caption, residuals_and_loss_caption, trade_off_caption
-from das_spark.evaluation.study_figures import bias_by_index, residuals_and_loss, trade_off
+from das_spark.evaluation.sampling import SamplePoint, SampleReport
+from das_spark.evaluation.statistics import LOSS, REPLICATES, Statistic, statistics_json, statistics_of
+from das_spark.evaluation.study_captions import trade_off_caption
+from das_spark.evaluation.study_figures import trade_off
 
 #: Geolevels, from the leaf up, of which the figures are drawn; the tables tell of all.
 _DRAWN: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Closest:
-    """Samples that are as good as a release in one measure of one place.
-
-    Attributes:
-        place: A geolevel.
-        measure: `total`, or the query of the strata.
-        release: Median absolute residual, and empirical privacy loss, None where it is undefined.
-        samples: The same of the samples, by share.
-        shares: The closest ones.
-    """
-
-    place: str
-    measure: str
-    release: tuple[float, float | None]
-    samples: tuple[SamplePoint, ...]
-    shares: ClosestSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +41,31 @@ class Study:
     report: AccuracyReport
     statistics: tuple[Statistic, ...]
     samples: SampleReport | None
-    closest: tuple[Closest, ...]
+    closest: tuple[ClosestLine, ...]
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
         """Statistics and closest samples as JSON values, by name."""
         return {"statistics": statistics_json(self.statistics), "closest_samples": closest_json(self.closest)}
 
-    def drawn(self) -> Iterator[Mapping[str, str]]:
-        """Figures 1, 2 and 3 as far as there is something to draw: svg and caption."""
-        counted = self.report.counted
-        strata = [entry for entry in self._of_levels() if entry.measure != TOTAL]
-        for entry in strata[: -_DRAWN - 1 : -1]:
-            yield from _loss(entry, counted)
-        drawn = {entry.place for entry in strata[-_DRAWN:]}
+    def drawn(self) -> Iterator[Captioned]:
+        """Figures 1, 2 and 3 as far as there is something to draw."""
+        strata = [entry for entry in self._of_levels() if entry.measure != TOTAL][-_DRAWN:]
+        for entry in reversed(strata):
+            figure = loss_figure({"this release": self.report}, entry.place, entry.measure)
+            if figure is not None:
+                yield figure
+        drawn = {entry.place for entry in strata}
         for closest in self.closest:
             if self.samples is not None and closest.measure != TOTAL and closest.place in drawn:
                 yield from _trade_off(self.report, self.samples, closest)
-        for place in [entry.place for entry in strata[: -_DRAWN - 1 : -1]]:
+        for entry in reversed(strata):
             lines: dict[str, dict[int, Frequencies]] = {
                 line.definition: dict(line.parts)
                 for line in self.report.homogeneity
-                if line.place == place and line.definition in DEFINITIONS
+                if line.place == entry.place and line.definition in DEFINITIONS
             }
             if lines:
-                caption = f"{place}: {bias_by_index_caption(lines, counted)}"
-                yield {"svg": bias_by_index(lines, counted), "caption": caption}
+                yield bias_figure_of(lines, entry.place, self.report.counted)
 
     def _of_levels(self) -> list[Entry]:
         """Entries of geolevels, without areas."""
@@ -108,7 +88,7 @@ def study_of(
     """
     whole = pool(reports)
     statistics = statistics_of(reports, replicates=replicates)
-    closest = () if samples is None else tuple(_closest(whole, samples))
+    closest = () if samples is None else tuple(_closest(whole, statistics, samples))
     return Study(whole, statistics, samples, closest)
 
 
@@ -125,19 +105,22 @@ def sample_point(samples: SampleReport, share: Fraction, place: str, measure: st
     return SamplePoint(share, entry.figures.median_absolute, entry.privacy_loss().value)
 
 
-def _closest(report: AccuracyReport, samples: SampleReport) -> Iterator[Closest]:
-    """One for all that was sampled too and is not exact: to what is exact, no sample is close."""
+def _closest(report: AccuracyReport, statistics: Sequence[Statistic], samples: SampleReport) -> Iterator[ClosestLine]:
+    """One for all that was sampled too and is not exact."""
+    losses = {
+        (one.place, one.measure): one.value for one in statistics if (one.name, one.settings) == (LOSS, AS_CODED.name)
+    }
     sampled = {(entry.place, entry.measure) for entry in samples.entries}
     for entry in report.entries:
-        if (entry.place, entry.measure) not in sampled or not (entry.frequencies.total and entry.figures.largest):
-            continue
-        loss = empirical_privacy_loss(entry.frequencies.values, entry.frequencies.counts, AS_CODED).value
-        release = (entry.figures.median_absolute, loss)
-        points = tuple(sample_point(samples, share, entry.place, entry.measure) for share in samples.shares)
-        yield Closest(entry.place, entry.measure, release, points, closest_sample(points, release))
+        of = (entry.place, entry.measure)
+        if of in sampled:
+            points = [sample_point(samples, share, *of) for share in samples.shares]
+            line = closest_line(of, entry.figures, losses[of], points)
+            if line is not None:
+                yield line
 
 
-def _trade_off(report: AccuracyReport, samples: SampleReport, closest: Closest) -> Iterator[Mapping[str, str]]:
+def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLine) -> Iterator[Captioned]:
     """Figure 2 of one entry, where the release and some samples have a privacy loss."""
     error, loss = closest.release
     of = (closest.place, closest.measure)
@@ -145,56 +128,6 @@ def _trade_off(report: AccuracyReport, samples: SampleReport, closest: Closest) 
     if loss is not None and points:
         residuals = [samples.entry(point.share, *of).frequencies.total for point, _ in points]
         caption = trade_off_caption(AS_CODED, [report.entry(*of).frequencies.total], residuals, report.counted)
-        labelled = [(f"{float(point.share):.0%}", known, point.median_absolute) for point, known in points]
+        labelled = [(percent(point.share), known, point.median_absolute) for point, known in points]
         drawn = trade_off([("this release", loss, error)], labelled, report.counted)
         yield {"svg": drawn, "caption": f"{closest.place}, {closest.measure}: {caption}"}
-
-
-def _loss(entry: Entry, counted: str) -> Iterator[Mapping[str, str]]:
-    """Figure 1 of one entry, where it has a loss curve."""
-    try:
-        curve = loss_curve(entry.frequencies.values, entry.frequencies.counts, AS_CODED)
-    except UndefinedError:
-        return
-    curves: dict[str, tuple[Frequencies, Any]] = {"this release": (entry.frequencies, curve)}
-    what = f"strata of {entry.place}"
-    caption = f"{residuals_and_loss_caption(curves, what, counted)} Strata: {entry.measure}."
-    yield {"svg": residuals_and_loss(curves, what, counted), "caption": caption}
-
-
-def closest_json(closest: Sequence[Closest]) -> list[dict[str, Any]]:
-    """Samples as good as a release, as JSON values."""
-    return [
-        {
-            "place": one.place,
-            "measure": one.measure,
-            "median_absolute": one.release[0],
-            "empirical_privacy_loss": one.release[1],
-            **{rule: None if share is None else str(share) for rule, share in _rules(one)},
-            "samples": [
-                {
-                    "share": str(point.share),
-                    "median_absolute": point.median_absolute,
-                    "empirical_privacy_loss": point.loss,
-                }
-                for point in one.samples
-            ],
-        }
-        for one in closest
-    ]
-
-
-def closest_csv(closest: Sequence[Closest]) -> str:
-    """One line a place and measure, with headings; an empty field where there is none."""
-    buffer = io.StringIO()
-    rows = csv.writer(buffer, lineterminator="\n")
-    rules = ("by_median_absolute", "by_loss", "by_both")
-    rows.writerow(("place", "measure", "median_absolute", "empirical_privacy_loss", *rules))
-    for one in closest:
-        rows.writerow((one.place, one.measure, *one.release, *(share for _, share in _rules(one))))
-    return buffer.getvalue()
-
-
-def _rules(one: Closest) -> Iterator[tuple[str, Any]]:
-    for rule in ("by_median_absolute", "by_loss", "by_both"):
-        yield rule, getattr(one.shares, rule)

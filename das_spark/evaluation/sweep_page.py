@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from das_spark.evaluation.definitions import RESTRICTED, definitions
+from das_spark.evaluation.captioned import Captioned, bias_figure, loss_figure
+from das_spark.evaluation.closest import percent
+from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
+from das_spark.evaluation.homogeneity import DEFINITIONS
 from das_spark.evaluation.sampling import CLOSEST
 from das_spark.evaluation.study_captions import trade_off_caption
 from das_spark.evaluation.study_figures import trade_off
-from das_spark.evaluation.sweep_report import LEVEL, CurvePoint, SweepReport
+from das_spark.evaluation.sweep_report import CurvePoint, SweepReport
 from das_spark.evaluation.template import rendered
+from das_spark.evaluation.uncertainty import LEVEL
 
 #: Terms of the accuracy report that the page uses.
 _TERMS: Final = ("residual", "total", "stratified", "double_zero", "median_absolute", "p95_absolute", "rmse", "bias")
@@ -61,34 +65,37 @@ def sweep_page(report: SweepReport, tables: Sequence[PageTable] = (), *, insecur
     )
 
 
-def percent(share: Fraction | None) -> str:
-    """A share of the people; a dash for none."""
-    return "-" if share is None else f"{float(100 * share):g} %"
-
-
 def _panel(report: SweepReport, place: str, measure: str) -> Mapping[str, Any]:
-    """What the page shows of a place and measure: a figure where something can be drawn, and the rows of tables."""
+    """What the page shows of a place and measure: figures where something can be drawn, and the rows of tables."""
     release, samples = (report.curve(kind, place, measure) for kind in ("release", "sample"))
     circles = list(_marks(release, lambda size: f"{report.budget} {size}"))
     squares = list(_marks(samples, percent))
-    figure = None
+    figures = list(_first_and_third(report, place, measure))
     if circles:
         counts, sampled = (
             [each.figures.n for each in points if each.loss.value is not None] for points in (release, samples)
         )
-        figure = {
-            "svg": trade_off(circles, squares, report.counted),
-            "caption": trade_off_caption(report.settings, counts, sampled, report.counted),
-        }
+        caption = trade_off_caption(report.settings, counts, sampled, report.counted)
+        figures.insert(0, {"svg": trade_off(circles, squares, report.counted), "caption": caption})
     closest = [report.closest_to(each.size, place, measure) for each in release]
     return {
         "place": place,
         "measure": measure,
         "release": list(zip(release, closest, strict=True)),
         "samples": samples,
-        "figure": figure,
+        "figures": figures,
         "left_out": _left_out((*release, *samples)),
     }
+
+
+def _first_and_third(report: SweepReport, place: str, measure: str) -> Iterator[Captioned]:
+    """Figure 1 of strata, figure 3 of totals: all budgets side by side."""
+    labelled = {f"{report.budget} {total}": pooled for total, pooled in report.pooled.items()}
+    if measure == TOTAL:
+        drawn = [bias_figure(labelled, place, definition) for definition in DEFINITIONS]
+    else:
+        drawn = [loss_figure(labelled, place, measure, report.settings)]
+    yield from (figure for figure in drawn if figure is not None)
 
 
 def _marks(points: Sequence[CurvePoint], named: Callable[[Fraction], str]) -> Iterator[tuple[str, float, float]]:

@@ -9,25 +9,22 @@ RESTRICTED: the figures come from confidential counts.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isfinite
 from typing import Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.definitions import RESTRICTED
+from das_spark.evaluation.closest import ClosestLine, closest_line
 from das_spark.evaluation.metrics import ErrorFigures
 from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.sampling import ClosestSample, SampleEntry, SamplePoint, SampleReport, closest_sample
-from das_spark.evaluation.uncertainty import Interval, over_runs
+from das_spark.evaluation.restricted_csv import restricted_csv
+from das_spark.evaluation.sampling import ClosestSample, SampleEntry, SamplePoint, SampleReport
+from das_spark.evaluation.uncertainty import LEVEL, Interval, over_runs
 
-#: Probability with which the intervals over runs cover.
-LEVEL: Final = 0.95
 _TWO: Final = 2
 
 
@@ -56,23 +53,6 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosestLine:
-    """The samples that are closest to the release at one budget, in one geolevel.
-
-    Attributes:
-        total: The budget.
-        place: As in `CurvePoint`.
-        measure: As in `CurvePoint`.
-        closest: Their shares, by each rule.
-    """
-
-    total: Fraction
-    place: str
-    measure: str
-    closest: ClosestSample
-
-
-@dataclass(frozen=True, slots=True)
 class SweepReport:
     """The accuracy-privacy curve of a release.
 
@@ -86,6 +66,7 @@ class SweepReport:
         settings: How empirical privacy losses were computed.
         notes: Sentences that a reader must know.
         counted: What is counted, in the plural.
+        pooled: Budget -> all of its runs as one, ascending.
     """
 
     product: str
@@ -97,6 +78,7 @@ class SweepReport:
     settings: LossSettings = AS_CODED
     notes: tuple[str, ...] = ()
     counted: str = "people"
+    pooled: Mapping[Fraction, AccuracyReport] = field(default_factory=dict)
 
     @property
     def cost(self) -> Fraction:
@@ -168,11 +150,12 @@ def sweep_report(
         settings=settings,
         notes=tuple(dict.fromkeys(note for report in pooled.values() for note in report.notes)),
         counted=first.counted,
+        pooled=dict(sorted(pooled.items())),
     )
 
 
 def curve_csv(report: SweepReport) -> str:
-    """All points as a table; after a comment line that says who may see it.
+    """All points as a table.
 
     Args:
         report: Of a sweep.
@@ -183,27 +166,13 @@ def curve_csv(report: SweepReport) -> str:
     rows = [
         (
             *(point.kind, point.size, point.place, point.measure),
-            *(_number(getattr(point.figures, name)) for name in names),
-            *(_number(point.loss.value), _number(point.loss.plateau), point.loss.why_undefined),
-            *(("", "") if point.over_runs is None else (_number(point.over_runs.low), _number(point.over_runs.high))),
+            *(getattr(point.figures, name) for name in names),
+            *(point.loss.value, point.loss.plateau, point.loss.why_undefined),
+            *((None, None) if point.over_runs is None else (point.over_runs.low, point.over_runs.high)),
         )
         for point in report.points
     ]
-    return _csv((*columns, *tail), rows)
-
-
-def closest_csv(report: SweepReport) -> str:
-    """The closest samples as a table; after a comment line that says who may see it.
-
-    Args:
-        report: Of a sweep.
-    """
-    rules = ClosestSample.__dataclass_fields__
-    rows = [
-        (line.total, line.place, line.measure, *(_share(getattr(line.closest, rule)) for rule in rules))
-        for line in report.closest
-    ]
-    return _csv((report.budget, "place", "measure", *rules), rows)
+    return restricted_csv((*columns, *tail), rows)
 
 
 def _release_point(total: Fraction, pooled: Entry, each: Sequence[Entry], settings: LossSettings) -> CurvePoint:
@@ -220,32 +189,13 @@ def _sample_point(entry: SampleEntry, settings: LossSettings) -> CurvePoint:
 
 
 def _closest(release: Iterable[CurvePoint], drawn: Iterable[CurvePoint]) -> Iterator[ClosestLine]:
-    """A line for every point of the release that can be compared; to what is exact, no sample is close."""
+    """A line for every point of the release that can be compared."""
     points: dict[tuple[str, str], list[SamplePoint]] = {}
     for each in drawn:
-        if each.figures.n:
-            found = SamplePoint(each.size, each.figures.median_absolute, each.loss.value)
-            points.setdefault((each.place, each.measure), []).append(found)
+        found = SamplePoint(each.size, each.figures.median_absolute, each.loss.value)
+        points.setdefault((each.place, each.measure), []).append(found)
     for point in release:
-        beside = points.get((point.place, point.measure))
-        if beside and point.figures.n and point.figures.largest:
-            closest = closest_sample(beside, (point.figures.median_absolute, point.loss.value))
-            yield ClosestLine(point.size, point.place, point.measure, closest)
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    buffer = io.StringIO()
-    buffer.write(f"# {RESTRICTED}\n")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return buffer.getvalue()
-
-
-def _number(value: float | None) -> str:
-    """A number in full; nothing where there is none."""
-    return "" if value is None or not isfinite(value) else repr(value)
-
-
-def _share(value: Fraction | None) -> str:
-    return "" if value is None else str(value)
+        of = (point.place, point.measure)
+        line = closest_line(of, point.figures, point.loss.value, points.get(of, ()), point.size)
+        if line is not None:
+            yield line

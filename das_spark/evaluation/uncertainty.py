@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from statistics import fmean, stdev
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from das_spark.errors import ConfigurationError, InputError, UndefinedError
+from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation.metrics import Residuals
 
-#: A figure of frequencies: of distinct residuals and how often each occurs. None where it is undefined.
-Statistic: TypeAlias = Callable[[Residuals, NDArray[np.int64]], float | None]
+#: Probability with which the intervals of reports cover.
+LEVEL: Final = 0.95
+
+#: Names of figures.
+Name = TypeVar("Name", bound=Hashable)
+#: Figures of frequencies by name, always the same names: of distinct residuals and how often each occurs. None where a
+#: figure is undefined.
+Figures: TypeAlias = Callable[[Residuals, NDArray[np.int64]], Mapping[Name, float | None]]
+#: What varies behind an interval: the residuals of a run, runs under fresh noise, or geounits.
+Varying: TypeAlias = Literal["residuals", "runs", "geounits"]
 
 _FEWEST_RUNS: Final = 2
+_FEWEST_RESIDUALS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,38 +38,40 @@ class Interval:
         low: Lower end.
         high: Upper end.
         level: Probability with which such intervals cover, such as 0.95.
-        over: What varies: the residuals of a run, runs under fresh noise, or geounits.
+        over: What varies.
     """
 
     low: float
     high: float
     level: float
-    over: Literal["residuals", "runs", "geounits"]
+    over: Varying
 
 
 def bootstrap(
-    values: Residuals, counts: NDArray[np.int64], statistic: Statistic, replicates: int, level: float, seed: int
-) -> Interval:
-    """Percentile interval of a figure, by drawing as many residuals again with replacement.
+    values: Residuals, counts: NDArray[np.int64], figures: Figures[Name], replicates: int, level: float, seed: int
+) -> dict[Name, Interval | None]:
+    """Percentile intervals of figures, by drawing as many residuals again with replacement.
 
-    The table of frequencies is drawn at once (multinomial), which is the same. Residuals count as independent; those
-    of one geounit are not quite. A maximum over a noisy curve, such as the empirical privacy loss, is biased upward by
-    an amount that depends on n; its interval is about samples of this size, bias included. (Measured with geometric
-    noise, n = 2,663: 94 % of the intervals hold the mean over such samples, none holds the loss without sampling
-    noise; those of the plateau hold both.)
+    The table of frequencies is drawn at once (multinomial), which is the same; every figure sees the same tables.
+    Residuals count as independent; those of one geounit are not quite. A maximum over a noisy curve, such as the
+    empirical privacy loss, is biased upward by an amount that depends on n; its interval is about samples of this size,
+    bias included. (Measured with geometric noise, n = 2,663: 94 % of the intervals hold the mean over such samples,
+    none holds the loss without sampling noise; those of the plateau hold both.)
 
     Args:
         values: Shape (m,), distinct residuals, ascending, people.
         counts: Shape (m,), positive: how often.
-        statistic: The figure. It gets residuals that were drawn at least once.
+        figures: What is computed. It gets residuals that were drawn at least once.
         replicates: How often to draw; so many that an end of the interval is no extreme: 40 at least for 0.95.
         level: Between 0 and 1.
-        seed: The same seed, the same interval.
+        seed: The same seed, the same intervals.
+
+    Returns:
+        By name of the figure; None where it is undefined in a resample, and for a single residual: one shows no spread.
 
     Raises:
         InputError: No residual, or shapes differ.
         ConfigurationError: The level is not between 0 and 1, or there are too few replicates for it.
-        UndefinedError: The statistic is undefined in a resample.
     """
     _check_level(level)
     if values.shape != counts.shape or not counts.size:
@@ -68,13 +79,36 @@ def bootstrap(
     fewest = int(np.ceil(2 / (1 - level) - 1e-9))
     if replicates < fewest:
         raise ConfigurationError(f"bootstrap: {replicates} replicates", hint=f"Use {fewest} or more at level {level}.")
-    found = [_value(statistic, *table) for table in _resamples(values, counts, replicates, seed)]
-    defined = [value for value in found if value is not None]
-    if len(defined) < replicates:
-        raise UndefinedError(f"the statistic is undefined in {replicates - len(defined)} of {replicates} resamples")
-    tail = (1 - level) / 2
-    low, high = np.quantile(defined, (tail, 1 - tail)).tolist()
-    return Interval(low, high, level, "residuals")
+    if counts.sum() < _FEWEST_RESIDUALS:
+        return dict.fromkeys(figures(values, counts))
+    found = [figures(*table) for table in _resamples(values, counts, replicates, seed)]
+    return {name: _percentiles([each[name] for each in found], level) for name in found[0]}
+
+
+def interval_of_mean(values: Residuals, counts: NDArray[np.int64], level: float) -> Interval | None:
+    """Interval of the mean of residuals (Student's t), as if they were independent.
+
+    Unlike resampling it is wide enough for few residuals too: the variance has the divisor n - 1, and the law is that
+    of n - 1 degrees of freedom.
+
+    Args:
+        values: Shape (m,), distinct residuals, people.
+        counts: Shape (m,), positive: how often.
+        level: Between 0 and 1.
+
+    Returns:
+        None for fewer than two residuals: one shows no spread.
+
+    Raises:
+        ConfigurationError: The level is not between 0 and 1.
+    """
+    _check_level(level)
+    n = int(counts.sum())
+    if n < _FEWEST_RESIDUALS:
+        return None
+    mean = float(values @ counts) / n
+    error = sqrt(float(np.square(values - mean) @ counts) / (n - 1) / n)
+    return student_interval(mean, error, n - 1, level, "residuals")
 
 
 def over_runs(values_of_runs: Sequence[float], level: float) -> Interval:
@@ -93,21 +127,24 @@ def over_runs(values_of_runs: Sequence[float], level: float) -> Interval:
     return student_interval(fmean(values_of_runs), error, len(values_of_runs) - 1, level)
 
 
-def student_interval(mean: float, standard_error: float, freedom: float, level: float) -> Interval:
-    """Estimate +- t x standard error, over runs.
+def student_interval(
+    mean: float, standard_error: float, freedom: float, level: float, over: Varying = "runs"
+) -> Interval:
+    """Estimate +- t x standard error.
 
     Args:
         mean: An estimate.
         standard_error: Its standard error; not negative.
         freedom: Degrees of freedom, positive.
         level: Between 0 and 1.
+        over: What varies.
 
     Raises:
         ConfigurationError: The level is not between 0 and 1.
     """
     _check_level(level)
     reach = float(stdtrit(freedom, (1 + level) / 2)) * standard_error
-    return Interval(mean - reach, mean + reach, level, "runs")
+    return Interval(mean - reach, mean + reach, level, over)
 
 
 def check_runs(values_of_runs: Sequence[float]) -> None:
@@ -142,10 +179,11 @@ def _resamples(
         yield values[drawn > 0], drawn[drawn > 0]
 
 
-def _value(statistic: Statistic, values: Residuals, counts: NDArray[np.int64]) -> float | None:
-    """The figure; None where it is undefined, however it says so."""
-    try:
-        found = statistic(values, counts)
-    except UndefinedError:
+def _percentiles(found: Sequence[float | None], level: float) -> Interval | None:
+    """None where a value is none, or not finite."""
+    defined = [value for value in found if value is not None and isfinite(value)]
+    if len(defined) < len(found):
         return None
-    return found if found is not None and isfinite(found) else None
+    tail = (1 - level) / 2
+    low, high = np.quantile(defined, (tail, 1 - tail)).tolist()
+    return Interval(low, high, level, "residuals")

@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.WITHIN: "as close as it should be",
-    Verdict.UNDECIDED: "not as close as it should be, but its interval is",
+    Verdict.UNDECIDED: "not as close as it should be, but its interval is; or the wrong sign of a single residual",
     Verdict.OUTSIDE: "neither it nor its interval is as close as it should be",
     Verdict.SHAPE: "nothing is promised; `close` says whether it is as close as was foreseen",
     Verdict.MISSING: "we have no such figure",
@@ -129,7 +129,8 @@ class Comparison:
             return Verdict.WITHIN if ours.value is self.published else Verdict.OUTSIDE
         if ours.value * self.published > 0:
             return Verdict.WITHIN
-        reaches = ours.interval is not None and max(end * self.published for end in ours.interval) > 0
+        # One residual shows no spread: nothing says that its sign is no chance.
+        reaches = ours.n == 1 if ours.interval is None else max(end * self.published for end in ours.interval) > 0
         return Verdict.UNDECIDED if reaches else Verdict.OUTSIDE
 
 

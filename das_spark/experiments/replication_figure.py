@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from typing import Final
 
-from das_spark.errors import UndefinedError
-from das_spark.evaluation import (
-    AccuracyReport,
-    Frequencies,
-    LossCurve,
-    bias_by_index,
-    bias_by_index_caption,
-    loss_curve,
-    pool,
-    residuals_and_loss,
-    residuals_and_loss_caption,
-)
+from das_spark.evaluation import AccuracyReport, pool
+from das_spark.evaluation.captioned import bias_figure, loss_figure
 from das_spark.evaluation.drawing import MARKERS, PALETTE, as_svg, log_scales, wide_axes
 from das_spark.evaluation.homogeneity import MARGINAL_PRODUCT
 from das_spark.experiments.agreement import Expectation
@@ -69,25 +58,7 @@ def study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator
         runs: Epsilon -> reports on the runs with it.
     """
     whole = {f"epsilon {epsilon}": pool(runs[epsilon]) for epsilon in DRAWN if epsilon in runs}
-    curves = dict(_curves(whole))
-    if curves:
-        of = (curves, f"strata of {_LEAF}")
-        yield Figure(residuals_and_loss(*of), f"Figure 1. {residuals_and_loss_caption(*of)}")
-    lines = {
-        label: dict(line.parts)
-        for label, report in whole.items()
-        for line in report.homogeneity
-        if (line.place, line.definition) == (_LEAF, MARGINAL_PRODUCT)
-    }
-    if lines:
-        yield Figure(bias_by_index(lines), f"Figure 3 ({_LEAF}). {bias_by_index_caption(lines)}")
-
-
-def _curves(reports: Mapping[str, AccuracyReport]) -> Iterator[tuple[str, tuple[Frequencies, LossCurve]]]:
-    for label, report in reports.items():
-        for entry in report.entries:
-            if (entry.place, entry.measure) == (_LEAF, STRATA):
-                residuals = entry.frequencies
-                # Without a curve there is nothing to draw; the table says why.
-                with suppress(UndefinedError):
-                    yield label, (residuals, loss_curve(residuals.values, residuals.counts))
+    drawn = {1: loss_figure(whole, _LEAF, STRATA), 3: bias_figure(whole, _LEAF, MARGINAL_PRODUCT)}
+    for number, figure in drawn.items():
+        if figure is not None:
+            yield Figure(figure["svg"], f"Figure {number}. {figure['caption']}")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import sqrt
-from statistics import NormalDist
+from math import isnan
 
-from das_spark.evaluation import AccuracyReport, Frequencies, Statistic, pool, statistics_of
+from das_spark.evaluation import AccuracyReport, Statistic, pool, statistics_of
 from das_spark.evaluation.homogeneity import MARGINAL_PRODUCT
-from das_spark.evaluation.metrics import figures
 from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.sampling import SHARES_OF_FIGURE_2, SamplePoint, SampleReport, closest_sample
-from das_spark.evaluation.statistics import LEVEL, LOSS, REPLICATES
+from das_spark.evaluation.statistics import LOSS, REPLICATES
 from das_spark.evaluation.study import sample_point
 from das_spark.experiments.published_1940 import (
     PRIVACY_LOSS,
@@ -67,18 +65,12 @@ def _of_release(epsilon: Fraction, statistics: Sequence[Statistic]) -> Iterator[
 
 
 def _of_indices(epsilon: Fraction, reports: Sequence[AccuracyReport]) -> Iterator[tuple[Key, Measured]]:
-    """Biases by homogeneity index as the program of the study computes it, with normal intervals."""
+    """Biases by homogeneity index as the program of the study computes it, with their intervals over residuals."""
     for line in pool(reports).homogeneity:
         if line.definition == MARGINAL_PRODUCT:
-            for index, residuals in line.parts:
-                yield bias_at(epsilon, line.place, index), _mean(residuals)
-
-
-def _mean(residuals: Frequencies) -> Measured:
-    shown = figures(residuals)
-    deviation = sqrt(max(shown.rmse**2 - shown.bias**2, 0.0))
-    reach = NormalDist().inv_cdf((1 + LEVEL) / 2) * deviation / sqrt(shown.n)
-    return Measured(shown.bias, (shown.bias - reach, shown.bias + reach), shown.n)
+            for index, told in line.numbers():
+                ends = None if isnan(told["low"]) else (told["low"], told["high"])
+                yield bias_at(epsilon, line.place, index), Measured(told["bias"], ends, int(told["n"]))
 
 
 def _points(samples: SampleReport) -> list[SamplePoint]:

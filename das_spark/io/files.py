@@ -60,21 +60,24 @@ def finished(folder: Path) -> bool:
     return (folder / _SUCCESS).is_file()
 
 
-def write_durably(path: Path, content: str | bytes) -> None:
+def write_durably(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Write a small file in one step: a reader sees the old one or the new one, also after a power cut.
 
     Args:
         path: The file, replaced when it exists.
         content: Text (written as UTF-8) or bytes.
+        mode: Who may read the file, from its first byte on; less what the umask takes away.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the place cannot be written.
     """
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with disk_errors(path):
         try:
-            with temporary.open("wb") as file:
+            temporary.unlink(missing_ok=True)  # what another process left may be open to others
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

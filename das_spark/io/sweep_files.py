@@ -148,5 +148,4 @@ class SweepLayout:
         Raises:
             OutputError: The disk is full.
         """
-        write_durably(path, text)
-        path.chmod(0o600)
+        write_durably(path, text, mode=0o600)

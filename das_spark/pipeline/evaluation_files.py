@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from das_spark.evaluation import AccuracyReport, RunComparison, Study, accuracy_page, comparison_page, spread
+from das_spark.evaluation.closest import closest_csv
+from das_spark.evaluation.homogeneity_lines import homogeneity_csv
 from das_spark.evaluation.statistics import statistics_csv
-from das_spark.evaluation.study import closest_csv
-from das_spark.io.files import write_durably
+from das_spark.io.files import disk_errors, write_durably
 
 
 def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path) -> tuple[str, ...]:
@@ -20,11 +21,11 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
         folder: Made, for its owner alone, where it is not there yet; so are the files.
 
     Returns:
-        Names of the files: `accuracy.json` and `accuracy.html`; `statistics.csv`; and, where samples were drawn,
-        `samples.json` and `closest_samples.csv`.
+        Names of the files: `accuracy.json` and `accuracy.html`; `statistics.csv`; `homogeneity.csv`, where there are
+        strata; and, where samples were drawn, `samples.json` and `closest_samples.csv`.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the folder cannot be made or written.
     """
     spreads = spread(reports) if len(reports) > 1 else ()
     texts = {
@@ -32,6 +33,8 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
         "accuracy.html": accuracy_page(study.report, spreads, study),
         "statistics.csv": statistics_csv(study.statistics),
     }
+    if study.report.homogeneity:
+        texts["homogeneity.csv"] = homogeneity_csv(study.report.homogeneity, study.report.counted)
     if study.samples is not None:
         texts |= {"samples.json": study.samples.to_json(), "closest_samples.csv": closest_csv(study.closest)}
     return write_restricted(folder, texts)
@@ -48,7 +51,7 @@ def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]
         Names of the files: `comparison.json`, `comparison.csv` and `comparison.html`.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the folder cannot be made or written.
     """
     texts = {
         "comparison.json": comparison.to_json(),
@@ -69,11 +72,10 @@ def write_restricted(folder: Path, texts: Mapping[str, str]) -> tuple[str, ...]:
         The names.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or the folder cannot be made or written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with disk_errors(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, text in texts.items():
-        path = folder / name
-        write_durably(path, text)
-        path.chmod(0o600)
+        write_durably(folder / name, text, mode=0o600)
     return tuple(texts)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
 from das_spark.evaluation import AccuracyReport, report_from_json
+from das_spark.evaluation.closest import closest_csv
 from das_spark.evaluation.sampling import SampleReport
 from das_spark.evaluation.sweep_page import sweep_page
-from das_spark.evaluation.sweep_report import SweepReport, closest_csv, curve_csv, sweep_report
+from das_spark.evaluation.sweep_report import SweepReport, curve_csv, sweep_report
 from das_spark.io.files import finished
 from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.progress import Progress
@@ -68,7 +69,7 @@ def write_results(
         OutputError: The disk is full.
     """
     layout.write(layout.curve, curve_csv(report))
-    layout.write(layout.closest_samples, closest_csv(report))
+    layout.write(layout.closest_samples, closest_csv(report.closest, report.budget))
     layout.write(layout.page, sweep_page(report, tables_of_page, insecure=insecure))
 
 

@@ -1,5 +1,6 @@
 """The homogeneity index against loops over people, and residuals by index against dense arrays."""
 
+import csv
 import json
 from collections import Counter
 
@@ -7,15 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from das_spark.evaluation.bins import Bins
 from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT, homogeneity_index
 from das_spark.evaluation.homogeneity_lines import (
+    HomogeneityLine,
+    homogeneity_csv,
     homogeneity_json,
     homogeneity_lines_of,
     homogeneity_of_json,
     pooled_homogeneity,
 )
+from das_spark.evaluation.metrics import frequencies_of
 from das_spark.evaluation.queries import in_order
 from das_spark.evaluation.tally import Comparison, Side, paired, tally
 from das_spark.histogram import Attribute, Recode, Schema
@@ -99,6 +104,50 @@ def test_pooled_lines_are_those_of_all_geounits_and_survive_json(one, other):
         again = homogeneity_of_json(json.loads(json.dumps(homogeneity_json(pooled_homogeneity(pair)))))
         assert again.key == want.key
         assert dict(again.numbers()) == dict(want.numbers())
+
+
+def line_of(*residuals):
+    return HomogeneityLine("Block", EMPTY_STRATA, STRATA.name, 6, ((4, frequencies_of(np.array(residuals))),))
+
+
+def test_the_bias_of_an_index_has_intervals_of_student_over_residuals_and_over_runs():
+    runs = [[1, 5, 7], [2, 2, 4], [9, 0, 3]]
+    ((_, told),) = pooled_homogeneity([line_of(*run) for run in runs]).numbers()
+    together = np.concatenate(runs)
+    expected = stats.t.interval(0.95, 8, together.mean(), stats.sem(together))
+    assert (told["low"], told["high"]) == pytest.approx(expected)
+    biases = [np.mean(run) for run in runs]
+    expected = stats.t.interval(0.95, 2, np.mean(biases), stats.sem(biases))
+    assert (told["low_over_runs"], told["high_over_runs"]) == pytest.approx(expected)
+
+
+def test_one_geounit_of_an_index_in_one_run_has_no_interval():
+    ((_, told),) = line_of(7).numbers()
+    assert told["bias"] == 7
+    assert np.isnan([told[end] for end in ("low", "high", "low_over_runs", "high_over_runs")]).all()
+    figures = homogeneity_json(line_of(7))["by_index"][0]["figures"]
+    assert (figures["bias"], figures["low"], figures["high_over_runs"]) == (7, None, None)
+
+
+def test_the_table_of_biases_has_a_line_an_index_with_its_unit():
+    pooled_line = pooled_homogeneity([line_of(1, 5, 7), line_of(2, 2, 4)])
+    comment, _, table = homogeneity_csv([pooled_line, line_of(7)], "housing units").partition("\n")
+    assert comment.startswith("# RESTRICTED")
+    both, one = csv.DictReader(table.splitlines())
+    ((_, told),) = pooled_line.numbers()
+    assert {name: float(both[name]) for name in told.keys() & both.keys()} == {
+        name: told[name] for name in told.keys() & both.keys()
+    }
+    assert {"n", "bias", "low", "high", "low_over_runs", "high_over_runs"} <= told.keys() & both.keys()
+    assert (both["place"], both["definition"], both["index"]) == ("Block", EMPTY_STRATA, "4")
+    assert (one["unit"], one["bias"], one["low"], one["high_over_runs"]) == ("housing units", "7.0", "", "")
+
+
+def test_an_index_that_a_run_lacks_has_no_interval_over_runs():
+    none = HomogeneityLine("Block", EMPTY_STRATA, STRATA.name, 6, ())
+    ((_, told),) = pooled_homogeneity([line_of(1, 2), line_of(3, 5), none]).numbers()
+    assert told["low"] < told["high"]
+    assert np.isnan(told["low_over_runs"])
 
 
 def test_bias_weighted_by_geounits_is_the_bias_of_all():

@@ -5,8 +5,9 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
+from made_study import made_run, made_study
 
-from das_spark.evaluation import AccuracyReport, Entry, accuracy_page, frequencies_of, spread
+from das_spark.evaluation import AccuracyReport, Entry, accuracy_page, frequencies_of, pool, spread, study_of
 from das_spark.evaluation.figures import PALETTE, error_sizes
 
 
@@ -53,6 +54,25 @@ def test_several_runs_show_their_spread():
     page = accuracy_page(reports[0], spread(reports))
     assert "Spread over runs" in page
     assert page.count("<svg") == 3
+
+
+def test_errors_and_biases_stand_with_their_intervals_and_units():
+    study = made_study()
+    page = accuracy_page(study.report, (), study)
+    (bias,) = [one for one in study.statistics if (one.place, one.measure, one.name) == ("County", "total", "bias")]
+    low, high = bias.interval.low, bias.interval.high
+    assert f"{bias.value:+,.2f}<br><small>{low:+,.2f} to {high:+,.2f}</small>" in page
+    assert f"{bias.mean_of_runs:,.4g} ({bias.over_runs.low:,.4g} to {bias.over_runs.high:,.4g})" in page
+    assert page.count("mean of runs (n/R each), 95 %") == 2
+    (_, (_, told)) = study.report.homogeneity[0].numbers()
+    assert f"<td>{told['low']:+,.2f} to {told['high']:+,.2f}</td>" in page
+    assert "In people." in page
+
+
+def test_no_page_says_nan():
+    reports = [made_run(1), made_run(2)]
+    page = accuracy_page(pool(reports), spread(reports), study_of(reports, replicates=40))
+    assert re.findall(r"\bnan\b", page) == []
 
 
 def test_names_are_escaped():

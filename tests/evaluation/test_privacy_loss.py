@@ -14,12 +14,13 @@ from das_spark.evaluation.privacy_loss import (
     AS_CODED,
     AS_WRITTEN,
     FLAXMAN,
-    LOSS_SETTINGS,
     LossSettings,
     empirical_privacy_loss,
     loss_curve,
 )
 
+#: All settings that figures are told with, by name.
+LOSS_SETTINGS = {one.name: one for one in (AS_CODED, AS_WRITTEN, FLAXMAN)}
 #: Slope of the noise on which the dependence on the sample size was measured.
 SLOPE = 0.1335
 WHOLE = LossSettings("all residuals, kernel of 3 people", 3.0, "people", percentile=100.0)

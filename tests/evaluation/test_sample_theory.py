@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_theory import sample_median_absolute, sample_rmse, sample_standard_deviation
 from scipy import stats
 
 from das_spark.evaluation.sample_draws import Draw
-from das_spark.evaluation.sample_theory import sample_median_absolute, sample_rmse, sample_standard_deviation
 from das_spark.evaluation.sampling import SHARES
 
 HALF = Fraction(1, 2)

@@ -10,6 +10,7 @@ from scipy import stats
 
 from das_spark.errors import InputError
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of, statistics_of
+from das_spark.evaluation.privacy_loss import empirical_privacy_loss
 from das_spark.evaluation.statistics import LOSS, PLATEAU, statistics_csv, statistics_json
 
 PLAIN = {
@@ -45,6 +46,7 @@ def test_every_figure_is_that_of_the_pooled_residuals_and_lies_in_its_interval()
         assert (one.over_runs.low, one.over_runs.high) == pytest.approx(
             (np.mean(one.of_runs) - reach, np.mean(one.of_runs) + reach)
         )
+        assert one.mean_of_runs == pytest.approx(np.mean(one.of_runs))
         assert (one.n, one.unit) == (2400, "people")
         if name == "largest":
             assert one.interval is None
@@ -82,9 +84,45 @@ def test_what_has_no_value_says_why_and_has_no_interval():
     assert loss.over_runs is None
 
 
+def test_a_single_residual_has_a_value_and_no_interval():
+    found = {one.name: one for one in statistics_of([report("a", np.array([7]))]) if not one.settings}
+    assert (found["bias"].value, found["rmse"].value) == (7, 7)
+    assert {one.interval for one in found.values()} == {None}
+
+
+def test_the_bias_of_few_residuals_has_the_interval_of_student():
+    values = np.array([1, 2, 6])
+    (bias,) = [one for one in statistics_of([report("a", values)]) if one.name == "bias"]
+    assert (bias.interval.low, bias.interval.high) == pytest.approx(stats.t.interval(0.95, 2, 3, stats.sem(values)))
+
+
+def test_the_interval_over_runs_is_of_the_mean_of_the_runs_and_not_of_the_value():
+    # The largest of a curve grows as residuals get fewer: the runs by themselves lie above all of them together.
+    found = statistics_of([report(str(seed), residuals(seed, 200)) for seed in range(6)], replicates=0)
+    (loss,) = [one for one in found if (one.name, one.settings) == (LOSS, "as coded")]
+    assert loss.over_runs.low < loss.mean_of_runs < loss.over_runs.high
+    assert loss.value < loss.over_runs.low
+    (value,) = [one for one in statistics_json(found) if (one["statistic"], one["settings"]) == (LOSS, "as coded")]
+    assert value["mean_of_runs"] == loss.mean_of_runs
+
+
+def test_resamples_are_drawn_once_for_all_figures(monkeypatch):
+    calls = []
+
+    def counting(values, counts, settings):
+        calls.append(settings)
+        return empirical_privacy_loss(values, counts, settings)
+
+    monkeypatch.setattr("das_spark.evaluation.statistics.empirical_privacy_loss", counting)
+    statistics_of([report("a", residuals(1))], replicates=40)
+    # Two settings: of the pooled residuals, of the one run, and of every resample.
+    assert len(calls) == 2 * (1 + 1 + 40)
+
+
 def test_one_run_has_no_interval_over_runs_and_intervals_can_be_left_out():
     (one,) = {each.over_runs for each in statistics_of([report("a", residuals(1))])}
     assert one is None
+    assert {each.mean_of_runs for each in statistics_of([report("a", residuals(1))])} == {None}
     assert {each.interval for each in statistics_of([report("a", residuals(1))], replicates=0)} == {None}
     with pytest.raises(InputError, match="no accuracy report"):
         statistics_of([])
@@ -92,9 +130,12 @@ def test_one_run_has_no_interval_over_runs_and_intervals_can_be_left_out():
 
 def test_files_hold_every_figure_and_json_no_nan():
     found = statistics_of([report("a", residuals(1)), report("b", np.zeros(5, dtype=np.int64))])
-    lines = list(csv.DictReader(io.StringIO(statistics_csv(found))))
+    comment, _, table = statistics_csv(found).partition("\n")
+    assert comment.startswith("# RESTRICTED")
+    lines = list(csv.DictReader(io.StringIO(table)))
     values = json.loads(json.dumps(statistics_json(found), allow_nan=False))
     assert [line["statistic"] for line in lines] == [value["statistic"] for value in values]
     for line, value in zip(lines, values, strict=True):
         assert (float(line["value"]) if line["value"] else None) == value["value"]
+        assert (float(line["mean_of_runs"]) if line["mean_of_runs"] else None) == value["mean_of_runs"]
         assert (line["unit"], int(line["n"]), int(line["runs"])) == (value["unit"], value["n"], 2)

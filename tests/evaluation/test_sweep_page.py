@@ -6,9 +6,11 @@ import re
 from fractions import Fraction
 
 import pytest
+from made_study import made_run as study_run
 from made_sweep import BUDGETS, made_run, made_runs, made_samples
 
-from das_spark.evaluation.sweep_page import PageTable, percent, sweep_page
+from das_spark.evaluation.closest import percent
+from das_spark.evaluation.sweep_page import PageTable, sweep_page
 from das_spark.evaluation.sweep_report import sweep_report
 
 
@@ -35,10 +37,21 @@ def test_runs_under_test_keys_are_marked(report):
 
 
 def test_there_is_a_figure_with_its_caption_for_all_that_has_a_loss(page):
-    assert page.count("<svg") == page.count("<figcaption>") == 2
+    # Figure 2 of the totals and of the strata of counties, figure 1 of these strata.
+    assert page.count("<svg") == page.count("<figcaption>") == 3
     assert "simple random samples of the" in page
     assert "(1,800 residuals a point)" in page, "900 strata in each of two runs"
     assert "Without a point in the figure: 3 (the empirical privacy loss is undefined: all residuals are equal)" in page
+
+
+def test_figures_1_and_3_show_all_budgets_side_by_side():
+    runs = {Fraction(1, 2): [study_run(1), study_run(2)], Fraction(4): [study_run(3)]}
+    page = sweep_page(sweep_report(runs, None, "epsilon"))
+    assert page.count("Number of residuals by index: epsilon 1/2: 0 (2), 4 (98); epsilon 4: 0 (1), 4 (49)") == 2
+    assert "County, marginal product: Residuals of totals" in page
+    first = [line for line in page.splitlines() if "Left: number of strata of County" in line]
+    assert len(first) == 1
+    assert all(f"{label}: n = {n}" in first[0] for label, n in (("epsilon 1/2", 800), ("epsilon 4", 400)))
 
 
 def test_every_budget_and_its_closest_samples_are_in_the_page(report, page):
@@ -65,7 +78,3 @@ def test_one_run_without_samples_makes_a_page():
     assert "cost rho = 1/2 together" in page
     assert "Closest simple random samples" not in page
     assert "Simple random samples (" not in page
-
-
-def test_a_share_is_said_in_per_cent():
-    assert [percent(share) for share in (Fraction(1, 20), Fraction(1, 3), None)] == ["5 %", "33.3333 %", "-"]

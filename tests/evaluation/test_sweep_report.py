@@ -12,8 +12,9 @@ from scipy import stats
 
 from das_spark.errors import InputError
 from das_spark.evaluation import frequencies_of, report_from_json
+from das_spark.evaluation.closest import closest_csv
 from das_spark.evaluation.sampling import SampleEntry, SampleReport
-from das_spark.evaluation.sweep_report import closest_csv, curve_csv, sweep_report
+from das_spark.evaluation.sweep_report import curve_csv, sweep_report
 
 STRATA = ("County", "race * hispanic")
 
@@ -108,7 +109,7 @@ def test_the_tables_hold_every_point_in_full(report):
         assert float(row["rmse"]) == point.figures.rmse
         assert row["privacy_loss"] == ("" if point.loss.value is None else repr(point.loss.value))
         assert bool(row["run_median_low"]) == (point.kind == "release")
-    closest = rows_of(closest_csv(report))
+    closest = rows_of(closest_csv(report.closest, report.budget))
     assert len(closest) == 2 * len(BUDGETS)
     found = report.closest_to(Fraction(1, 2), *STRATA)
     (row,) = [each for each in closest if (each["epsilon"], each["place"], each["measure"]) == ("1/2", *STRATA)]

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
 from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT
@@ -58,12 +59,20 @@ def test_every_figure_of_ours_is_that_of_the_pooled_runs_under_its_published_nam
     assert found[protected(HALF, "County", "total", PRIVACY_LOSS)].value > 0
     bias = found[bias_at(HALF, "Enumdist", 22)]
     assert bias.value == pytest.approx(together.mean() + 5)  # by the marginal product, as the program computes it
-    reach = 1.959964 * together.std() / np.sqrt(800)
-    assert bias.interval == pytest.approx((bias.value - reach, bias.value + reach))
+    assert bias.interval == pytest.approx(stats.t.interval(0.95, 799, bias.value, stats.sem(together)))
     assert found[sampled(HALF, "County", STRATA, "median_absolute")].n == 1000
     assert Fraction(found[nearest_share(Fraction(1))].value).limit_denominator(100) in SHARES_OF_FIGURE_2
     assert nearest_share(HALF) not in found  # table 1 begins at 1
     assert {key.setting for key in found if key.source == "protected"} == {HALF, 1}  # 3/7 was not published
+
+
+def test_the_bias_of_an_index_of_one_geounit_has_no_interval_and_its_sign_decides_nothing():
+    lines = (HomogeneityLine("Enumdist", MARGINAL_PRODUCT, STRATA, 24, ((0, frequencies_of(np.array([7]))),)),)
+    alone = AccuracyReport("e2e_1940", ("a",), report(1).entries, homogeneity=lines)
+    bias = our_figures({HALF: [alone]}, replicates=0)[bias_at(HALF, "Enumdist", 0)]
+    assert (bias.value, bias.interval, bias.n) == (7, None, 1)
+    (compared,) = [each for each in compare({bias_at(HALF, "Enumdist", 0): bias}) if each.ours]
+    assert compared.verdict is Verdict.UNDECIDED
 
 
 def test_without_samples_nothing_is_said_of_them():

@@ -228,3 +228,29 @@ def test_a_full_disk_is_no_reason_to_copy(tmp_path, staging, monkeypatch):
     monkeypatch.setattr("os.link", full)
     with pytest.raises(OutputError, match="no space left"):
         link_parts(staging, tmp_path / "linked")
+
+
+def test_a_private_file_is_private_before_its_first_byte(tmp_path, monkeypatch):
+    seen = []
+
+    def fsync(descriptor):
+        seen.append(os.fstat(descriptor).st_mode & 0o777)
+        return real(descriptor)
+
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", fsync)
+    path = tmp_path / "restricted.csv"
+    path.write_text("open to all")
+    path.chmod(0o644)
+    path.with_name(f".{path.name}.{os.getpid()}.tmp").write_text("left by a process of the same number")
+    write_durably(path, "text", mode=0o600)
+    assert seen[0] == path.stat().st_mode & 0o777 == 0o600
+    assert names(tmp_path) == ["restricted.csv"]
+    write_durably(tmp_path / "public.json", "text")
+    assert (tmp_path / "public.json").stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now

@@ -71,8 +71,9 @@ def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner
     assert out.stat().st_mode & 0o777 == 0o700
     assert {path.name: path.stat().st_mode & 0o777 for path in out.iterdir()} == {name: 0o600 for name in names}
     assert set(names) == {
-        "accuracy.json", "accuracy.html", "statistics.csv", "samples.json", "closest_samples.csv"
+        "accuracy.json", "accuracy.html", "statistics.csv", "homogeneity.csv", "samples.json", "closest_samples.csv"
     }  # fmt: skip
+    assert all((out / name).read_text().startswith("# RESTRICTED") for name in names if name.endswith(".csv"))
     text = (out / "accuracy.json").read_text()
     assert report_from_json(text).runs == ("a", "b")
     assert json.loads(text)["spread"]
@@ -80,7 +81,7 @@ def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner
     page = (out / "accuracy.html").read_text()
     assert "RESTRICTED" in page
     assert "as good as the release" in page
-    assert len(list(csv.reader((out / "closest_samples.csv").open()))) == 1 + 2 * len(LEVELS)
+    assert len(list(csv.reader((out / "closest_samples.csv").open()))) == 2 + 2 * len(LEVELS)
 
 
 @pytest.mark.spark
