@@ -50,7 +50,8 @@ def into(table: str) -> Callable[..., bool]:
 
 
 DEATHS = {
-    "leaves written, not promoted": (ingest_stage, "promote"),
+    "leaves written, not promoted": (ingest_stage, "supplant"),
+    "what stood there discarded, no leaves promoted": (files, "promote", "before", 1, into("leaves")),
     "half of the leaves promoted": (files, "_promote_file", "after"),
     "one level of the geounits promoted": (context_module, "promote", "after"),
     "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
@@ -60,8 +61,8 @@ DEATHS = {
     "drawn, not listed": (Journal, "stage"),
     "listed, not promoted": (Journal, "promote"),
     "half of the measurements promoted": (files, "_promote_file", "after"),
-    "estimates written, not promoted": (estimate_stage, "promote"),
-    "diagnostics promoted, estimates not": (estimate_stage, "promote", "after"),
+    "estimates written, not promoted": (estimate_stage, "supplant"),
+    "diagnostics promoted, estimates not": (estimate_stage, "supplant", "after"),
     "half of the estimates promoted": (files, "_promote_file", "after", 1, of_table("estimates")),
     "the second level drawn, not listed": (Journal, "stage"),
     "promoted, the journal not told": (journal_module, "promote", "after"),

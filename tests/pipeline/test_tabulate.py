@@ -211,7 +211,7 @@ class Stop(BaseException):
 def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(copied, spark, monkeypatch):
     content = csv_bytes(copied.tables.path)
     promoted: list[Path] = []
-    real = stage.promote
+    real = stage.supplant
 
     def dying(staging: Path, target: Path) -> None:
         if len(promoted) == 6:
@@ -219,12 +219,12 @@ def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(co
         promoted.append(target)
         real(staging, target)
 
-    monkeypatch.setattr(stage, "promote", dying)
+    monkeypatch.setattr(stage, "supplant", dying)
     shutil.rmtree(copied.tables.path)
     with pytest.raises(Stop):
         tabulate_run(copied.path, spark=spark)
     assert sorted(path.parent for path in copied.tables.path.glob("P*/*/_SUCCESS")) == sorted(promoted)
-    monkeypatch.setattr(stage, "promote", real)
+    monkeypatch.setattr(stage, "supplant", real)
     tabulate_run(copied.path, spark=spark)
     assert csv_bytes(copied.tables.path) == content
     assert not copied.tables.staging.exists()

@@ -84,16 +84,16 @@ def test_taking_over_goes_on_wherever_it_was_interrupted(first, second, monkeypa
     class Died(BaseException):
         """Nothing in the product may catch it."""
 
-    calls, promote = iter(range(100)), taken_over.promote
+    calls, supplant = iter(range(100)), taken_over.supplant
 
     def dying(staging: Path, target: Path) -> None:
-        promote(staging, target)
+        supplant(staging, target)
         if next(calls) == done:
             (target / "_SUCCESS").unlink()  # all but the last step
             raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(taken_over, "promote", dying)
+        patched.setattr(taken_over, "supplant", dying)
         with pytest.raises(Died):
             take_over_input(second, first, identity_of(second))
     assert not holds_input(second.layout, second.plan)
