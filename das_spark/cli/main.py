@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a p
 from __future__ import annotations
 
 import os
+import re
 import resource
 import sys
 import traceback
@@ -116,6 +117,10 @@ def _guard_process() -> None:
     os.umask(os.umask(0o077) | 0o002)
 
 
+#: An error of ours in what Spark tells of a Python worker. (They hold no confidential value, unlike other lines there.)
+_OF_A_TASK = re.compile(r"das_spark\.errors\.\w+: (.+)")
+
+
 @dataclass(frozen=True, slots=True)
 class _Errors:
     """How the error that ends a command is said."""
@@ -151,6 +156,7 @@ class _Errors:
 
 
 def _first_line(error: BaseException) -> str:
-    """Traces of the JVM go on for pages after their first line."""
+    """What a trace of the JVM says, which goes on for pages: an error of ours that a task raised, or its first line."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else "no message"
+    ours = next((found[1] for line in lines if (found := _OF_A_TASK.match(line))), None)
+    return ours or (lines[0] if lines else "no message")

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from das_spark.errors import DasError, PrivacyGuardError
+from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, require_staged, succeed
 from das_spark.io.run_lock import require_held
 from das_spark.spark import tables
@@ -181,6 +182,27 @@ class RunContext:
         families = counts[names[depth - 1]] if depth else counts[names[0]]
         cores = self.spark.sparkContext.defaultParallelism
         return max(1, min(families, cores * self.plan.estimation.partitions_per_core))
+
+    def require_whole(self, table: str, geolevel: str) -> None:
+        """Refuse a level of a table of one row a geounit that has lost a file since it was finished.
+
+        A measurement that left geounits out could never be made good: what was drawn is not drawn again.
+
+        Args:
+            table: Name of the table.
+            geolevel: Which level.
+
+        Raises:
+            OutputError: It has more or fewer rows than there are geounits, or a file of it cannot be read.
+        """
+        folder, expected = self.folder(table, geolevel), self.geounit_counts()[geolevel]
+        hint = "restore the folder, and run the same command again; nothing was drawn from it"
+        try:
+            found = self.rows(table, geolevel)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise OutputError(f"{folder}: holds a file that is not a whole Parquet file", hint=hint) from error
+        if found != expected:
+            raise OutputError(f"{folder}: {found:,} rows where there are {expected:,} geounits", hint=hint)
 
     def rows(self, table: str, geolevel: str) -> int:
         """Rows of one level of a table, from the footers of its files."""

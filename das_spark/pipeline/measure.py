@@ -37,7 +37,7 @@ def measure(context: RunContext, geolevel: str) -> None:
 
     Raises:
         PrivacyGuardError: If journal and files do not agree, or the session does not protect the key.
-        OutputError: If the disk is full, or another driver has taken over the run.
+        OutputError: If the disk is full, a file of the histograms is gone, or another driver has taken over the run.
     """
     journal = journal_of(context)
     decision = journal.next_step(geolevel)
@@ -48,6 +48,7 @@ def measure(context: RunContext, geolevel: str) -> None:
             note(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
         require_safe_session(context.spark, insecure=context.is_insecure)
         require_held(context.layout)
+        context.require_whole("histograms", geolevel)
         journal.open(geolevel, decision.number)
         note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)

@@ -40,6 +40,19 @@ def test_every_end_has_its_exit_code(monkeypatch, capsys, error, code):
     assert capsys.readouterr().out == ""
 
 
+def test_an_error_of_ours_in_a_task_is_what_is_said_of_it(monkeypatch, capsys):
+    trace = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "tasks.py", line 1, in work
+    raise EstimationError("...")
+das_spark.errors.EstimationError: [DAS300] family '01': no rounding
+\tat org.apache.spark.api.python.BasePythonRunner"""
+    fail_with(monkeypatch, RuntimeError(trace))
+    assert main([]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("das-spark: error: RuntimeError: [DAS300] family '01': no rounding (")
+    assert len(said.splitlines()) == 1
+
+
 def test_an_error_is_one_line_without_a_traceback(monkeypatch, capsys):
     fail_with(monkeypatch, InputError("file x: no such file", hint="look again"))
     main(["check"])
