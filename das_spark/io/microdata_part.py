@@ -5,6 +5,7 @@ Both files are read once, in batches. Of the units a few numbers each stay in me
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,21 +83,36 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
     Yields:
         Rows with the columns `COLUMNS`; see `das_spark.io.microdata_digest.DIGEST` for their meaning. A file that
         cannot be read is a fault of the name of the file.
+
+    Raises:
+        MemoryError: The worker has no memory left, which is no fault of the files.
     """
     reduced = _Reduced(part, codes)
     if part.unit is not None:
         try:
             reduced.units = _read_units(part.unit, part.flavour, codes, reduced.places)
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError) as error:
+            _require_memory(error)
             reduced.unreadable += [(PERSONS_IN_UNITS, _unreadable(part.unit)), (UNIT_NUMBERS, _unreadable(part.unit))]
             reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
     try:
         columns = _person_columns(codes, part.flavour, units=part.unit is not None)
         for batch in read_batches(part.person, part.flavour, columns):
             reduced.take(batch)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError) as error:
+        _require_memory(error)
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
     yield from reduced.tables()
+
+
+def _require_memory(error: Exception) -> None:
+    """Pass on what says nothing of a file: that the worker has no memory left to read it.
+
+    Where the address space of a worker is too small for another thread, Arrow raises an exception of no kind.
+    """
+    no_thread = type(error) is pa.ArrowException
+    if no_thread or isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        raise MemoryError("no memory left to read the microdata: raise spark.executor.pyspark.memory") from error
 
 
 def _unreadable(path: Path) -> str:

@@ -159,7 +159,7 @@ def test_master_worker_and_submit_speak_with_each_other(engine, name, tmp_path):
     secret, sizes = tmp_path / "secret", tmp_path / "sizes.conf"
     secret.write_text(secrets.token_hex(32))
     sizes.write_text(
-        "spark.driver.memory 1g\nspark.executor.memory 1g\nspark.executor.cores 2\nspark.executor.pyspark.memory 3g\n"
+        "spark.driver.memory 1g\nspark.executor.memory 1g\nspark.executor.cores 2\nspark.executor.pyspark.memory 6g\n"
     )
     for folder, mode in (("public", 0o755), ("restricted", 0o700)):
         (tmp_path / folder).mkdir(mode=mode)

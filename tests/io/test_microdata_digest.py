@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from das_spark.io import microdata_part
 from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_batches import Columns, read_batches
 from das_spark.io.microdata_digest import microdata_parts
@@ -214,3 +216,23 @@ def test_parts_are_paired_by_number_whichever_side_is_missing(tmp_path):
     assert [part.number for part in parts] == [2, 0, 1]
     assert all(part.unit is not None and part.person.name == part.unit.name for part in parts)
     assert [part.unit for part in microdata_parts(layout, ["text"], units=False)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        pa.ArrowMemoryError("malloc"),
+        pa.ArrowException("Unknown error: Failed to launch worker thread"),
+    ],
+)
+@pytest.mark.parametrize("reader", ["read_batches", "_read_units"])
+def test_a_worker_without_memory_is_no_fault_of_the_file(tmp_path, monkeypatch, error, reader):
+    def fail(*_):
+        raise error
+
+    persons, units = records(1)
+    part = part_of(tmp_path, "text", persons, units)
+    monkeypatch.setattr(microdata_part, reader, fail)
+    with pytest.raises(MemoryError, match="no memory left to read"):
+        digested(part)
