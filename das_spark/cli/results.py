@@ -140,19 +140,12 @@ def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
     return [(path, sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())) for path in entries]
 
 
-def _is_done(layout: RunLayout) -> bool:
-    """Whether a run has come to its end and is verified: its restricted manifest is written last."""
-    report = layout.public.verification
-    if not layout.restricted.manifest.is_file() or not report.is_file():
-        return False
-    return bool(json.loads(report.read_text(encoding="utf-8"))["passed"])
-
-
 def _remove(layout: RunLayout, paths: list[Path]) -> None:
     from das_spark.io.files import write_durably  # noqa: PLC0415
+    from das_spark.io.layout import is_concluded  # noqa: PLC0415
     from das_spark.io.run_lock import hold_run  # noqa: PLC0415
 
-    if not layout.restricted.removed.is_file() and not _is_done(layout):
+    if not layout.restricted.removed.is_file() and not is_concluded(layout):
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
         raise OutputError(message, hint="Finish it with the same run id, or remove the whole folder by hand.")
     with hold_run(layout):

@@ -23,8 +23,8 @@ from das_spark.evaluation.definitions import RESTRICTED
 from das_spark.evaluation.metrics import Frequencies, figures
 from das_spark.evaluation.report import AccuracyReport
 from das_spark.evaluation.restricted_csv import restricted_csv
-from das_spark.evaluation.statistics import LEVEL, Statistic, statistics_of
-from das_spark.evaluation.uncertainty import Interval, student_interval
+from das_spark.evaluation.statistics import Statistic, statistics_of
+from das_spark.evaluation.uncertainty import LEVEL, Interval, student_interval
 
 Over = Literal["runs", "geounits"]
 #: How a difference was tested: Welch's t test on independent runs, or Student's on pairs of runs or of geounits.

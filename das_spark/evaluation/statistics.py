@@ -24,11 +24,8 @@ from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED, AS_WRITTEN, LossSettings, empirical_privacy_loss
 from das_spark.evaluation.report import AccuracyReport, Entry
 from das_spark.evaluation.restricted_csv import restricted_csv
-from das_spark.evaluation.uncertainty import LEVEL as _LEVEL
-from das_spark.evaluation.uncertainty import Interval, bootstrap, interval_of_mean, over_runs
+from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, over_runs
 
-#: Probability that intervals cover.
-LEVEL: Final = _LEVEL
 #: Resamples behind an interval over residuals.
 REPLICATES: Final = 200
 

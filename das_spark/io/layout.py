@@ -268,6 +268,19 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
     return all(known)
 
 
+def is_concluded(layout: RunLayout) -> bool:
+    """Whether a run has come to its end and is verified: its restricted manifest is written last.
+
+    Args:
+        layout: Of the run.
+    """
+    try:
+        passed = json.loads(layout.public.verification.read_text(encoding="utf-8"))["passed"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return bool(passed) and layout.restricted.manifest.is_file()
+
+
 def require_kept(layout: RunLayout) -> None:
     """Refuse to go on with a finished run whose confidential side was removed: it would read the input once more.
 

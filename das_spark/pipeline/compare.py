@@ -10,8 +10,8 @@ from das_spark.config.alike import differing_settings
 from das_spark.errors import InputError
 from das_spark.evaluation.run_comparison import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of
-from das_spark.pipeline.finished import FinishedRun, check_same_shape
-from das_spark.spark.compare import difference_frequencies, same_histograms
+from das_spark.pipeline.finished import FinishedRun, check_same_shape, require_one_truth
+from das_spark.spark.compare import difference_frequencies
 from das_spark.spark.evaluate import evaluate_levels
 from das_spark.spark.session import session
 
@@ -43,7 +43,9 @@ def compare_runs(
     method = method_of(len(first), len(second), over, paired=paired)
     spark = session("das_spark evaluate --compare")
     levels = {run.folder: pairs(spark, run, truth) for run in (*first, *second)}
-    _check_same_truth(levels)
+    if truth is None:
+        leaves = {folder: each[-1].truth for folder, each in levels.items()}
+        require_one_truth(leaves, hint="compare runs on the same input")
     subjects = {run.folder: subject_of(run) for run in (*first, *second)}
     reports = {
         run.folder: evaluate_levels(
@@ -78,16 +80,6 @@ def _sides(runs: Sequence[FinishedRun]) -> tuple[list[FinishedRun], list[Finishe
                 hint="compare two at a time, or make a sweep",
             )
     return first, second
-
-
-def _check_same_truth(levels: Mapping[Path, Sequence[Pair]]) -> None:
-    (first, whole), *others = levels.items()
-    for folder, other in others:
-        if not same_histograms(whole[-1].truth, other[-1].truth):
-            raise InputError(
-                f"{first} and {folder} have different confidential histograms",
-                hint="compare runs on the same input",
-            )
 
 
 def _differences(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +18,7 @@ from das_spark.io.manifest import PublicManifest
 from das_spark.products import PRODUCTS, Product
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, published_estimates
+from das_spark.spark.compare import same_histograms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -201,3 +202,20 @@ def check_alike(runs: Sequence[FinishedRun]) -> None:
                 f"{first.folder} and {run.folder} cannot be pooled: {key} is {one} and {other}{more}",
                 hint="evaluate them apart, or set them side by side with --compare",
             )
+
+
+def require_one_truth(leaves: Mapping[Path, DataFrame], why: str = "", *, hint: str) -> None:
+    """Refuse runs of different confidential histograms. RESTRICTED.
+
+    Args:
+        leaves: The histograms of the lowest geolevel of each run, by its folder; one at least.
+        why: What is wrong with that, behind the sentence that names two of the runs.
+        hint: What to do.
+
+    Raises:
+        InputError: Two differ.
+    """
+    (first, own), *others = leaves.items()
+    for folder, theirs in others:
+        if not same_histograms(own, theirs):
+            raise InputError(f"{first} and {folder} have different confidential histograms{why}", hint=hint)

@@ -59,9 +59,8 @@ def publish_microdata(context: RunContext, created: str) -> None:
         created: When the run began, ISO 8601.
 
     Raises:
-        OutputError: If people cannot be dealt to their units, the disk is full, or another driver has the run.
+        OutputError: If people cannot be dealt to their units, or the disk is full.
     """
-    require_held(context.layout)
     plan = context.plan
     kinds = plan.product.files(units=plan.invariants.units)
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]

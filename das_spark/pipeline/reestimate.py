@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.stages import Stage, StageKind
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.files import discard, require_space, write_durably
 from das_spark.io.layout import RunLayout, open_run, point_latest
@@ -25,7 +26,7 @@ from das_spark.pipeline.from_run import ADOPTED, open_run_source
 from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import ADOPT
-from das_spark.pipeline.runner import LEAST_SPACE, conclude, families
+from das_spark.pipeline.runner import LEAST_SPACE, conclude, under_way
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.spark.session import session
 
@@ -110,7 +111,7 @@ def estimate_from(
         if context.has_shares:
             adopt_spine(context)
         for level in plan.spine.names:
-            with context.progress.stage(started, f"estimate {level}", families(context, level)):
+            with under_way(context, Stage(StageKind.ESTIMATE, level)):
                 estimate(context, level)
         return conclude(context, source.origin.entry, None, created)
 

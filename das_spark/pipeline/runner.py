@@ -152,7 +152,7 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
         return stopped(context, stages)
     entry, ledger = enter_run(context, identity)  # a run that stops before it measures has spent nothing
     for stage in levels:
-        with _under_way(context, stage):
+        with under_way(context, stage):
             if stage.kind is StageKind.MEASURE:
                 measure(context, stage.geolevel)
             else:
@@ -172,7 +172,7 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
     context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
     for stage in stages:
         if stage.kind in PREPARING:
-            with _under_way(context, stage):
+            with under_way(context, stage):
                 (placed_leaves if stage.kind is StageKind.SPINE else ingest)(context, identity)
     return identity
 
@@ -201,7 +201,7 @@ def conclude(
     }
     for stage in stages:
         if stage.kind in publishing:
-            with _under_way(context, stage):
+            with under_way(context, stage):
                 publishing[stage.kind]()
     if not any(stage.kind is StageKind.VERIFY for stage in stages):
         return stopped(context, stages)
@@ -225,13 +225,13 @@ def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> C
     """Verify and evaluate what is written, unless that is done and nothing has changed since."""
     for stage in stages:
         if stage.kind is StageKind.VERIFY:
-            with _under_way(context, stage):
+            with under_way(context, stage):
                 report = None if done.passed else verify_public(context.spark, context.layout.public)
             if report is not None:
                 done = replace(done, passed=report.passed, verified=report.summary())
                 _note_verification(context, report)
         elif stage.kind is StageKind.EVALUATE:
-            with _under_way(context, stage):
+            with under_way(context, stage):
                 done = replace(done, accuracy=done.accuracy or evaluate_run(context))
             context.restricted_facts["accuracy"] = dict(done.accuracy)
         done.save(context.layout)
@@ -244,8 +244,12 @@ def _note_verification(context: RunContext, report: VerificationReport) -> None:
 
 
 @contextmanager
-def _under_way(context: RunContext, stage: Stage) -> Iterator[None]:
+def under_way(context: RunContext, stage: Stage) -> Iterator[None]:
     """Run a stage under its name, with the number of its families where it is one of a level.
+
+    Args:
+        context: The run.
+        stage: The stage.
 
     Raises:
         OutputError: Another driver has taken over the run: stages begin by clearing places that it may be writing to.

@@ -7,10 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.errors import InputError
 from das_spark.evaluation.sampling import SampleReport
-from das_spark.pipeline.finished import FinishedRun, check_alike, truth_of
-from das_spark.spark.compare import same_histograms
+from das_spark.pipeline.finished import FinishedRun, check_alike, require_one_truth, truth_of
 from das_spark.spark.sample import sample_levels
 from das_spark.spark.session import session
 
@@ -65,11 +63,8 @@ def check_one_population(run_folders: Sequence[Path], truth: Path | None = None)
     if truth is not None or len(runs) == 1:
         return
     spark = session("das_spark evaluate")
-    (first, leaves), *others = ((run, truth_of(spark, run)[-1][1]) for run in runs)
-    for run, theirs in others:
-        if not same_histograms(leaves, theirs):
-            raise InputError(
-                f"{first.folder} and {run.folder} have different confidential histograms: samples of one population "
-                "are not comparable with both",
-                hint="name runs on the same input, or leave --samples out",
-            )
+    require_one_truth(
+        {run.folder: truth_of(spark, run)[-1][1] for run in runs},
+        ": samples of one population are not comparable with both",
+        hint="name runs on the same input, or leave --samples out",
+    )

@@ -7,7 +7,6 @@ other. The input is ingested by the first of them and taken over by the rest (`d
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config.sweep import difference, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
-from das_spark.io.layout import RunLayout
+from das_spark.io.layout import RunLayout, is_concluded
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
 from das_spark.pipeline.input_record import read_identity
@@ -198,7 +197,7 @@ def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
     insecure = record.key != _SYSTEM
     if insecure and record.states[run.run_id] == RunState.WAITING:
         raise _taken(layout, "nothing says under which key it was made")
-    if not layout.restricted.manifest.is_file() or not _is_verified(layout):
+    if not is_concluded(layout):
         return False
     manifest = PublicManifest.load(layout.public.manifest)
     if manifest.config_hash != run.plan.config_hash:
@@ -213,13 +212,6 @@ def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
 
 def _taken(layout: RunLayout, why: str) -> OutputError:
     return OutputError(f"{layout.folder}: there is a run of this name already; {why}", hint=_ANOTHER_NAME)
-
-
-def _is_verified(layout: RunLayout) -> bool:
-    try:
-        return bool(json.loads(layout.public.verification.read_text(encoding="utf-8"))["passed"])
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def _announcement(plan: SweepPlan, finished: int) -> Sequence[str]:

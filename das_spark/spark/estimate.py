@@ -151,7 +151,7 @@ class EstimationTask:
             "problem": saved_problem(problem) if failed else None,
         }
         columns = {"record": ["diagnostics"], "geocode": [row["family"]], "parent": [""], "diagnostics": [row]}
-        return _output_batch(columns, 1)
+        return families.batch_of(_OUTPUT, columns, 1)
 
 
 def estimates(
@@ -230,16 +230,4 @@ def _estimate_batch(problem: FamilyProblem, result: FamilyResult) -> pa.RecordBa
         "cells": families.list_array(result.cells[position].astype(np.int32), offsets, pa.int32()),
         "counts": families.list_array(result.counts[child, position], offsets, pa.int64()),
     }
-    return _output_batch(columns, count)
-
-
-def _output_batch(columns: Mapping[str, object], count: int) -> pa.RecordBatch:
-    # Every batch of a stream must have the very same schema, down to the names of list elements.
-    arrays = []
-    for field in _OUTPUT:
-        value = columns.get(field.name)
-        if value is None:
-            arrays.append(pa.nulls(count, field.type))
-        else:
-            arrays.append(value.cast(field.type) if isinstance(value, pa.Array) else pa.array(value, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+    return families.batch_of(_OUTPUT, columns, count)

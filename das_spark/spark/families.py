@@ -204,3 +204,21 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
     """The inverse of `flat_lists`: an Arrow list column from flat values and offsets."""
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values, type=kind))
+
+
+def batch_of(schema: pa.Schema, columns: Mapping[str, object], count: int) -> pa.RecordBatch:
+    """Rows of a schema; every batch of a stream must have the very same one, down to the names of list elements.
+
+    Args:
+        schema: Of the stream.
+        columns: Arrow arrays or lists by name; what is missing is null.
+        count: Rows.
+    """
+    arrays = []
+    for field in schema:
+        value = columns.get(field.name)
+        if value is None:
+            arrays.append(pa.nulls(count, field.type))
+        else:
+            arrays.append(value.cast(field.type) if isinstance(value, pa.Array) else pa.array(value, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

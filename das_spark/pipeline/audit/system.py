@@ -22,7 +22,7 @@ from das_spark.pipeline.audit.population import BoundRow, SmallPopulation, decla
 from das_spark.pipeline.estimate import planned_estimation
 from das_spark.pipeline.measure import planned_measurement, planned_streams
 from das_spark.spark import tables
-from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, as_family, flat_lists
+from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, as_family, batch_of, flat_lists
 
 if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
@@ -193,15 +193,7 @@ def family_batch(family: str, kind: int, geocodes: Sequence[str], **columns: obj
         "geocode": list(geocodes),
         "member": [""] * count,
     }
-    given = usual | columns
-    arrays = []
-    for field in _ROWS:
-        value = given.get(field.name)
-        if value is None:
-            arrays.append(pa.nulls(count, field.type))
-        else:
-            arrays.append(value.cast(field.type) if isinstance(value, pa.Array) else pa.array(value, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
+    return batch_of(_ROWS, usual | columns, count)
 
 
 def _geounit_rows(family: str, children: Sequence[str]) -> pa.RecordBatch:
