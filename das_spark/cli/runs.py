@@ -97,8 +97,7 @@ def print_result(out: Console, log_format: LogFormat, summary: RunSummary | Join
     if log_format is LogFormat.JSON:
         events.print_result(summary.run_id, summary.figures, summary.paths, finished=summary.finished)
         return
-    restricted = getattr(summary, "restricted", {}) if out.is_terminal else {}
-    figures = {**summary.figures, **restricted}
+    figures = {**summary.figures, **(summary.restricted if out.is_terminal else {})}
     out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures.items(), left=2))
     if summary.paths:
         out.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))

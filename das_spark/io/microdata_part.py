@@ -92,7 +92,7 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
         try:
             reduced.units = _read_units(part.unit, part.flavour, codes, reduced.places)
         except (pa.ArrowException, OSError) as error:
-            _require_memory(error)
+            _raise_out_of_memory(error)
             reduced.unreadable += [(PERSONS_IN_UNITS, _unreadable(part.unit)), (UNIT_NUMBERS, _unreadable(part.unit))]
             reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
     try:
@@ -100,12 +100,12 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
         for batch in read_batches(part.person, part.flavour, columns):
             reduced.take(batch)
     except (pa.ArrowException, OSError) as error:
-        _require_memory(error)
+        _raise_out_of_memory(error)
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
     yield from reduced.tables()
 
 
-def _require_memory(error: Exception) -> None:
+def _raise_out_of_memory(error: Exception) -> None:
     """Pass on what says nothing of a file: that the worker has no memory left to read it.
 
     Where the address space of a worker is too small for another thread, Arrow raises an exception of no kind.

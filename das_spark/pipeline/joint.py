@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ class JointSummary:
         figures: What they cost together, by name.
         paths: What to look at, by name.
         finished: Whether all parts are done and verified; it may have been told to stop before.
+        restricted: Exact errors, by name; those of its parts stand with the parts.
     """
 
     run_id: str
@@ -39,6 +40,7 @@ class JointSummary:
     figures: Mapping[str, str]
     paths: Mapping[str, Path]
     finished: bool = True
+    restricted: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_parts(

@@ -15,8 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -179,6 +179,41 @@ def kill_one(cluster: StandaloneCluster, kind: str, dice: random.Random) -> None
         name = next(name for name, daemon in cluster.daemons.items() if daemon.pid == chosen)
         cluster.daemons[name].wait()
         cluster.start_worker(name)
+
+
+@contextmanager
+def a_frozen_executor(cluster: StandaloneCluster) -> Iterator[None]:
+    """SIGSTOP to the youngest executor and its Python daemon; SIGCONT at the end, where they still live."""
+    wait_until(lambda: alive(cluster, "executor"), "an executor")
+    frozen = [alive(cluster, "executor")[-1]]
+    frozen += [each for each in alive(cluster, "Python worker") if parent(each) == frozen[0]]
+    for each in frozen:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in frozen:
+            # Where copies ended all that was left to do, the executor is gone with the application.
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGCONT)
+
+
+def applications(cluster: StandaloneCluster) -> set[Path]:
+    """Work folders of all applications so far, one on each worker."""
+    return set((cluster.folder / "work").glob("worker-*/app-*"))
+
+
+def second_copies(folders: set[Path]) -> list[str]:
+    """Tasks that executors began for a second time, from their logs; nothing failed, so these are copies."""
+    logs = [path.read_text(errors="replace") for folder in folders for path in folder.glob("*/stderr")]
+    return [found for log in logs for found in re.findall(r"Running task \d+\.[1-9]\d* in stage [\d.]+", log)]
+
+
+def parent(process: int) -> int:
+    """The process that started one; 0 where it is gone."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return 0
 
 
 def half_written(root: Path) -> list[str]:

@@ -93,9 +93,13 @@ class StandaloneCluster:
         self.page = f"http://127.0.0.1:{page}/json/"
 
     def start_worker(self, name: str) -> None:
-        """Start a worker of one core, or start it again after it was killed."""
-        arguments = ("--host", "127.0.0.1", "--cores", "1", "--memory", self.memory, self.url)
-        self._start(name, "org.apache.spark.deploy.worker.Worker", *arguments)
+        """Start a worker of one core, or start it again after it was killed.
+
+        Each has an address of its own, so that Spark holds them for machines: it runs no two copies of a task on one.
+        """
+        address = f"127.0.0.{1 + int(name.rpartition('-')[2])}"
+        arguments = ("--host", address, "--cores", "1", "--memory", self.memory, self.url)
+        self._start(name, "org.apache.spark.deploy.worker.Worker", *arguments, address=address)
 
     def alive_workers(self) -> int:
         """How many workers the master holds for alive; none where its page is not there yet."""
@@ -184,8 +188,9 @@ class StandaloneCluster:
         for process in self.daemons.values():
             process.wait()
 
-    def _start(self, name: str, main: str, *arguments: str) -> None:
+    def _start(self, name: str, main: str, *arguments: str, address: str = "127.0.0.1") -> None:
         environment = self.environment() | {
+            "SPARK_LOCAL_IP": address,
             "PYTHONPATH": self.python_path,
             "SPARK_CONF_DIR": str(self.folder / "conf"),
             "SPARK_LOCAL_DIRS": str(self.folder / "local" / name),

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,17 @@ from typing import Any
 import pytest
 from plays import (
     KEY,
+    PATIENCE,
     VICTIMS,
     Play,
-    alive,
+    a_frozen_executor,
+    applications,
     draws,
     half_written,
     kill_group,
     kill_one,
     pipeline_tools,
+    second_copies,
     signal_group,
 )
 from published_files import differences
@@ -307,36 +309,16 @@ def test_an_executor_hangs_and_its_tasks_run_twice(play, calm):
     process = play.start()
     for stage in ("measure State", "estimate County", "verify"):
         met = play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
-        wait_until(lambda: alive(play.cluster, "executor"), "an executor")
-        frozen = [alive(play.cluster, "executor")[-1]]
-        frozen += [each for each in alive(play.cluster, "Python worker") if parent(each) == frozen[0]]
-        for each in frozen:
-            os.kill(each, signal.SIGSTOP)
-        time.sleep(12)
-        for each in frozen:
-            os.kill(each, signal.SIGCONT)
-        play.faults.append(("executor hangs 12 s, speculation on", met, "went on, byte-equal"))
+        copies = len(second_copies(applications(play.cluster) - before))
+        with a_frozen_executor(play.cluster):
+            wait_until(
+                lambda seen=copies: len(second_copies(applications(play.cluster) - before)) > seen,
+                f"a second copy of a task in {met}",
+                PATIENCE,
+            )
+        play.faults.append(("executor hangs until its tasks run elsewhere", met, "went on, byte-equal"))
     play.finish(process)
-    assert second_copies(applications(play.cluster) - before), "no task ran twice: nothing was shown"
     check_end(play, calm)
-
-
-def applications(cluster: StandaloneCluster) -> set[Path]:
-    """Work folders of all applications so far, one on each worker."""
-    return set((cluster.folder / "work").glob("worker-*/app-*"))
-
-
-def second_copies(folders: set[Path]) -> list[str]:
-    """Tasks that executors began for a second time, from their logs; nothing failed, so these are copies."""
-    logs = [path.read_text(errors="replace") for folder in folders for path in folder.glob("*/stderr")]
-    return [found for log in logs for found in re.findall(r"Running task \d+\.[1-9]\d* in stage [\d.]+", log)]
-
-
-def parent(process: int) -> int:
-    """The process that started one; 0 where it is gone."""
-    with suppress(OSError):
-        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    return 0
 
 
 @pytest.mark.parametrize("stage", ["measure County", "estimate County"])

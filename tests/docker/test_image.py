@@ -6,6 +6,7 @@ was built stay for the next time; without it everything is made anew.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -14,9 +15,11 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +27,7 @@ HERE = Path(__file__).parent
 PATIENCE = 1200.0
 #: Where `image` lets containers listen: they share the network of this machine.
 ADDRESS = "127.0.0.1"
+ROLES = ("master", "worker-1", "worker-2", "history", "submit")
 WRITABLE = ("/data", "/scratch", "/tmp", "/run/das_spark", "/proc", "/dev", "/sys", "/var/tmp", "/run/lock")
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.whole_run]
@@ -85,7 +89,7 @@ def name(engine) -> Iterator[str]:
     """Of a container, and what the names of others begin with: each is a copy of two gigabytes."""
     found = f"test-{secrets.token_hex(4)}"
     yield found
-    engine.run("remove", found, *(f"{found}-{role}" for role in ("master", "worker", "submit")))
+    engine.run("remove", found, *(f"{found}-{role}" for role in ROLES))
 
 
 def test_every_step_was_carried_out(engine):
@@ -148,48 +152,69 @@ def wait_for(seen: Callable[[], bool], log: Path) -> None:
         time.sleep(1)
 
 
-def listens(port: int) -> bool:
+def listens(address: str, port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex((ADDRESS, port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
-def test_master_worker_and_submit_speak_with_each_other(engine, name, tmp_path):
-    """Three containers on this machine's network, with one secret and shared volumes, as in compose.yaml."""
-    assert not listens(7077), "another master is at work on this machine"
-    secret, sizes = tmp_path / "secret", tmp_path / "sizes.conf"
-    secret.write_text(secrets.token_hex(32))
-    sizes.write_text(
-        "spark.driver.memory 1g\nspark.executor.memory 1g\nspark.executor.cores 2\nspark.executor.pyspark.memory 6g\n"
-    )
-    for folder, mode in (("public", 0o755), ("restricted", 0o700)):
-        (tmp_path / folder).mkdir(mode=mode)
-    for path in (tmp_path, *tmp_path.iterdir()):
-        os.chown(path, 10001, 10001)
-    secret.chmod(0o400)
-    shared: list[str] = []
-    for source, target in (
-        (secret, "/data/spark_secret"),
-        (sizes, "/data/executors.conf"),
-        (tmp_path / "public", "/data/public"),
-        (tmp_path / "restricted", "/data/restricted"),
-    ):
-        shared += ["--volume", f"{source}:{target}"]
-    shared += ["--env", "DAS_SPARK_SECRET_FILE=/data/spark_secret"]
-    master = f"spark://{ADDRESS}:7077"
-    at_master = ["--env", f"SPARK_MASTER={master}", "--env", "DAS_SPARK_PROPERTIES=/data/executors.conf"]
-    with engine.daemon(f"{name}-master", *shared, "master") as master_log:
-        wait_for(lambda: listens(7077), master_log)
-        size = ["--env", "SPARK_WORKER_CORES=2", "--env", "SPARK_WORKER_MEMORY=5g"]
-        with engine.daemon(f"{name}-worker", *shared, *at_master, *size, "worker") as worker_log:
-            wait_for(lambda: listens(8081), worker_log)
-            assert engine.run("health", f"{name}-master").returncode == 0
-            words = ["run", "quickstart", "--overlay", "/etc/das_spark/output.toml", "--run-id", "cluster"]
-            done = engine.run("run", f"{name}-submit", *shared, *at_master, *words)
-            assert done.returncode == 0, done.stdout[-4000:] + master_log.read_text() + worker_log.read_text()
-            assert re.search(r"\d+ checks passed", done.stdout)
+def test_a_cluster_of_containers_carries_out_a_run_and_its_history_is_shown(engine, name, tmp_path):
+    """Master, two workers, history server and submit on this machine's network, with one secret and shared volumes."""
+    assert not listens(ADDRESS, 7077), "another master is at work on this machine"
+    shared = volumes(tmp_path)
+    at_master = ["--env", f"SPARK_MASTER=spark://{ADDRESS}:7077", "--env", "DAS_SPARK_PROPERTIES=/data/executors.conf"]
+    size = ["--env", "SPARK_WORKER_CORES=1", "--env", "SPARK_WORKER_MEMORY=3g"]
+    events = ["--env", "DAS_SPARK_EVENTS=/data/events"]
+    words = ["run", "quickstart", "--overlay", "/etc/das_spark/output.toml", "--run-id", "cluster"]
+    with ExitStack() as daemons:
+
+        def start(role: str, address: str, port: int, *more: str) -> Path:
+            own = (*shared, "--env", f"SPARK_LOCAL_IP={address}", *more)
+            log = daemons.enter_context(engine.daemon(f"{name}-{role}", *own, role.partition("-")[0]))
+            wait_for(lambda: listens(address, port), log)
+            return log
+
+        logs = [start("master", ADDRESS, 7077)]
+        # Two addresses, as two machines have: Spark then speaks over the network between them.
+        logs += [start(f"worker-{each}", f"127.0.0.{each + 1}", 8081, *at_master, *size) for each in (1, 2)]
+        logs.append(start("history", ADDRESS, 18080, *events))
+        assert engine.run("health", f"{name}-master").returncode == 0
+        done = engine.run("run", f"{name}-submit", *shared, *at_master, *events, *words)
+        assert done.returncode == 0, done.stdout[-4000:] + "".join(log.read_text() for log in logs)
+        assert re.search(r"\d+ checks passed", done.stdout)
+        wait_for(lambda: [each["attempts"][-1]["completed"] for each in history("applications")] == [True], logs[-1])
+        executors = history(f"applications/{history('applications')[0]['id']}/allexecutors")
     assert (tmp_path / "public" / "cluster" / "verification.json").is_file()
-    for log in (master_log, worker_log):
-        assert secret.read_text() not in log.read_text()
+    tasks = {each["hostPort"].partition(":")[0]: each["completedTasks"] for each in executors if each["id"] != "driver"}
+    assert set(tasks) == {"127.0.0.2", "127.0.0.3"}
+    assert all(tasks.values()), tasks
+    secret = (tmp_path / "secret").read_text()
+    for log in logs:
+        assert secret not in log.read_text()
+
+
+def volumes(folder: Path) -> list[str]:
+    """What the containers of a cluster share: secret, sizes, the two sides of runs, event logs; their user owns it."""
+    (folder / "secret").write_text(secrets.token_hex(32))
+    (folder / "sizes.conf").write_text(
+        "spark.driver.memory 1g\nspark.executor.memory 1g\nspark.executor.cores 1\nspark.executor.pyspark.memory 3g\n"
+    )
+    for side, mode in (("public", 0o755), ("restricted", 0o700), ("events", 0o700)):
+        (folder / side).mkdir(mode=mode)
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, 10001, 10001)
+    (folder / "secret").chmod(0o400)
+    targets = {"secret": "spark_secret", "sizes.conf": "executors.conf"}
+    shared = ["--env", "DAS_SPARK_SECRET_FILE=/data/spark_secret"]
+    for path in folder.iterdir():
+        shared += ["--volume", f"{path}:/data/{targets.get(path.name, path.name)}"]
+    return shared
+
+
+def history(path: str) -> list[dict[str, Any]]:
+    """What the history server answers."""
+    with urllib.request.urlopen(f"http://{ADDRESS}:18080/api/v1/{path}", timeout=30) as answer:
+        found: list[dict[str, Any]] = json.load(answer)
+    return found
 
 
 if __name__ == "__main__":
