@@ -186,8 +186,6 @@ class RunContext:
     def require_whole(self, table: str, geolevel: str) -> None:
         """Refuse a level of a table of one row a geounit that has lost a file since it was finished.
 
-        A measurement that left geounits out could never be made good: what was drawn is not drawn again.
-
         Args:
             table: Name of the table.
             geolevel: Which level.
@@ -196,13 +194,13 @@ class RunContext:
             OutputError: It has more or fewer rows than there are geounits, or a file of it cannot be read.
         """
         folder, expected = self.folder(table, geolevel), self.geounit_counts()[geolevel]
-        hint = "restore the folder, and run the same command again; nothing was drawn from it"
+        hint = "restore the folder, and run the same command again; nothing was made of it"
         try:
             found = self.rows(table, geolevel)
         except (pa.ArrowInvalid, OSError) as error:
             raise OutputError(f"{folder}: holds a file that is not a whole Parquet file", hint=hint) from error
         if found != expected:
-            raise OutputError(f"{folder}: {found:,} rows where there are {expected:,} geounits", hint=hint)
+            raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=hint)
 
     def rows(self, table: str, geolevel: str) -> int:
         """Rows of one level of a table, from the footers of its files."""

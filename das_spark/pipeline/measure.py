@@ -37,7 +37,7 @@ def measure(context: RunContext, geolevel: str) -> None:
 
     Raises:
         PrivacyGuardError: If journal and files do not agree, or the session does not protect the key.
-        OutputError: If the disk is full, a file of the histograms is gone, or another driver has taken over the run.
+        OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
     """
     journal = journal_of(context)
     decision = journal.next_step(geolevel)
@@ -48,7 +48,7 @@ def measure(context: RunContext, geolevel: str) -> None:
             note(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
         require_safe_session(context.spark, insecure=context.is_insecure)
         require_held(context.layout)
-        context.require_whole("histograms", geolevel)
+        _require_whole_input(context, geolevel)
         journal.open(geolevel, decision.number)
         note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
@@ -64,6 +64,15 @@ def measure(context: RunContext, geolevel: str) -> None:
         require_held(context.layout)
         journal.promote(geolevel, decision.number)
         note(Event.LEVEL_PROMOTED, **place)
+
+
+def _require_whole_input(context: RunContext, geolevel: str) -> None:
+    """Refuse to draw where a file of what is joined was lost: geounits that are left out could never be measured."""
+    context.require_whole("histograms", geolevel)
+    if depth := context.plan.spine.index(geolevel):
+        context.require_whole("estimates", context.plan.spine.names[depth - 1])
+    if context.has_shares:
+        context.require_whole("shares", geolevel)
 
 
 def _drawn(context: RunContext, geolevel: str, attempt: int) -> DataFrame:

@@ -12,8 +12,8 @@ from das_spark.geography import BLOCK, GQ_TYPES
 from das_spark.io.geography._entities import twice
 from das_spark.io.geography.base import GEOCODE
 from das_spark.io.geography.tidy import block_column
-from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, with_place
-from das_spark.io.readers._sources import read_table
+from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_checks, with_place
+from das_spark.io.readers._sources import names_of, read_table
 from das_spark.io.readers.base import reading, refuse
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def read_quarters(spark: SparkSession, path: str) -> DataFrame:
     Raises:
         InputError: The file or a column is missing, or rows are malformed (`BadInputError`).
     """
-    frame, _ = read_table(spark, path)
+    frame = read_table(spark, path)
     names = next((names for names in _QUARTERS if set(names) <= set(frame.columns)), None)
     if names is None:
         raise InputError(
             f"{path}: no columns {_QUARTERS[0][0]} to {_QUARTERS[0][-1]}, nor {_QUARTERS[1][0]} to {_QUARTERS[1][-1]}",
-            hint=f"The file has {', '.join(frame.columns)}.",
+            hint=f"The file has {', '.join(names_of(frame))}.",
         )
     checks, flags = [], []
     for name in names:
@@ -70,10 +70,10 @@ def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
     Raises:
         InputError: The file or a column is missing, or rows are malformed (`BadInputError`).
     """
-    frame, _ = read_table(spark, path)
+    frame = read_table(spark, path)
     name = next((name for name in _PRIMITIVE if name in frame.columns), None)
     if name is None:
-        raise InputError(f"{path}: no column 'primitive'", hint=f"The file has {', '.join(frame.columns)}.")
+        raise InputError(f"{path}: no column 'primitive'", hint=f"The file has {', '.join(names_of(frame))}.")
     text = F.trim(F.col(name).cast("string"))
     checks = [Check(path, name, "the name of a primitive geounit", F.coalesce(text == "", F.lit(True)))]
     return _checked(path, frame, checks, text.alias("primitive"), once=False)
@@ -81,7 +81,8 @@ def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
 
 def _checked(path: str, frame: DataFrame, checks: Sequence[Check], value: Column, *, once: bool = True) -> DataFrame:
     field, geocode = block_column(path, frame)
-    rules = [Check(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$")), *checks]
+    digits = Check(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$"))
+    rules = [*row_checks(path, frame), digits, *checks]
     placed = with_place(frame).withColumn(FAULTS, faults(rules))
     rows = placed.select(FAULTS, "row_file", "row_block", "row_id", geocode.alias(GEOCODE), value)
     with reading(path):

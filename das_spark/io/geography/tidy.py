@@ -11,8 +11,8 @@ from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.geography._entities import Rows, checked, sixteen
 from das_spark.io.geography.base import GEOCODE, EntityBlocks
-from das_spark.io.readers._rows import with_place
-from das_spark.io.readers._sources import read_table
+from das_spark.io.readers._rows import row_checks, with_place
+from das_spark.io.readers._sources import names_of, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -32,14 +32,14 @@ class Tidy:
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read a file or folder of Parquet or CSV; see `GeographyReader`."""
-        frame, _ = read_table(spark, path)
+        frame = read_table(spark, path)
         missing = [name for name in ENTITY_COLUMNS if name not in frame.columns]
         if missing:
-            near = get_close_matches(missing[0], frame.columns, n=1)
+            near = get_close_matches(missing[0], names_of(frame), n=1)
             guess = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
                 f"{path}: no column {', '.join(map(repr, missing))}",
-                hint=f"{guess}The file has {', '.join(frame.columns)}; a column of nulls says that there is none.",
+                hint=f"{guess}The file has {', '.join(names_of(frame))}; a column of nulls says that there is none.",
             )
         field, geocode = block_column(path, frame)
         rows = Rows(
@@ -50,6 +50,7 @@ class Tidy:
             geocode=geocode,
             geocode_field=field,
             fields={name: (name, F.col(name).cast("string")) for name in ENTITY_COLUMNS},
+            checks=tuple(row_checks(path, frame)),
         )
         return checked(rows)
 
@@ -73,7 +74,7 @@ def block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
     if name is None:
         raise InputError(
             f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
-            hint=f"The file has {', '.join(frame.columns)}.",
+            hint=f"The file has {', '.join(names_of(frame))}.",
         )
     text = F.coalesce(F.col(name).cast("string"), F.lit(""))
     good = text.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")

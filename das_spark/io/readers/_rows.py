@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from das_spark.io.readers._sources import MALFORMED, names_of
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem
 
 if TYPE_CHECKING:
@@ -39,6 +40,19 @@ class Check:
     field: str
     expected: str
     fails: Column
+
+
+def row_checks(file: str, frame: DataFrame) -> list[Check]:
+    """Of a table, what every row must fulfil as a whole.
+
+    Args:
+        file: Its path, for the message.
+        frame: From :func:`~das_spark.io.readers._sources.read_table`.
+    """
+    if MALFORMED not in frame.columns:
+        return []
+    expected = f"{len(names_of(frame))} fields, as in the header"
+    return [Check(file, "row", expected, F.col(MALFORMED).isNotNull())]
 
 
 def faults(checks: Sequence[Check]) -> Column:

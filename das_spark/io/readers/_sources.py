@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pyspark.sql.types import StringType
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.readers.base import reading
@@ -14,6 +18,9 @@ if TYPE_CHECKING:
 
 Format = Literal["parquet", "csv"]
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+_LONGEST_HEADER = 1 << 20
+MALFORMED = "row_malformed"
+"""Column of a CSV table: the text of a row that has not as many fields as the header; null for others. RESTRICTED."""
 
 
 def required(path: str | None, key: str, reader: str) -> str:
@@ -82,22 +89,64 @@ def format_of(path: str) -> Format:
     return "csv" if csv else "parquet"
 
 
-def read_table(spark: SparkSession, path: str) -> tuple[DataFrame, Format]:
+def read_table(spark: SparkSession, path: str) -> DataFrame:
     """Open a table with named columns.
+
+    Rows of CSV that do not have as many fields as the header are kept, for the checks to count: Spark would otherwise
+    write such a row, which is confidential, into its logs. :func:`row_checks` finds them.
 
     Args:
         spark: The session.
         path: A file or folder of CSV (with a header; all columns are text) or Parquet.
 
     Raises:
-        InputError: It is missing, or no table.
+        InputError: It is missing, or no table; or the files of a folder have different headers.
     """
     require_path(path)
-    kind = format_of(path)
     with reading(path):
-        if kind == "parquet":
-            return spark.read.parquet(path), kind
-        return spark.read.csv(path, header=True, inferSchema=False, mode="FAILFAST", enforceSchema=False), kind
+        if format_of(path) == "parquet":
+            return spark.read.parquet(path)
+        _require_one_header(path)
+        columns = spark.read.csv(path, header=True, inferSchema=False).schema
+        # Whole rows are parsed: with fewer columns Spark would not notice a field too many.
+        return spark.read.option("columnPruning", value=False).csv(
+            path,
+            header=True,
+            schema=columns.add(MALFORMED, StringType()),
+            enforceSchema=False,
+            mode="PERMISSIVE",
+            columnNameOfCorruptRecord=MALFORMED,
+        )
+
+
+def names_of(frame: DataFrame) -> list[str]:
+    """Columns that a table has in its file.
+
+    Args:
+        frame: From :func:`read_table`, with or without the place of its rows.
+    """
+    return [name for name in frame.columns if not name.startswith("row_")]
+
+
+def _require_one_header(path: str) -> None:
+    """Refuse CSV files of one table whose first lines differ: Spark would quote the other line, perhaps a record."""
+    if is_remote(path):
+        return
+    place = Path(path)
+    files = sorted(place.rglob("*")) if place.is_dir() else sorted(Path(found) for found in glob(path))
+    headers = {file: _first_line(file) for file in files if file.is_file() and _is_data(file) and file.stat().st_size}
+    for file, header in headers.items():
+        if header != next(iter(headers.values())):
+            raise InputError(
+                f"{file}: its first line is not that of {next(iter(headers))}",
+                hint="every CSV file of a folder begins with the same line of column names",
+            )
+
+
+def _first_line(file: Path) -> bytes:
+    with pa.input_stream(file, compression="detect") as stream:
+        begin: bytes = stream.read(_LONGEST_HEADER)
+    return begin.partition(b"\n")[0].rstrip(b"\r")
 
 
 def companion(folder: str, name: str) -> str | None:

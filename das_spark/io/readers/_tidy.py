@@ -11,8 +11,8 @@ from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, 
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
-from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, with_place
-from das_spark.io.readers._sources import read_table
+from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_checks, with_place
+from das_spark.io.readers._sources import names_of, read_table
 from das_spark.io.readers.base import reading
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ class Table:
         Raises:
             InputError: It is missing or unreadable.
         """
-        frame, _ = read_table(spark, file)
-        return cls(file, with_place(frame), settings)
+        return cls(file, with_place(read_table(spark, file)), settings)
 
     def name(self, field: str) -> str:
         """What the file calls a field."""
@@ -74,14 +73,19 @@ class Table:
         """
         name = self.name(field)
         if not self.has(field):
-            known = [column for column in self.frame.columns if not column.startswith("row_")]
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(
-                f"{self.file}: no column {name!r} for {field!r}",
-                hint=f"{hint}The file has {', '.join(known)}. Map it as input.columns.{field}.",
-            )
+            raise InputError(f"{self.file}: no column {name!r} for {field!r}", hint=self._near(name, field))
         return F.col(f"`{name}`")
+
+    def _near(self, name: str, field: str) -> str:
+        """What to do about a missing column. Names are listed only where one is known: others may be a first record."""
+        found = names_of(self.frame)
+        near = get_close_matches(name, found, n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        if not near and not {self._mapped("geocode"), self._mapped("block")} & set(found):
+            return (
+                f"it has {len(found)} columns; does its first line hold their names? They are mapped by input.columns"
+            )
+        return f"{guess}The file has {', '.join(found)}. Map it as input.columns.{field}."
 
     def whole(self, field: str) -> Whole:
         """A field that holds whole numbers, of any integer, decimal, float or text type.
@@ -183,6 +187,7 @@ def check_rows(table: Table, checks: list[Check], total: Column | None = None) -
     Returns:
         Problems, and the sum over all rows (0 without a column).
     """
+    checks = [*row_checks(table.file, table.frame), *checks]
     checked = table.frame.withColumn(FAULTS, faults(checks))
     exact = F.sum((F.lit(0) if total is None else total).cast("decimal(38,0)"))
     with reading(table.file):
