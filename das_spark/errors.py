@@ -88,6 +88,12 @@ class EstimationError(DasError, RuntimeError):
     code = "DAS300"
 
 
+class TaskError(DasError, RuntimeError):
+    """A library failed in a task on confidential data; the text of its error is kept back: it may quote values."""
+
+    code = "DAS310"
+
+
 class VerificationError(DasError, RuntimeError):
     """Written results break a rule that they must keep."""
 

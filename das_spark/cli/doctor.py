@@ -74,7 +74,7 @@ def _solvers() -> tuple[str, str, str]:
 
 def _toy() -> tuple[str, str, str]:
     """Send rows through the JVM and a Python worker, as a stage does."""
-    from das_spark.spark.session import session  # noqa: PLC0415 - after Java was found
+    from das_spark.spark.session import require_safe_session, session  # noqa: PLC0415 - after Java was found
 
     def same(batches: Iterator[Any]) -> Iterator[Any]:
         yield from batches
@@ -88,4 +88,8 @@ def _toy() -> tuple[str, str, str]:
         return "toy in Spark", type(error).__name__, str(error).splitlines()[0]
     encrypted = spark.sparkContext.getConf().get("spark.io.encryption.enabled", "false")
     found = f"{spark.version}, {spark.sparkContext.master}, encryption of local files {encrypted}"
+    try:
+        require_safe_session(spark, insecure=False)
+    except DasError as error:
+        return "toy in Spark", found, f"runs under a real key are refused: {error}"
     return "toy in Spark", found, "ok" if rows == _TOY_ROWS else f"{rows} rows of {_TOY_ROWS}"

@@ -19,6 +19,7 @@ from das_spark.products import PRODUCTS, Product
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, published_estimates
 from das_spark.spark.compare import same_histograms
+from das_spark.spark.session import require_safe_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,7 +134,9 @@ def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -
     Raises:
         InputError: The other run counts something else, or in other geolevels.
         OutputError: There is no run, or its confidential histograms were removed.
+        PrivacyGuardError: The session would let them reach a disk or wire in clear.
     """
+    require_safe_session(spark, insecure=False)  # a test key makes noise worthless; the counts are confidential still
     holder = run if other is None else FinishedRun.at(other)
     check_same_shape(run, holder, "--truth names a run of a product with the same schema, and the same geolevels")
     return truths(spark, find_run(holder.folder).restricted, holder.product, holder.spine)

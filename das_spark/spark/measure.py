@@ -180,7 +180,7 @@ def measurements(
         costs = family_costs(histograms.select("geocode", "parent"), parents)
         rows = rows.unionByName(families.family_rows(parents, family="geocode", kind=PARENT, sources=families.CELLS))
     places = families.placed(costs, partitions)
-    return families.map_families(rows, places, partitions, task, tables.MEASUREMENTS)
+    return families.map_families(rows, places, partitions, families.WithoutValues(task), tables.MEASUREMENTS)
 
 
 def family_costs(children: DataFrame, parents: DataFrame) -> DataFrame:

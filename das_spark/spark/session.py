@@ -19,6 +19,7 @@ ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 #: All cores, and a second attempt for a task whose worker died: local mode counts failures here and reads no property.
 LOCAL_MASTER = "local[*,2]"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
+_EVENT_LOGS = "/tmp/spark-events"  # noqa: S108 - where Spark writes event logs if no property says where
 
 
 def session(name: str) -> SparkSession:
@@ -106,7 +107,8 @@ def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
         insecure: Whether the run is made under a test key, whose outputs are marked insecure anyway.
 
     Raises:
-        PrivacyGuardError: If encryption of local files is off, or, beyond local mode, that of the network.
+        PrivacyGuardError: If encryption of local files is off, or, beyond local mode, that of the network; or if
+            Spark's event log, which tells of confidential row counts, goes to a folder that others may enter.
     """
     if insecure:
         return
@@ -119,3 +121,13 @@ def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
     if missing:
         message = f"the Spark session does not protect key and confidential data: {', '.join(missing)} must be true"
         raise PrivacyGuardError(message, hint="submit with the properties of conf/spark (spark-submit.sh does)")
+    if conf.get("spark.eventLog.enabled", "false") == "true":
+        _require_closed(str(conf.get("spark.eventLog.dir", _EVENT_LOGS)))
+
+
+def _require_closed(address: str) -> None:
+    """Refuse a local folder that others may enter; of a remote one its own store must take care."""
+    folder = Path(address.removeprefix("file:"))
+    if "://" not in address.removeprefix("file://") and folder.exists() and folder.stat().st_mode & 0o007:
+        message = f"{folder}: Spark's event log tells of confidential row counts, and others may enter this folder"
+        raise PrivacyGuardError(message, hint=f"chmod o-rwx {folder}, or leave spark.eventLog.enabled out")

@@ -114,7 +114,7 @@ def start(folder: Path) -> SparkSession:
         "spark.eventLog.dir": str(folder / "events"),
         "spark.eventLog.compress": "false",
     }
-    (folder / "events").mkdir()
+    (folder / "events").mkdir(mode=0o700)
     settings["spark.master"] = cluster(settings, folder / "work")
     builder = SparkSession.builder.appName("faulty cluster")
     for key, value in settings.items():

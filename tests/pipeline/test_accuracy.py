@@ -3,16 +3,18 @@
 import csv
 import json
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_runs import LEVELS, PRODUCT, finished_run, manifest
 
-from das_spark.errors import InputError, OutputError
+from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.evaluation import report_from_json, study_of
 from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT
 from das_spark.evaluation.run_comparison import PAIRED
+from das_spark.pipeline import accuracy
 from das_spark.pipeline.accuracy import _subject, evaluate_runs
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison
@@ -95,6 +97,14 @@ def test_a_run_without_its_confidential_histograms_is_not_evaluated(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
+def test_no_session_that_shuffles_in_the_clear_reads_the_truth(tmp_path, monkeypatch):
+    layout, _, _ = finished_run(tmp_path / "runs", "a", 1)
+    plain = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", getConf=lambda: {}))
+    monkeypatch.setattr(accuracy, "session", lambda *_: plain)
+    with pytest.raises(PrivacyGuardError, match=r"spark\.io\.encryption\.enabled"):
+        evaluate_runs([layout.folder])
+
+
 def test_a_run_is_compared_with_the_truth_of_another_one_if_it_is_of_the_same_geounits(tmp_path):
     holder, truth, _ = finished_run(tmp_path, "holder", 1)
     bare, _, estimate = finished_run(tmp_path, "bare", 2, people=5)

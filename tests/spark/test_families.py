@@ -1,9 +1,13 @@
+import traceback
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from das_spark.errors import EstimationError, TaskError
 from das_spark.spark import families, tables
 
 SCHEMA = pa.schema([("family", pa.string()), ("rank", pa.int64()), ("value", pa.int64())])
@@ -29,6 +33,23 @@ def test_lists_survive_the_way_to_numpy_and_back():
     assert values.tolist() == [1, 2, 3]
     assert offsets.tolist() == [0, 2, 2, 2, 3]
     assert families.list_array(values, offsets, pa.int64()).to_pylist() == [[1, 2], [], [], [3]]
+
+
+def test_errors_of_libraries_get_out_without_their_text():
+    def fails(_):
+        raise ValueError("31337 people")
+
+    with pytest.raises(TaskError, match=r"ValueError in test_families\.py, line \d+, at the family of 0100") as caught:
+        families.WithoutValues(fails)(SimpleNamespace(geocode="0100"))
+    assert "31337" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_errors_of_ours_get_out_as_they_are():
+    def refuses(_):
+        raise EstimationError("no solution")
+
+    with pytest.raises(EstimationError, match="no solution"):
+        families.WithoutValues(refuses)(SimpleNamespace(geocode="0100"))
 
 
 @pytest.mark.spark

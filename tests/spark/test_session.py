@@ -41,6 +41,18 @@ def test_beyond_one_machine_the_network_is_encrypted_too(master, missing):
         require_safe_session(fake(master, **settings), insecure=False)
 
 
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_an_event_log_lies_where_others_cannot_enter(tmp_path, form):
+    settings = ALL | {"spark_eventLog_enabled": "true", "spark_eventLog_dir": form.format(tmp_path)}
+    tmp_path.chmod(0o705)
+    with pytest.raises(PrivacyGuardError, match="others may enter"):
+        require_safe_session(fake(**settings), insecure=False)
+    require_safe_session(fake(**settings), insecure=True)
+    tmp_path.chmod(0o750)
+    require_safe_session(fake(**settings), insecure=False)
+    require_safe_session(fake(**settings | {"spark_eventLog_dir": "hdfs://host/logs"}), insecure=False)
+
+
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda path: path.name)
 def test_every_shipped_configuration_is_safe_under_a_real_key(file):
     pairs = properties(file)
