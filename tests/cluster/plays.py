@@ -31,7 +31,9 @@ KEY = "an open secret"
 PATIENCE = 600.0
 #: A line that ends a stage: its name and its seconds.
 STAGE_LINE = re.compile(
-    r"^((?:ingest|measure|estimate|microdata|tabulate|verify)[^:]*): (?:[\d,]+ families, )?([\d.]+) s$", re.M
+    r"^((?:spine|ingest|measure|estimate|census|microdata|tabulate|verify|evaluate)[^:]*): "
+    r"(?:[\d,]+ families, )?([\d.]+) s$",
+    re.M,
 )
 
 VICTIMS = {
@@ -61,12 +63,14 @@ class Play:
         folder: Holds census, run file, run and driver logs of this play.
         key: The test key; None for a real one.
         faults: (kind, stage, what became of it) of every fault so far.
+        options: Further options of the run.
     """
 
     cluster: StandaloneCluster
     folder: Path
     key: str | None = KEY
     faults: list[tuple[str, str, str]] = field(default_factory=list)
+    options: tuple[str, ...] = ()
     _from: int = 0
 
     def __post_init__(self) -> None:
@@ -94,7 +98,9 @@ class Play:
         """Start or resume the run."""
         self._from = self.log.stat().st_size if self.log.exists() else 0
         key = ("--test-key", self.key) if self.key else ()
-        return self.cluster.submit([str(self.run_file), "--run-id", "run", *key], log=self.log, more=more)
+        return self.cluster.submit(
+            [str(self.run_file), *self.options, "--run-id", "run", *key], log=self.log, more=more
+        )
 
     def said(self) -> str:
         """What the last driver said so far."""
@@ -227,26 +233,37 @@ def half_written(root: Path) -> list[str]:
     ]
 
 
-def draws(root: Path) -> dict[str, set[str]]:
+def draws(run: Path) -> dict[str, set[int]]:
     """Attempts at each level of which noisy answers are left anywhere below a run, in whatever folder.
 
+    Under a test key all attempts draw the same, so that values alone would show nothing: published files count as the
+    attempt that the journal says they are, and files of any other one are a second draw.
+
     Raises:
-        AssertionError: One answer is left with two values: a second draw.
+        AssertionError: Bytes of several attempts at a level are left, or one answer with two values.
     """
-    homes: dict[str, set[str]] = {}
+    homes: dict[str, set[int]] = {}
     values: dict[tuple[str, str, str], str] = {}
-    for path in root.rglob("*"):
+    for path in run.rglob("*"):
         with suppress(OSError):
             if not path.is_file() or path.open("rb").read(4) != b"PAR1" or "measurements" not in path.parts:
                 continue
             level = next((part for part in path.parts if part.startswith(("level=", ".level="))), "")
             name, _, attempt = level.removeprefix(".").removeprefix("level=").partition(".attempt=")
-            homes.setdefault(name, set()).add(attempt.removesuffix(".destroyed"))
+            number = attempt.removesuffix(".destroyed")
+            homes.setdefault(name, set()).add(int(number) if number else published_attempt(run, name))
             with suppress(pa.ArrowInvalid):  # cut short while it was written
                 for row in pq.ParquetFile(path).read().to_pylist():
                     key = (name, row["geocode"], row["query"])
                     found = repr(row["values"])
                     assert values.setdefault(key, found) == found, f"{path}: a second draw of {key}"
     for name, attempts in homes.items():
-        assert len(attempts - {""}) <= 1, f"bytes of several attempts at {name}: {attempts}"
+        assert len(attempts) <= 1, f"bytes of several attempts at {name}: {attempts}"
     return homes
+
+
+def published_attempt(run: Path, geolevel: str) -> int:
+    """The attempt at a level whose bytes the journal calls staged or published."""
+    journal = [json.loads(path.read_text()) for path in (run / "restricted" / "journal").glob(f"{geolevel}.*.json")]
+    (number,) = [each["number"] for each in journal if each["state"] in ("staged", "promoted")]
+    return int(number)

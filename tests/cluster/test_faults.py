@@ -12,14 +12,12 @@ import shutil
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from outcomes import check_end, check_left_over
 from plays import (
     KEY,
     PATIENCE,
@@ -36,7 +34,7 @@ from plays import (
     signal_group,
 )
 from published_files import differences
-from standalone import ROOT, StandaloneCluster, standalone_cluster, wait_until
+from standalone import ROOT, wait_until
 
 from das_spark.config.resolve import load_plan
 from das_spark.pipeline import run_stages
@@ -44,100 +42,6 @@ from das_spark.pipeline import run_stages
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 
 BROKEN_STORE = Path(__file__).parent / "broken_store"
-
-#: Tasks of a tiny run last less than a second: copies of them must be started soon to be started at all.
-EAGER = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.minTaskRuntime": "1s",
-    "spark.speculation.task.duration.threshold": "5s",
-    # Nothing large is sent: these JVMs do not grow old.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-    # Two drivers share the cluster when one of them is a ghost.
-    "spark.cores.max": "2",
-    "spark.shuffle.io.maxRetries": "1",
-    "spark.shuffle.io.retryWait": "200ms",
-    "spark.locality.wait": "0",
-}
-
-
-@dataclass(frozen=True)
-class Calm:
-    """A run that nothing disturbs.
-
-    Attributes:
-        result: What it published.
-        stages: Its stages, in order.
-        seconds: How long each took.
-    """
-
-    result: dict[str, Any]
-    stages: list[str]
-    seconds: list[float]
-
-
-TABLE: list[tuple[str, str, str]] = []
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """One cluster for all plays; its executors import das_spark from the checkout."""
-    folder = tmp_path_factory.mktemp("faults") / "cluster"
-    environment = ROOT / ".venv" / "bin" / "python"
-    assert environment.exists()
-    with standalone_cluster(folder, python_path=str(ROOT), settings=EAGER) as found:
-        yield found
-
-
-@pytest.fixture(scope="module", autouse=True)
-def table_of_faults() -> Iterator[None]:
-    """Print what was tried, by kind and outcome."""
-    yield
-    counts = Counter((kind, outcome) for kind, _, outcome in TABLE)
-    lines = ["| fault | tried | stages | what became of the run |", "|---|---|---|---|"]
-    for (kind, outcome), number in counts.items():
-        stages = sorted({stage for known, stage, end in TABLE if (known, end) == (kind, outcome)})
-        lines.append(f"| {kind} | {number} | {', '.join(stages)} | {outcome} |")
-    text = "\n".join([f"{len(TABLE)} faults", *lines])
-    print(f"\n{text}\n")
-    if target := os.environ.get("DAS_SPARK_FAULT_TABLE"):
-        Path(target).write_text(text + "\n")
-
-
-@pytest.fixture(scope="module")
-def calm(cluster, tmp_path_factory) -> Calm:
-    play = Play(cluster, tmp_path_factory.mktemp("calm"))
-    play.finish()
-    stages = play.stages()
-    names = [name for name, _ in stages]
-    assert names[0] == "ingest"
-    assert names[-1] == "verify"
-    assert len(names) >= 9
-    return Calm(play.result(), names, [seconds for _, seconds in stages])
-
-
-@pytest.fixture
-def play(cluster, tmp_path) -> Iterator[Play]:
-    yield Play(cluster, tmp_path)
-    cluster.wait_for_workers(2)
-
-
-def check_end(play: Play, calm: Calm) -> None:
-    """The end of every play: the same bytes, no half folder, one draw, one entry in the ledger of the input."""
-    assert differences(play.result(), calm.result) == []
-    check_left_over(play)
-
-
-def check_left_over(play: Play) -> None:
-    """What holds under a real key as well; then the faults of the play go into the table."""
-    assert half_written(play.run) == []
-    draws(play.run)
-    assert len({line.split('"run_id": "')[1][:12] for line in play.workshop.ledger()}) <= 1
-    TABLE.extend(play.faults)
-    play.faults.clear()
 
 
 @pytest.mark.parametrize("storm", range(3))
@@ -282,9 +186,12 @@ def test_the_output_store_fails_executors_on_read(play, calm):
     check_end(play, calm)
 
 
-@pytest.mark.parametrize("stage", ["measure County", "estimate Enumdist"])
-def test_the_output_store_fails_executors_on_rename(play, calm, stage):
+@pytest.mark.parametrize(
+    ("stage", "key"), [("measure County", KEY), ("estimate Enumdist", KEY), ("measure County", None)], ids=str
+)
+def test_the_output_store_fails_executors_on_rename(play, calm, stage, key):
     """The folder from which finished task output is renamed disappears while tasks write into it."""
+    play.key, end = key, "byte-equal" if key else "one draw under a real key"
     process, gone = play.start(), 0
     play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
     limit = time.monotonic() + 60
@@ -295,9 +202,9 @@ def test_the_output_store_fails_executors_on_rename(play, calm, stage):
         time.sleep(0.001)
     assert gone, "nothing was taken away"
     code = process.wait(600)
-    outcome = "tasks were tried again, byte-equal"
+    outcome = f"tasks were tried again, {end}"
     if code != 0:
-        outcome = f"failed ({play.fails(process).split(',')[0]}); resumed, byte-equal"
+        outcome = f"failed ({play.fails(process).split(',')[0]}); resumed, {end}"
         play.finish()
     play.faults.append(("rename fails (executors): task output taken away", stage, outcome))
     check_end(play, calm)
@@ -321,9 +228,12 @@ def test_an_executor_hangs_and_its_tasks_run_twice(play, calm):
     check_end(play, calm)
 
 
-@pytest.mark.parametrize("stage", ["measure County", "estimate County"])
-def test_a_zombie_driver_is_fenced_off(play, calm, stage):
+@pytest.mark.parametrize(
+    ("stage", "key"), [("measure County", KEY), ("estimate County", KEY), ("measure County", None)], ids=str
+)
+def test_a_zombie_driver_is_fenced_off(play, calm, stage, key):
     """A stopped driver loses its run to a second one, by a lock that the store forgot; then it wakes up."""
+    play.key, end = key, "results untouched" if key else "results untouched, one draw under a real key"
     one_core = play.cluster.with_settings("one-core", {"spark.cores.max": "1"})
     ghost = play.start({"DAS_SPARK_ENV": str(one_core)})
     number = calm.stages.index(stage)
@@ -339,7 +249,7 @@ def test_a_zombie_driver_is_fenced_off(play, calm, stage):
     finally:
         signal_group(ghost, signal.SIGCONT)
     assert ghost.wait(600) in (1, 3), play.log.read_text()[-4000:]
-    play.faults.append(("zombie driver wakes up after its run was taken over", met, "fenced off; results untouched"))
+    play.faults.append(("zombie driver wakes up after its run was taken over", met, f"fenced off; {end}"))
     check_end(play, calm)
 
 

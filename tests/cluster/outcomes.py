@@ -1,0 +1,82 @@
+"""What every play of faults must come to, and the table of what was tried."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from plays import Play, draws, half_written
+from published_files import differences
+
+#: Tasks of a tiny run last less than a second: copies of them must be started soon to be started at all.
+EAGER = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.speculation.task.duration.threshold": "5s",
+    # Nothing large is sent: these JVMs do not grow old.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    # Two drivers share the cluster when one of them is a ghost.
+    "spark.cores.max": "2",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "200ms",
+    "spark.locality.wait": "0",
+}
+
+
+@dataclass(frozen=True)
+class Calm:
+    """A run that nothing disturbs.
+
+    Attributes:
+        result: What it published.
+        stages: Its stages, in order.
+        seconds: How long each took.
+    """
+
+    result: dict[str, Any]
+    stages: list[str]
+    seconds: list[float]
+
+
+#: (kind, stage, what became of it) of every fault of this session.
+TABLE: list[tuple[str, str, str]] = []
+
+
+def calm_of(play: Play) -> Calm:
+    """Carry out the run of a play without a fault."""
+    play.finish()
+    return Calm(play.result(), [name for name, _ in play.stages()], [seconds for _, seconds in play.stages()])
+
+
+def table_of_faults() -> str:
+    """What was tried in this session, by kind and outcome."""
+    counts = Counter((kind, outcome) for kind, _, outcome in TABLE)
+    lines = ["| fault | tried | stages | what became of the run |", "|---|---|---|---|"]
+    for (kind, outcome), number in counts.items():
+        stages = sorted({stage for known, stage, end in TABLE if (known, end) == (kind, outcome)})
+        lines.append(f"| {kind} | {number} | {', '.join(stages)} | {outcome} |")
+    return "\n".join([f"{len(TABLE)} faults", *lines])
+
+
+def check_end(play: Play, calm: Calm) -> None:
+    """The end of every play: the same bytes, no half folder, one draw, one entry in the ledger of the input.
+
+    Under a real key the bytes are those of that run alone.
+    """
+    if play.key:
+        assert differences(play.result(), calm.result) == []
+    check_left_over(play)
+
+
+def check_left_over(play: Play) -> None:
+    """What holds under a real key as well; then the faults of the play go into the table."""
+    assert half_written(play.run) == []
+    draws(play.run)
+    assert len({line.split('"run_id": "')[1][:12] for line in play.workshop.ledger()}) <= 1
+    TABLE.extend(play.faults)
+    play.faults.clear()

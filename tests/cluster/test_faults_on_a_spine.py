@@ -1,0 +1,57 @@
+"""The stages that the tiny census has not: a spine of areas, census geounits, tables and the report of accuracy."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from outcomes import calm_of, check_end
+from plays import Play, kill_group, kill_one
+from standalone import ROOT
+
+from das_spark.cli.main import main
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+
+CONF = ROOT / "conf" / "pl94_2020_simulated.toml"
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some 10,000 people of an invented state, as CEF records, in places and tribal areas that are invented, too."""
+    place = tmp_path_factory.mktemp("spine") / "population"
+    asked = ["--like", "2020-state", "--share", "1/1000", "--layout", "cef", "--out", str(place)]
+    assert main(["simulate", *asked]) == 0
+    return place
+
+
+def on_a_spine(play: Play, population: Path) -> Play:
+    """The play with a run of that state on the optimised spine. Its population is a copy: ledgers lie beside it."""
+    census = shutil.copytree(population, play.folder / "population")
+    settings = {"input.path": census, "output.root": play.folder / "runs", "output.microdata": '["parquet"]'}
+    settings |= {"geography.spine": "optimised", "budget.strategy": "state"}
+    play.run_file = CONF
+    play.options = tuple(f"--set={key}={value}" for key, value in settings.items())
+    return play
+
+
+def test_drivers_and_executors_are_killed_in_the_stages_of_a_spine(cluster, tmp_path, population):
+    calm = calm_of(on_a_spine(Play(cluster, tmp_path / "calm"), population))
+    assert {"spine", "census geounits", "tabulate", "evaluate"} <= set(calm.stages)
+    play = on_a_spine(Play(cluster, tmp_path / "disturbed"), population)
+    dice = random.Random(2010)
+    for stage in ("spine", "census geounits", "tabulate", "evaluate"):
+        process, number = play.start(), calm.stages.index(stage)
+        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number] / 2)
+        if stage in ("census geounits", "tabulate"):
+            kill_one(cluster, "executor", dice)
+            play.faults.append(("executor killed", met, "went on, byte-equal"))
+            # The driver dies as well, in whatever it does a little later.
+            met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        kill_group(process)
+        play.faults.append(("driver killed", met, "resumed by the same command, byte-equal"))
+    play.finish()
+    check_end(play, calm)
+    cluster.wait_for_workers(2)
