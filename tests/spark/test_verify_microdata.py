@@ -19,7 +19,7 @@ from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import write_microdata
 from das_spark.products import microdata_codes
-from das_spark.spark.verify_microdata import MicrodataTables, verify_microdata
+from das_spark.spark.verify_microdata import MicrodataTables, part_checks, verify_microdata
 
 pytestmark = pytest.mark.spark
 
@@ -278,3 +278,10 @@ def test_a_digest_leaves_the_files_as_they_were(files):
     before = {path: path.read_bytes() for path in Path(files.layout.path).rglob("part-*")}
     files.checks(("parquet", "text"))
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_fault_of_a_rule_that_nobody_knows_is_not_lost_in_silence():
+    fault = {"flavour": "parquet", "rule": "persons in unit", "geocode": BLOCKS[0]}
+    made = MicrodataTables(None, "given", (), (fault,), ("parquet",), CODES)
+    with pytest.raises(VerificationError, match="unknown rule: 'persons in unit'"):
+        part_checks(made)
