@@ -117,13 +117,6 @@ def simulate(
     return summary
 
 
-def simulate_1940(
-    out: Path, share: Fraction = Fraction(1), layout: Layout = "tidy", seed: int = 0, *, compress: bool = False
-) -> PopulationSummary:
-    """A population like 1940; see :func:`simulate`."""
-    return simulate(out, "1940", share, layout, seed, compress=compress)
-
-
 def _kind(like: str, layout: Layout, share: Fraction) -> Kind:
     if like not in LIKES:
         raise ConfigurationError(f"there is no population {like!r}", hint=f"known: {', '.join(LIKES)}")
