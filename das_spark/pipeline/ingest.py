@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, supplant
-from das_spark.io.readers import READERS, Problem
+from das_spark.io.readers import Problem, reader
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
@@ -98,7 +98,7 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
     try:
-        ingested = READERS[plan.input.reader].read(context.spark, plan.input, plan.product, plan.spine)
+        ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
     except InputError as error:
         log_problems(context, getattr(error, "problems", ()))
         raise
