@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
 from das_spark.products import PART_RULES, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, MicrodataCodes
-from das_spark.spark.checks import Check, Finding, Key, Rule, findings, judge
+from das_spark.spark.checks import Check, Finding, Key, Rule, findings
 from das_spark.spark.verify import RunTables, exploded_cells, list_total, present, small_frame
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ class MicrodataTables:
     def note(self, flavour: str) -> str:
         """What tells the checks of a flavour from those of others."""
         return f"{flavour} files" if len(self.flavours) > 1 else ""
-
-
-def verify_microdata(microdata: MicrodataTables, tables: RunTables) -> list[Check]:
-    """Check the microdata files: `judge` of `microdata_rules`, and `part_checks`."""
-    return judge(microdata_rules(microdata, tables)) + part_checks(microdata)
 
 
 def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]:

@@ -16,7 +16,7 @@ from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, estimate, histograms, tables
 from das_spark.spark.checks import judge
 from das_spark.spark.group_totals import GROUP_TOTAL
-from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, verify_levels
+from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
 pytestmark = pytest.mark.spark
 
@@ -155,7 +155,8 @@ def run(spark, parts):
 
 
 def verified(run, total_key=(2, 2)):
-    checks = verify_levels(run, size=4, queries=QUERIES, zeros={}, totals=("National", "State"), total_key=total_key)
+    rules = level_rules(run, size=4, queries=QUERIES, zeros={}, totals=("National", "State"), total_key=total_key)
+    checks = judge(rules)
     return {(check.name, check.geolevel): check for check in checks}
 
 
