@@ -190,7 +190,7 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: 
     """Class boxes of all levels, written and read back, since several kinds of bounds are made of them."""
     plan = context.plan
     discard(staging)
-    computed = bounds.class_boxes(invariants, plan.spine, plan.invariants.total_at, formulas)
+    computed = bounds.class_boxes(invariants, plan.spine, formulas)
     with disk_errors(staging):
         computed.write.parquet(str(staging))
     return context.spark.read.schema(computed.schema).parquet(str(staging))

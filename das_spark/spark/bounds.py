@@ -71,7 +71,7 @@ def all_invariants(
     return _union(frames, histograms.sparkSession, "name string, values array<bigint>")
 
 
-def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_bounds: UnitBounds) -> DataFrame:
+def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
     """Bounds on the class margins of every geounit, the tighter of own and the sums of its leaves.
 
     Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it. A member of a
@@ -80,7 +80,6 @@ def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_
     Args:
         invariants: Result of `all_invariants` with units.
         spine: The levels.
-        total_at: Level where totals are invariant, or None.
         unit_bounds: The product's formulas.
 
     Returns:

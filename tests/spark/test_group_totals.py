@@ -51,7 +51,7 @@ def frames(spark, spine, total_at="State"):
     every = histograms.all_levels(leaves, spine)
     invariants = bounds.all_invariants(leaves, every, spine, declared, key).cache()
     geounits = histograms.all_geounits(leaves, spine).cache()
-    boxes = bounds.class_boxes(invariants, spine, total_at, FORMULAS).cache()
+    boxes = bounds.class_boxes(invariants, spine, FORMULAS).cache()
     limits = bounds.all_bounds(invariants, geounits, spine, declared, boxes, FORMULAS, (), key).cache()
     return {"histograms": every, "invariants": invariants, "geounits": geounits, "bounds": limits}
 
