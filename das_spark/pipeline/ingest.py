@@ -16,6 +16,7 @@ from das_spark.pipeline.taken_over import take_over_input
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 from das_spark.spark.group_totals import GROUP_TOTAL
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -227,10 +228,7 @@ def _against_totals(context: RunContext, written: DataFrame) -> DataFrame:
     totals = written.where(F.col("name").isin("total", GROUP_TOTAL)).select(
         "level", "geocode", F.col("member").alias("holder"), total
     )
-    sums = [
-        F.sum(F.aggregate(side, F.lit(0).cast("long"), lambda people, value: people + value)).alias(name)
-        for side, name in (("lower", "least"), ("upper", "most"))
-    ]
+    sums = [F.sum(list_total(side)).alias(name) for side, name in (("lower", "least"), ("upper", "most"))]
     rules = written.where(F.col("name").startswith("added:")).join(totals, ["level", "geocode"])
     asked = rules.groupBy("level", F.col("holder").alias("geocode"), "name", "total").agg(*sums)
     least, most = F.col("least"), F.col("most")

@@ -23,6 +23,7 @@ from das_spark.geography import Spine
 from das_spark.spark.families import ArrowFunction, flat_lists, list_array
 from das_spark.spark.group_totals import GROUP_TOTAL, TotalKey, boxes_of_groups, shared_totals
 from das_spark.spark.histograms import level_structs
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -56,9 +57,8 @@ def all_invariants(
     frames = []
     if invariants.total_at is not None:
         names = spine.names[: spine.index(invariants.total_at) + 1]
-        total = F.aggregate("counts", F.lit(0).cast("long"), lambda summed, count: summed + count)
         totals = histograms.where(F.col("level").isin(*names)).select(
-            *_KEYS, F.lit("total").alias("name"), F.array(total).alias("values")
+            *_KEYS, F.lit("total").alias("name"), F.array(list_total("counts")).alias("values")
         )
         frames.append(totals if total_key is None else shared_totals(totals, invariants.total_at, total_key))
     if invariants.units:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
 from das_spark.spark.checks import RELAXED, Finding, Key, Rule, findings
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -312,11 +313,6 @@ def exploded_cells(estimates: DataFrame, *more: str) -> DataFrame:
     pairs = estimates.select("level", "geocode", *more, F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
     cell, count = F.col("pair.cells").cast("long").alias("cell"), F.col("pair.counts").alias("count")
     return pairs.select("level", "geocode", *more, cell, count)
-
-
-def list_total(column: str | Column) -> Column:
-    """Sum of a list of longs."""
-    return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
 
 
 def small_frame(spark: SparkSession, columns: Mapping[str, Any]) -> DataFrame:

@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from das_spark.errors import VerificationError
 from das_spark.products import PART_RULES, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, MicrodataCodes
 from das_spark.spark.checks import Check, Finding, Key, Rule, findings
-from das_spark.spark.verify import RunTables, exploded_cells, list_total, present, small_frame
+from das_spark.spark.lists import list_total
+from das_spark.spark.verify import RunTables, exploded_cells, present, small_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
