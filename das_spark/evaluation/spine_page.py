@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.spine_figures import (
     MOST_POINTS,
     budget_moves,
@@ -69,7 +69,7 @@ def budget_text(report: SpineReport) -> str:
     return f"{'epsilon' if report.framework == 'pure_dp' else 'rho'} = {report.budget}"
 
 
-def _figures(report: SpineReport) -> list[Mapping[str, str]]:
+def _figures(report: SpineReport) -> list[Captioned]:
     shown = [entities for entities in report.categories if entities.names.size]
     drawn = []
     if shown:
@@ -78,7 +78,7 @@ def _figures(report: SpineReport) -> list[Mapping[str, str]]:
             (deviations(shown), _DEVIATIONS.format(budget=budget_text(report))),
         ]
     drawn += [(fan_outs(report.before, report.after), _FAN_OUTS), (budget_moves(report.moves), _MOVES)]
-    return [{"svg": svg, "caption": caption} for svg, caption in drawn]
+    return [Captioned(svg, caption) for svg, caption in drawn]
 
 
 def _farthest(report: SpineReport, category: str) -> list[tuple[object, ...]]:
