@@ -16,6 +16,7 @@ from das_spark.evaluation.spine_figures import (
 )
 from das_spark.evaluation.spine_report import DEFINITIONS, SpineReport
 from das_spark.evaluation.template import rendered
+from das_spark.privacy.mechanisms import Framework
 
 #: Share paths and entities that the page lists; all are in the JSON file.
 MOST_ROWS: Final = 50
@@ -66,7 +67,7 @@ def spine_page(report: SpineReport) -> str:
 
 def budget_text(report: SpineReport) -> str:
     """The budget with its name."""
-    return f"{'epsilon' if report.framework == 'pure_dp' else 'rho'} = {report.budget}"
+    return f"{Framework(report.framework).symbol} = {report.budget}"
 
 
 def _figures(report: SpineReport) -> list[Captioned]:

@@ -34,6 +34,11 @@ class Framework(StrEnum):
     PURE_DP = "pure_dp"
     ZCDP = "zcdp"
 
+    @property
+    def symbol(self) -> str:
+        """What budgets are numbers of: `epsilon` or `rho`."""
+        return "epsilon" if self is Framework.PURE_DP else "rho"
+
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace:
