@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from das_spark.config.geography import AREA_READERS
+
 Conf = Annotated[
     Path,
     typer.Argument(
@@ -42,6 +44,9 @@ Until = Annotated[
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Refuse (exit code 3) to begin the run: it must be there already.")
+]
+AreaReader = Annotated[
+    str, typer.Option("--reader", metavar="NAME", help=f"Who reads the geography: {', '.join(AREA_READERS)}.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 

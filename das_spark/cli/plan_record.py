@@ -63,7 +63,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
             ),
             *input_sentences(plan.input, units_invariant=plan.invariants.units),
         ],
-        "warnings": [each.sentence(total_name(plan)) for each in unread_shares(plan, geounits.counts)],
+        "warnings": [each.sentence(plan.budget.framework.symbol) for each in unread_shares(plan, geounits.counts)],
     }
 
 
@@ -143,8 +143,3 @@ def _losses(plan: RunPlan) -> list[dict[str, Any]]:
         }
         for what, loss in about
     ]
-
-
-def total_name(plan: RunPlan) -> str:
-    """What the total of a plan is called."""
-    return "epsilon" if plan.budget.framework is Framework.PURE_DP else "rho"

@@ -10,12 +10,13 @@ import typer
 
 from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings
-from das_spark.cli.plan_record import joint_record, plan_record, total_name
+from das_spark.cli.plan_record import joint_record, plan_record
 from das_spark.cli.render import console, number, size, table
 from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.config.stages import stage_names
+from das_spark.privacy import Framework
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +41,7 @@ def check(
     loaded = load_run(conf, overlay or (), settings or (), files=not without_files)
     typer.echo(f"{conf}: no problem found")
     for each in _plans(loaded):
-        spent = f"{total_name(each)} {each.budget.total}"
+        spent = f"{each.budget.framework.symbol} {each.budget.total}"
         typer.echo(f"run {each.name}, product {each.product.name}, reader {each.input.reader}, {spent}")
         typer.echo(f"geolevels {', '.join(each.spine.names)}; configuration {each.config_hash}")
 
@@ -83,7 +84,7 @@ def plan(
 
 
 def _print(record: dict[str, Any], out: Console) -> None:
-    name = "epsilon" if record["framework"] == "pure_dp" else "rho"
+    name = Framework(record["framework"]).symbol
     product = record["product"]
     out.print(f"{record['run']}: {product['title']} ({product['name']}, {product['cells']:,} cells a geounit)")
     out.print(f"total {name} = {record['total']} ({record['framework']}), exact; neighbours: one record replaced")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from das_spark.cli import spine_report
-from das_spark.cli.options import Json, Settings
+from das_spark.cli.options import AreaReader, Json, Settings
 from das_spark.cli.render import console, number, table
 
 if TYPE_CHECKING:
@@ -32,10 +32,7 @@ def _commands() -> None:
 @app.command("build")
 def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     geography: Annotated[str, typer.Option("--geography", metavar="PATH", help="Geographic file or folder.")],
-    reader: Annotated[
-        str,
-        typer.Option("--reader", metavar="NAME", help="grfc, pl94_header, block_assignment or tidy."),
-    ],
+    reader: AreaReader,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder of the spine.")],
     kind: Annotated[str | None, typer.Option("--spine", metavar="KIND", help="census, aian, optimised or dhc.")] = None,
     preset: Annotated[

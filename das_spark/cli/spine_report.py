@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Json
+from das_spark.cli.options import AreaReader, Json
 from das_spark.cli.render import console, number, table
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def report(
         Path, typer.Argument(metavar="SPINE", help="Folder of `spine build`, or of a run that has a spine.")
     ],
     geography: Annotated[str, typer.Option("--geography", metavar="PATH", help="Geography that it was made from.")],
-    reader: Annotated[
-        str, typer.Option("--reader", metavar="NAME", help="grfc, pl94_header, block_assignment or tidy.")
-    ],
+    reader: AreaReader,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write spine_report.json and spine_report.html there."),

@@ -16,8 +16,6 @@ from das_spark.config.plan import MeasurementRows, MicrodataFormat, Rounding, Ta
 from das_spark.errors import BudgetError
 from das_spark.privacy.budget import exact
 
-CONFIG_VERSION = 1
-
 
 def _exact(value: object) -> Fraction:
     """Read a number that decides privacy; a float has lost digits before we see it."""

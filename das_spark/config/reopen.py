@@ -16,7 +16,6 @@ from das_spark.config.model import Geography, Input
 from das_spark.config.plan import EvaluationSettings, RunPlan
 from das_spark.config.problems import Problems
 from das_spark.config.resolve import NO_TOTAL, config_hash, resolve
-from das_spark.config.shares import TOTAL_KEYS
 from das_spark.config.validate import validated
 from das_spark.errors import ConfigurationError
 from das_spark.privacy.budget import Framework
@@ -94,7 +93,7 @@ def _as_run_file(resolved: Mapping[str, Any]) -> dict[str, Any]:
     budget = data["budget"]
     data["budget"] = {
         "framework": budget["framework"],
-        TOTAL_KEYS[Framework(budget["framework"])]: budget["total"],
+        Framework(budget["framework"]).symbol: budget["total"],
         "geolevels": {level["geolevel"]: level["share"] for level in budget["levels"]},
         "level_queries": {level["geolevel"]: level["queries"] for level in budget["levels"]},
     }

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 Shares = Mapping[str, Fraction]
-TOTAL_KEYS = {Framework.PURE_DP: "epsilon", Framework.ZCDP: "rho"}
 
 
 def resolve_budget(
@@ -87,7 +86,7 @@ def _total(
         framework = strategy.framework
     else:
         framework = Framework.ZCDP if section.rho is not None else Framework.PURE_DP
-    key = TOTAL_KEYS[framework]
+    key = framework.symbol
     other = "rho" if key == "epsilon" else "epsilon"
     if getattr(section, other) is not None:
         problems.add(f"budget.{other}", f"the framework is {framework}, whose total is called {key}")

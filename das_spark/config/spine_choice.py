@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _SPINE, _BUDGET, _LEVELS, _FRAMEWORK = "spine", "budget", "geolevels", "framework"
 _WAYS: Final = "give --shares FILE, or --product NAME with --strategy NAME"
-_TOTALS: Final = {"rho": Framework.ZCDP, "epsilon": Framework.PURE_DP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,7 @@ def _shares(budget: Mapping[str, Any]) -> LevelShares:
 def _framework(budget: Mapping[str, Any]) -> str:
     given = budget.get(_FRAMEWORK)
     if given is None:
-        given = next((framework for key, framework in _TOTALS.items() if key in budget), None)
+        given = next((each for each in (Framework.ZCDP, Framework.PURE_DP) if each.symbol in budget), None)
     if given is None:
         names = ", ".join(Framework)
         raise ConfigurationError("budget.framework is missing", hint=f"it decides what is bypassed; one of {names}")

@@ -19,10 +19,9 @@ from das_spark.config.load import read_tables, run_file_of
 from das_spark.config.plan import RunPlan
 from das_spark.config.problems import Problems
 from das_spark.config.resolve import plan_of, refuse_parts, resolve
-from das_spark.config.shares import TOTAL_KEYS
 from das_spark.errors import BudgetError, ConfigurationError
 from das_spark.evaluation.sampling import SHARES
-from das_spark.privacy.budget import exact
+from das_spark.privacy.budget import Framework, exact
 
 #: Runs at each budget, as in the published runs on the census of 1940.
 USUAL_RUNS: Final = 4
@@ -72,7 +71,7 @@ class SweepPlan:
     @property
     def total_key(self) -> str:
         """What the budgets are called: epsilon or rho."""
-        return TOTAL_KEYS[self.base.budget.framework]
+        return self.base.budget.framework.symbol
 
     @property
     def totals(self) -> tuple[Fraction, ...]:
@@ -185,7 +184,7 @@ def _totals(
     """What the budgets are called, and the budgets."""
     for setting in settings:
         name = setting.partition("=")[0].strip()
-        if name in {f"budget.{each}" for each in TOTAL_KEYS.values()}:
+        if name in {f"budget.{each.symbol}" for each in Framework}:
             problems.add(f"--set {name}", "the grid says the budget of each run; leave this setting out")
     if bool(epsilon) == bool(rho):
         found = "both" if epsilon else "none of them"
@@ -237,7 +236,7 @@ def _with_total(data: dict[str, Any], key: str, total: Fraction) -> dict[str, An
     budget = tables.setdefault("budget", {})
     if not isinstance(budget, dict):
         raise ConfigurationError("budget: is not a table", hint="write [budget] with its keys below")
-    for name in TOTAL_KEYS.values():
-        budget.pop(name, None)
+    for framework in Framework:
+        budget.pop(framework.symbol, None)
     budget[key] = str(total)
     return tables

@@ -3,7 +3,7 @@
 from das_spark.evaluation.comparing import Difference, paired_difference, unpaired_difference
 from das_spark.evaluation.comparison_page import comparison_page
 from das_spark.evaluation.lines import Criterion, QueryErrors
-from das_spark.evaluation.metrics import ErrorFigures, Frequencies, frequencies_of, pooled, union_residuals
+from das_spark.evaluation.metrics import ErrorFigures, Frequencies, frequencies_of, pooled
 from das_spark.evaluation.page import accuracy_page
 from das_spark.evaluation.pooling import headline_spreads, pool, spread
 from das_spark.evaluation.privacy_loss import (
@@ -103,6 +103,5 @@ __all__ = [
     "study_of",
     "trade_off",
     "trade_off_caption",
-    "union_residuals",
     "unpaired_difference",
 ]

@@ -6,27 +6,15 @@ Source: Petti and Flaxman, Gates Open Research 2020.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
 
 from das_spark.errors import UndefinedError
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.homogeneity import Definition
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED, LossCurve, LossSettings, loss_curve
 from das_spark.evaluation.report import AccuracyReport, Entry
 from das_spark.evaluation.study_captions import bias_by_index_caption, residuals_and_loss_caption
 from das_spark.evaluation.study_figures import bias_by_index, residuals_and_loss
-
-
-class Captioned(TypedDict):
-    """A figure as pages show it.
-
-    Attributes:
-        svg: An SVG element.
-        caption: What it shows.
-    """
-
-    svg: str
-    caption: str
 
 
 def loss_figure(
@@ -48,7 +36,7 @@ def loss_figure(
     if not curves:
         return None
     of = (curves, f"strata of {place}", _counted(reports))
-    return {"svg": residuals_and_loss(*of), "caption": f"{residuals_and_loss_caption(*of)} Strata: {measure}."}
+    return Captioned(residuals_and_loss(*of), f"{residuals_and_loss_caption(*of)} Strata: {measure}.")
 
 
 def bias_figure(reports: Mapping[str, AccuracyReport], place: str, definition: Definition) -> Captioned | None:
@@ -76,7 +64,7 @@ def bias_figure_of(lines: Mapping[str, Mapping[int, Frequencies]], of: str, coun
         of: What the caption begins with.
         counted: What is counted, in the plural.
     """
-    return {"svg": bias_by_index(lines, counted), "caption": f"{of}: {bias_by_index_caption(lines, counted)}"}
+    return Captioned(bias_by_index(lines, counted), f"{of}: {bias_by_index_caption(lines, counted)}")
 
 
 def _curve(label: str, entry: Entry, settings: LossSettings) -> dict[str, tuple[Frequencies, LossCurve]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from das_spark.evaluation.drawing import PALETTE, as_svg, wide_axes
+from das_spark.evaluation.drawing import PALETTE, as_svg, name_rows, wide_axes
 from das_spark.evaluation.run_comparison import ComparedLine
 
 
@@ -25,7 +25,6 @@ def differences(lines: Sequence[ComparedLine], counted: str = "people") -> str:
             axes.hlines(row, line.interval.low, line.interval.high, color=colour, linewidth=3)
             axes.plot([line.difference], [row], "o", color=colour, markersize=7)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(lines)), [f"{line.place}: {line.measure}" for line in lines])
-    axes.set_ylim(len(lines) - 0.4, -0.6)
+    name_rows(axes, [f"{line.place}: {line.measure}" for line in lines])
     axes.set_xlabel(f"first minus second ({counted})")
     return as_svg(figure)

@@ -7,6 +7,7 @@ from typing import Final
 
 from das_spark.evaluation.comparison_figures import differences
 from das_spark.evaluation.definitions import RESTRICTED
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.run_comparison import PAIRED, Method, RunComparison
 from das_spark.evaluation.template import rendered
 
@@ -42,5 +43,5 @@ def comparison_page(comparison: RunComparison) -> str:
             first=len(comparison.first),
             second=len(comparison.second),
         )
-        figures.append({"svg": differences(lines, comparison.counted), "caption": caption})
+        figures.append(Captioned(differences(lines, comparison.counted), caption))
     return rendered("comparison.html", comparison=comparison, restricted=RESTRICTED, paired=PAIRED, figures=figures)

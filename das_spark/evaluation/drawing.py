@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +16,19 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
 #: What tells lines apart where colours do not.
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+@dataclass(frozen=True, slots=True)
+class Captioned:
+    """A figure as pages show it.
+
+    Attributes:
+        svg: An SVG element.
+        caption: What it shows.
+    """
+
+    svg: str
+    caption: str
 
 
 def wide_axes(rows: float) -> tuple[Figure, Axes]:
@@ -67,6 +82,17 @@ def log_scales(axes: Axes, *, both: bool = False, decades: bool = False) -> None
         axis.set_major_locator(LogLocator(subs=(1,) if decades else (1, 2, 5)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Rows of a plot with their names, the first one on top.
+
+    Args:
+        axes: A plot with one thing at each of the heights 0, 1, 2 and so on.
+        names: In order.
+    """
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def as_svg(figure: Figure) -> str:

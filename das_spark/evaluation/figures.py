@@ -8,7 +8,7 @@ from math import nan
 from typing import TYPE_CHECKING, TypeVar
 
 from das_spark.evaluation.definitions import TOTAL
-from das_spark.evaluation.drawing import MARKERS, PALETTE
+from das_spark.evaluation.drawing import MARKERS, PALETTE, name_rows
 from das_spark.evaluation.drawing import as_svg as _svg
 from das_spark.evaluation.drawing import wide_axes as _axes
 from das_spark.evaluation.lines import Criterion, QueryErrors
@@ -112,8 +112,7 @@ def agreement(errors: Sequence[QueryErrors]) -> str:
     for place, (style, lines) in _by_place(errors).items():
         shown = [(line.whole.one_minus_tvd, queries.index(line.query)) for line in lines]
         axes.plot(*zip(*shown, strict=True), style[1], color=style[0], label=place, markersize=7, alpha=0.8)
-    axes.set_yticks(range(len(queries)), queries)
-    axes.set_ylim(len(queries) - 0.4, -0.6)
+    name_rows(axes, queries)
     axes.set_xlabel("1 - L1 / (2 counted)")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return _svg(figure)
@@ -157,5 +156,4 @@ def _by_place(lines: Sequence[_Line]) -> dict[str, tuple[tuple[str, str], list[_
 
 
 def _label(axes: Axes, rows: Sequence[Entry] | Sequence[Spread]) -> None:
-    axes.set_yticks(range(len(rows)), [f"{row.place}: {row.measure}" for row in rows])
-    axes.set_ylim(len(rows) - 0.4, -0.6)
+    name_rows(axes, [f"{row.place}: {row.measure}" for row in rows])

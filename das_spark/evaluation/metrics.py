@@ -104,17 +104,6 @@ def frequencies_of(residuals: NDArray[np.int64], double_zero: int = 0) -> Freque
     return Frequencies(values, counts.astype(np.int64), double_zero)
 
 
-def union_residuals(truth: NDArray[np.int64], estimate: NDArray[np.int64]) -> Frequencies:
-    """Residuals where either count is positive; the rest is only counted.
-
-    Args:
-        truth: Confidential counts, any shape, people.
-        estimate: Protected counts, the same shape.
-    """
-    either = (truth > 0) | (estimate > 0)
-    return frequencies_of((estimate - truth)[either], int((~either).sum()))
-
-
 def pooled(parts: Sequence[Frequencies]) -> Frequencies:
     """The frequencies of several sets of residuals together, such as those of several runs."""
     if not parts:

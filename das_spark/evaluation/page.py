@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from das_spark.evaluation.bins import FIFTIES
 from das_spark.evaluation.closest import percent
 from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.figures import (
     AIM,
     agreement,
@@ -86,7 +87,7 @@ def intervals_of(statistics: Iterable[Statistic]) -> dict[tuple[str, str], dict[
     return found
 
 
-def _figures(report: AccuracyReport, spreads: Sequence[Spread]) -> list[Mapping[str, str]]:
+def _figures(report: AccuracyReport, spreads: Sequence[Spread]) -> list[Captioned]:
     """Figures and captions, as far as there is something to draw."""
     words = {"counted": report.counted, "groups": report.groups, "aim": f"{float(AIM):.0%}"}
     drawn = []
@@ -102,7 +103,7 @@ def _figures(report: AccuracyReport, spreads: Sequence[Spread]) -> list[Mapping[
     means = [one for one in spreads if one.figure == "mean_absolute" and not one.bins]
     if means:
         drawn.append((spread_over_runs(means, report.counted), _SPREAD))
-    return [{"svg": svg, "caption": caption.format(**words)} for svg, caption in drawn]
+    return [Captioned(svg, caption.format(**words)) for svg, caption in drawn]
 
 
 def _by_sizes(errors: Sequence[QueryErrors]) -> list[QueryErrors]:

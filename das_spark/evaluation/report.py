@@ -17,7 +17,6 @@ from typing import Any
 from das_spark.errors import InputError
 from das_spark.evaluation.bins import FIFTIES
 from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
-from das_spark.evaluation.homogeneity import Definition
 from das_spark.evaluation.homogeneity_lines import HomogeneityLine, homogeneity_json, homogeneity_of_json
 from das_spark.evaluation.lines import Criterion, CriterionName, QueryErrors
 from das_spark.evaluation.lines_json import (
@@ -93,39 +92,6 @@ class AccuracyReport:
             if (entry.place, entry.measure) == (place, measure):
                 return entry
         raise InputError(f"the accuracy report has no line {place}, {measure}")
-
-    def errors_of(self, place: str, query: str, bins: str | None = None) -> QueryErrors:
-        """The errors of a query in a geolevel, by its own classes of population unless others are named.
-
-        Raises:
-            InputError: There are none.
-        """
-        for line in self.errors:
-            if (line.place, line.query) == (place, query) and bins in (None, line.bins.name):
-                return line
-        raise InputError(f"the accuracy report has no errors of {query} in {place}")
-
-    def criterion(self, place: str, name: CriterionName, query: str, bins: str) -> Criterion:
-        """A criterion in a geolevel by some classes of population.
-
-        Raises:
-            InputError: There is none.
-        """
-        for line in self.criteria:
-            if line.key == (place, name, query, bins):
-                return line
-        raise InputError(f"the accuracy report has no line {place}, {name}, {query} by {bins}")
-
-    def by_homogeneity(self, place: str, definition: Definition) -> HomogeneityLine:
-        """Residuals of totals in a geolevel by one homogeneity index.
-
-        Raises:
-            InputError: There are none.
-        """
-        for line in self.homogeneity:
-            if (line.place, line.definition) == (place, definition):
-                return line
-        raise InputError(f"the accuracy report has no residuals of {place} by homogeneity index ({definition})")
 
     def headlines(self, name: CriterionName) -> tuple[Criterion, ...]:
         """One line a geolevel, by steps of 50: of the groups that are shown first, or of the total."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from das_spark.evaluation.drawing import PALETTE, as_svg, wide_axes
+from das_spark.evaluation.drawing import PALETTE, as_svg, name_rows, wide_axes
 
 
 def stage_times(stages: Sequence[tuple[str, float]]) -> str:
@@ -22,8 +22,7 @@ def stage_times(stages: Sequence[tuple[str, float]]) -> str:
     seconds = [time for _, time in stages]
     bars = axes.barh(range(len(stages)), seconds, color=PALETTE[0], height=0.7)
     axes.bar_label(bars, [f"{time:,.1f} s" for time in seconds], padding=3)
-    axes.set_yticks(range(len(stages)), [name for name, _ in stages])
-    axes.set_ylim(len(stages) - 0.4, -0.6)
+    name_rows(axes, [name for name, _ in stages])
     axes.set_xlim(0, max([*seconds, 0.1]) * 1.15)
     axes.set_xlabel("seconds")
     return as_svg(figure)
@@ -48,8 +47,7 @@ def level_times(levels: Sequence[tuple[str, float, float]]) -> str:
         axes.bar_label(bars, [f"{time:,.1f} s" for time in times], padding=3)
     longest = max(max(each[1:]) for each in levels)
     axes.set_xlim(0, max(longest, 0.1) * 1.15)
-    axes.set_yticks(range(len(levels)), [each[0] for each in levels])
-    axes.set_ylim(len(levels) - 0.4, -0.6)
+    name_rows(axes, [each[0] for each in levels])
     axes.set_xlabel("seconds")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return as_svg(figure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.run_figures import level_times, stage_times
 from das_spark.evaluation.run_record import ESTIMATE, MEASURE, RunRecord
 from das_spark.evaluation.template import rendered
@@ -84,15 +85,15 @@ def size(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-def _stage_figures(record: RunRecord) -> list[Mapping[str, str]]:
+def _stage_figures(record: RunRecord) -> list[Captioned]:
     shown = [(stage.name, stage.seconds) for stage in record.stages]
-    return [{"svg": stage_times(shown), "caption": _STAGES}] if shown else []
+    return [Captioned(stage_times(shown), _STAGES)] if shown else []
 
 
-def _level_figures(record: RunRecord) -> list[Mapping[str, str]]:
+def _level_figures(record: RunRecord) -> list[Captioned]:
     times: dict[str, dict[str, float]] = {}
     for stage in record.stages:
         if stage.geolevel:
             times.setdefault(stage.geolevel, {})[stage.work] = stage.seconds
     rows = [(name, each.get(MEASURE, 0.0), each.get(ESTIMATE, 0.0)) for name, each in times.items()]
-    return [{"svg": level_times(rows), "caption": _LEVELS}] if rows else []
+    return [Captioned(level_times(rows), _LEVELS)] if rows else []

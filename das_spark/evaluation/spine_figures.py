@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.evaluation.drawing import PALETTE, as_svg, log_scales, panels, wide_axes
+from das_spark.evaluation.drawing import PALETTE, as_svg, log_scales, name_rows, panels, wide_axes
 from das_spark.evaluation.spine_lines import LevelLine, LevelMove
 from das_spark.geography import EntityComparison
 
@@ -104,7 +104,7 @@ def fan_outs(before: Sequence[LevelLine], after: Sequence[LevelLine]) -> str:
         axes.plot(means, places, "o", color=colour, label=f"{label}: mean")
         axes.plot(most, places, "s", color=colour, label=f"{label}: largest", markerfacecolor="white")
     log_scales(axes)
-    _rows(axes, names)
+    name_rows(axes, names)
     axes.set_xlabel("children of a geounit")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return as_svg(figure)
@@ -126,7 +126,7 @@ def budget_moves(moves: Sequence[LevelMove]) -> str:
         (0.19, [move.after for move in moves], _AFTER, "after, mean over blocks"),
     ):
         axes.barh(places + shift, list(map(float, shares)), height=0.36, color=colour, label=label)
-    _rows(axes, [move.level for move in moves])
+    name_rows(axes, [move.level for move in moves])
     axes.set_xlabel("share of the budget")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return as_svg(figure)
@@ -151,8 +151,3 @@ def thinned(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _title(axes: Axes, entities: EntityComparison) -> None:
     axes.set_title(f"{spoken(entities.category)} ({entities.names.size:,})", fontsize=10, loc="left")
-
-
-def _rows(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.spine_figures import (
     MOST_POINTS,
     budget_moves,
@@ -16,6 +16,7 @@ from das_spark.evaluation.spine_figures import (
 )
 from das_spark.evaluation.spine_report import DEFINITIONS, SpineReport
 from das_spark.evaluation.template import rendered
+from das_spark.privacy.mechanisms import Framework
 
 #: Share paths and entities that the page lists; all are in the JSON file.
 MOST_ROWS: Final = 50
@@ -66,10 +67,10 @@ def spine_page(report: SpineReport) -> str:
 
 def budget_text(report: SpineReport) -> str:
     """The budget with its name."""
-    return f"{'epsilon' if report.framework == 'pure_dp' else 'rho'} = {report.budget}"
+    return f"{Framework(report.framework).symbol} = {report.budget}"
 
 
-def _figures(report: SpineReport) -> list[Mapping[str, str]]:
+def _figures(report: SpineReport) -> list[Captioned]:
     shown = [entities for entities in report.categories if entities.names.size]
     drawn = []
     if shown:
@@ -78,7 +79,7 @@ def _figures(report: SpineReport) -> list[Mapping[str, str]]:
             (deviations(shown), _DEVIATIONS.format(budget=budget_text(report))),
         ]
     drawn += [(fan_outs(report.before, report.after), _FAN_OUTS), (budget_moves(report.moves), _MOVES)]
-    return [{"svg": svg, "caption": caption} for svg, caption in drawn]
+    return [Captioned(svg, caption) for svg, caption in drawn]
 
 
 def _farthest(report: SpineReport, category: str) -> list[tuple[object, ...]]:

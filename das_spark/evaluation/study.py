@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from das_spark.evaluation.captioned import Captioned, bias_figure_of, loss_figure
+from das_spark.evaluation.captioned import bias_figure_of, loss_figure
 from das_spark.evaluation.closest import ClosestLine, closest_json, closest_line, percent
 from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.homogeneity import DEFINITIONS
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.pooling import pool
@@ -130,4 +131,4 @@ def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLi
         caption = trade_off_caption(AS_CODED, [report.entry(*of).frequencies.total], residuals, report.counted)
         labelled = [(percent(point.share), known, point.median_absolute) for point, known in points]
         drawn = trade_off([("this release", loss, error)], labelled, report.counted)
-        yield {"svg": drawn, "caption": f"{closest.place}, {closest.measure}: {caption}"}
+        yield Captioned(drawn, f"{closest.place}, {closest.measure}: {caption}")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from das_spark.evaluation.captioned import Captioned, bias_figure, loss_figure
+from das_spark.evaluation.captioned import bias_figure, loss_figure
 from das_spark.evaluation.closest import percent
 from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.homogeneity import DEFINITIONS
 from das_spark.evaluation.sampling import CLOSEST
 from das_spark.evaluation.study_captions import trade_off_caption
@@ -76,7 +77,7 @@ def _panel(report: SweepReport, place: str, measure: str) -> Mapping[str, Any]:
             [each.figures.n for each in points if each.loss.value is not None] for points in (release, samples)
         )
         caption = trade_off_caption(report.settings, counts, sampled, report.counted)
-        figures.insert(0, {"svg": trade_off(circles, squares, report.counted), "caption": caption})
+        figures.insert(0, Captioned(trade_off(circles, squares, report.counted), caption))
     closest = [report.closest_to(each.size, place, measure) for each in release]
     return {
         "place": place,

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from das_spark.evaluation.drawing import LINES, MARKERS, PALETTE, as_svg, log_scales, wide_axes
+from das_spark.evaluation.drawing import LINES, MARKERS, PALETTE, Captioned, as_svg, log_scales, wide_axes
 from das_spark.experiments.appendix_examples import COUNTY_WEIGHT, STRATA_EPSILON, TOTAL_EPSILON, Example
 from das_spark.experiments.curves import DrawnLoss, residuals_and_curves
 from das_spark.experiments.epl_appendix import AppendixResult
 from das_spark.experiments.noise import LAWS
-from das_spark.experiments.page import Figure, experiment_page
+from das_spark.experiments.page import experiment_page
 from das_spark.experiments.published_appendix import SA1_PROGRAM, SA1_REPLY, Spread
 from das_spark.simulation.washington_1940 import COUNTIES, DISTRICTS
 
@@ -67,15 +67,15 @@ def epl_appendix_page(result: AppendixResult) -> str:
     return experiment_page("How empirical privacy loss behaves", lead, figures, result.tables(), DEFINITIONS)
 
 
-def _example(example: Example) -> Figure:
+def _example(example: Example) -> Captioned:
     epsilon, curve = float(example.published.epsilon), example.found.curve
     reach = 1.2 * (example.found.root_mean_square if curve is None else float(np.abs(curve.x).max() + 1))
     drawn = [DrawnLoss(f"example {example.number}", example.found)]
     svg = residuals_and_curves(drawn, (epsilon / 2, epsilon), example.counted, reach)
-    return Figure(svg, (_WHAT[example.number] + _EXAMPLE).format(epsilon=epsilon, half=epsilon / 2))
+    return Captioned(svg, (_WHAT[example.number] + _EXAMPLE).format(epsilon=epsilon, half=epsilon / 2))
 
 
-def _lines(result: AppendixResult) -> Figure:
+def _lines(result: AppendixResult) -> Captioned:
     ours = [(line.value, line.spread) for line in result.lines if line.spread is not None]
     asked = {value for value, _ in ours}
     figure, axes = wide_axes(_ROWS)
@@ -95,4 +95,4 @@ def _lines(result: AppendixResult) -> Figure:
     log_scales(axes, both=True)
     axes.set(xlabel="epsilon", ylabel="largest |EPL(x)|")
     axes.legend(loc="upper left", frameon=False)
-    return Figure(as_svg(figure), _SA1)
+    return Captioned(as_svg(figure), _SA1)

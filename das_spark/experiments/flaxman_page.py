@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from das_spark.evaluation.drawing import LINES, PALETTE, as_svg, panels
+from das_spark.evaluation.drawing import LINES, PALETTE, Captioned, as_svg, panels
 from das_spark.experiments.curves import DrawnLoss, residuals_and_curves
 from das_spark.experiments.flaxman import FlaxmanResult
 from das_spark.experiments.flaxman_direct import NORMAL, DirectEstimate
 from das_spark.experiments.flaxman_mechanisms import Mechanism
 from das_spark.experiments.noise import LAWS
-from das_spark.experiments.page import Figure, experiment_page
+from das_spark.experiments.page import experiment_page
 
 _SOURCE = "A. D. Flaxman, Empirical quantification of privacy loss with examples relevant to the 2020 US Census, 2019"
 DEFINITIONS: Final = {
@@ -62,17 +62,17 @@ def flaxman_page(result: FlaxmanResult) -> str:
     return experiment_page("Empirical privacy loss of three mechanisms", lead, figures, tables, DEFINITIONS)
 
 
-def _less_obvious(result: FlaxmanResult) -> Figure:
+def _less_obvious(result: FlaxmanResult) -> Captioned:
     compared = result.compared()
     low = float(min(result.settings.epsilons))
     drawn = [DrawnLoss(f"{line.mechanism}, epsilon {float(line.epsilon):g}", line.found) for line in compared]
     curves = [line.found.curve for line in compared if line.found.curve is not None]
     reach = max([1.0, *(float(np.abs(curve.x).max()) for curve in curves)])
     svg = residuals_and_curves(drawn, (low, 2 * low), "leaves", reach * 1.1, max(1, round(reach / 20)))
-    return Figure(svg, _LESS_OBVIOUS.format(low=low, high=2 * low))
+    return Captioned(svg, _LESS_OBVIOUS.format(low=low, high=2 * low))
 
 
-def _direct(direct: DirectEstimate) -> Figure:
+def _direct(direct: DirectEstimate) -> Captioned:
     figure, plots = panels(3, 3)
     epsilon = float(direct.epsilon)
     for axes, events in zip(plots, ("equal", "density", "at least"), strict=True):
@@ -93,4 +93,4 @@ def _direct(direct: DirectEstimate) -> Figure:
         axes.set_xlabel("k (people)")
     plots[0].set_ylabel("ln ratio")
     figure.legend(*plots[1].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    return Figure(as_svg(figure), _DIRECT.format(epsilon=epsilon, replicates=direct.replicates))
+    return Captioned(as_svg(figure), _DIRECT.format(epsilon=epsilon, replicates=direct.replicates))

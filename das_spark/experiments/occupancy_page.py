@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from das_spark.evaluation.definitions import RESTRICTED
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.occupancy import DEFINITIONS
 from das_spark.experiments import published_demonstration as published
 from das_spark.experiments.occupancy_arms import ARMS, AS_PUBLISHED, UNBOUNDED
 from das_spark.experiments.occupancy_figures import difference_boxes, noise_law, occupancy_rates, shares_filled
 from das_spark.experiments.occupancy_result import OccupancyResult, RunOccupancy
-from das_spark.experiments.page import Figure, experiment_page
+from das_spark.experiments.page import experiment_page
 
 _SOURCE: Final = (
     "The study: D. Van Riper, T. Kugler and S. Ruggles, Disclosure Avoidance in the Census Bureau's 2010 Demonstration "
@@ -75,14 +76,14 @@ def occupancy_page(result: OccupancyResult) -> str:
     arms = {arm.name: study.report(arm).level("County").quintiles for arm in ARMS}
     people = {"by people": study.people.by_size, "by occupied cells": study.people.by_diversity}
     figures = (
-        Figure(difference_boxes(arms, "households"), _BOXES),
-        Figure(occupancy_rates(counties, (AS_PUBLISHED.name, UNBOUNDED.name)), _RATES),
-        Figure(
+        Captioned(difference_boxes(arms, "households"), _BOXES),
+        Captioned(occupancy_rates(counties, (AS_PUBLISHED.name, UNBOUNDED.name)), _RATES),
+        Captioned(
             shares_filled(study.reports),
             _SHARES.format(full=published.FULL_COUNTIES, counties=published.COUNTIES, share=share),
         ),
-        Figure(difference_boxes(people, "people"), _PEOPLE),
-        Figure(noise_law(published.FIGURE_1_SCALE), _NOISE.format(scale=float(published.FIGURE_1_SCALE))),
+        Captioned(difference_boxes(people, "people"), _PEOPLE),
+        Captioned(noise_law(published.FIGURE_1_SCALE), _NOISE.format(scale=float(published.FIGURE_1_SCALE))),
     )
     tables = tuple(table for table in result.tables() if table.name != "counties")
     arms_explained = {arm.name: arm.title for arm in ARMS}
@@ -101,10 +102,10 @@ def run_occupancy_page(result: RunOccupancy) -> str:
     lead = (f"{RESTRICTED}.", f"Run {result.run}, product {result.product}.", _SOURCE)
     share = published.FULL_COUNTIES / published.COUNTIES
     caption = _SHARES.format(full=published.FULL_COUNTIES, counties=published.COUNTIES, share=share)
-    figures = [Figure(shares_filled((result.report,)), caption)]
+    figures = [Captioned(shares_filled((result.report,)), caption)]
     for level in result.report.levels:
         name = level.geolevel.replace("_", " ")
         figures.append(
-            Figure(difference_boxes({name: level.quintiles}, "households"), _RUN_BOXES.format(geolevel=name))
+            Captioned(difference_boxes({name: level.quintiles}, "households"), _RUN_BOXES.format(geolevel=name))
         )
     return experiment_page(f"Occupied housing units of {result.run}", lead, figures, result.tables(), DEFINITIONS)

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from das_spark.evaluation.drawing import Captioned
 from das_spark.evaluation.template import rendered
 from das_spark.experiments.table import Table, shown
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A drawing and what it shows.
-
-    Attributes:
-        svg: An SVG element.
-        caption: In words.
-    """
-
-    svg: str
-    caption: str
 
 
 def experiment_page(
     title: str,
     lead: Sequence[str],
-    figures: Sequence[Figure],
+    figures: Sequence[Captioned],
     tables: Sequence[Table],
     definitions: Mapping[str, str],
 ) -> str:

@@ -8,10 +8,9 @@ from typing import Final
 
 from das_spark.evaluation import AccuracyReport, pool
 from das_spark.evaluation.captioned import bias_figure, loss_figure
-from das_spark.evaluation.drawing import MARKERS, PALETTE, as_svg, log_scales, wide_axes
+from das_spark.evaluation.drawing import MARKERS, PALETTE, Captioned, as_svg, log_scales, wide_axes
 from das_spark.evaluation.homogeneity import MARGINAL_PRODUCT
 from das_spark.experiments.agreement import Expectation
-from das_spark.experiments.page import Figure
 from das_spark.experiments.replication import Comparison
 from das_spark.products.e2e_1940 import STRATA
 
@@ -21,7 +20,7 @@ _LEAF: Final = "Enumdist"
 _HEIGHT: Final = 11
 
 
-def published_against_ours(comparisons: Sequence[Comparison]) -> Figure:
+def published_against_ours(comparisons: Sequence[Comparison]) -> Captioned:
     """Every positive figure that both have, on logarithmic scales.
 
     Args:
@@ -48,10 +47,10 @@ def published_against_ours(comparisons: Sequence[Comparison]) -> Figure:
         "Published figures (across) and ours (up), where both are above zero; people, but for privacy losses and "
         "shares. On the line both are equal. Classes: what could be expected."
     )
-    return Figure(as_svg(figure), caption)
+    return Captioned(as_svg(figure), caption)
 
 
-def study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator[Figure]:
+def study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator[Captioned]:
     """Figures 1 and 3 of the study from our runs, at its budgets as far as we have them.
 
     Args:
@@ -61,4 +60,4 @@ def study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator
     drawn = {1: loss_figure(whole, _LEAF, STRATA), 3: bias_figure(whole, _LEAF, MARGINAL_PRODUCT)}
     for number, figure in drawn.items():
         if figure is not None:
-            yield Figure(figure["svg"], f"Figure {number}. {figure['caption']}")
+            yield Captioned(figure.svg, f"Figure {number}. {figure.caption}")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from das_spark.errors import GeographyError
-from das_spark.geography.digits import characters, digit_column, from_characters, slice_column, text_column
-from das_spark.geography.geocode import BLOCK, CENSUS_BLOCK
+from das_spark.geography.digits import characters, digit_column, slice_column, text_column
+from das_spark.geography.geocode import BLOCK
 
 #: Major types of group quarters.
 GQ_TYPES: Final = 7
@@ -30,37 +30,6 @@ _ENTITY_DIGITS: Final = {
     "sdelmlea": 5,
 }
 _STATUS: Final = ("cousubfs", "placefs")
-
-
-def block_geocodes(geocode15: ArrayLike) -> NDArray[np.str_]:
-    """Geocodes of 16 digits from census block numbers of 15: the block group stands before the block (S-1).
-
-    Args:
-        geocode15: Array (n,) of text: state 2, county 3, tract 6, block 4 digits.
-
-    Returns:
-        Array (n,) of 16 digits.
-
-    Raises:
-        GeographyError: A number has not 15 digits; it is named.
-    """
-    points = characters(digit_column(geocode15, CENSUS_BLOCK, "geocode15"))
-    return from_characters(np.insert(points, _TRACT, points[:, _TRACT], axis=1))
-
-
-def census_blocks(geocode16: ArrayLike) -> NDArray[np.str_]:
-    """Census block numbers of 15 digits from geocodes of 16: the inverse of `block_geocodes` (S-1).
-
-    Args:
-        geocode16: Array (n,) of text.
-
-    Returns:
-        Array (n,) of 15 digits.
-
-    Raises:
-        GeographyError: A geocode has not 16 digits, or names another block group than the block's first digit.
-    """
-    return from_characters(np.delete(characters(_checked_geocodes(geocode16)), _TRACT, axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from das_spark.errors import GeographyError
 from das_spark.geography.aian import NO_AIAN_AREA
-from das_spark.geography.block_table import NO_ENTITY, BlockTable, census_blocks
-from das_spark.geography.digits import digit_column, from_characters, joined, slice_column
+from das_spark.geography.block_table import NO_ENTITY, BlockTable
+from das_spark.geography.digits import from_characters, joined, slice_column
 
 #: States with strong minor civil divisions: CT, ME, MA, MI, MN, NH, NJ, NY, PA, RI, VT and WI.
 STRONG_MCD_STATES: Final = frozenset({"09", "23", "25", "26", "27", "33", "34", "36", "42", "44", "50", "55"})
@@ -80,41 +79,6 @@ def primitive_geounits(table: BlockTable) -> NDArray[np.str_]:
     named = np.isin(table.placefs, _GOVERNING_PLACES)
     named |= np.isin(joined(slice_column(table.geocode16, 0, 2), table.placefp), _OTHER_PLACES)
     return joined(county, table.cousubfp if governed else none, np.where(named, table.placefp, NO_ENTITY))
-
-
-def crosswalk_geounits(table: BlockTable, geocode15: ArrayLike, primitive: ArrayLike) -> NDArray[np.str_]:
-    """Primitive geounits from a crosswalk.
-
-    Args:
-        table: Blocks of one county.
-        geocode15: (m,) text, census blocks of the crosswalk, 15 digits, in any order, the table's among them.
-        primitive: (m,) text, the primitive geounit of each.
-
-    Returns:
-        Array (n,).
-
-    Raises:
-        GeographyError: The columns differ in length, a block of the table is missing, or the crosswalk splits a block.
-    """
-    blocks, names = digit_column(geocode15, 15, "geocode15"), np.asarray(primitive, dtype=np.str_)
-    if blocks.shape != names.shape:
-        raise GeographyError(f"the crosswalk has {blocks.size} blocks and {names.size} primitive geounits")
-    order = np.argsort(blocks, kind="stable")
-    blocks, names = blocks[order], names[order]
-    split = np.flatnonzero((blocks[1:] == blocks[:-1]) & (names[1:] != names[:-1]))
-    if split.size:
-        place = int(split[0])
-        raise GeographyError(
-            f"the crosswalk splits block {str(blocks[place])!r} between primitive geounits "
-            f"{str(names[place])!r} and {str(names[place + 1])!r}"
-        )
-    wanted = census_blocks(table.geocode16)
-    position = np.searchsorted(blocks, wanted)
-    found = position < blocks.size
-    found[found] = blocks[position[found]] == wanted[found]
-    if not found.all():
-        raise GeographyError(f"the crosswalk has no primitive geounit for block {str(wanted[np.argmin(found)])!r}")
-    return names[position]
 
 
 @dataclass(frozen=True, slots=True)

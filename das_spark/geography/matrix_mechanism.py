@@ -83,20 +83,6 @@ def downward(parents: Sequence[NDArray[np.int64]], subtree: ByLevel, top: NDArra
     return tuple(found)
 
 
-def geounit_variances(parents: Sequence[NDArray[np.int64]], precision: Sequence[NDArray[np.float64]]) -> ByLevel:
-    """Diagonal of the variance matrix (19) for the total of every geounit.
-
-    Args:
-        parents: For each level, top first, the positions of the parents; those of the top are not used.
-        precision: For each level an array (geounits,), 1/people^2, 0 where nothing is measured.
-
-    Returns:
-        For each level an array (geounits,) in people^2.
-    """
-    subtree = upward(parents, precision)
-    return downward(parents, subtree, subtree[0])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
     """How the part of an entity inside a geounit depends on the geounit's total, for pairs that touch.
@@ -148,26 +134,6 @@ def climb_regression(parts: Regression, parents: NDArray[np.int64], subtree: NDA
     hidden = unknown[unit] - _sums(place, ~np.isfinite(own), pairs.size)
     residual[(hidden > 0) & (slope != 0)] = np.inf
     return Regression(entity, unit, slope, residual)
-
-
-def entity_variances(
-    touch: Touch, parents: Sequence[NDArray[np.int64]], precision: Sequence[NDArray[np.float64]], entities: int
-) -> NDArray[np.float64]:
-    """Variance of the estimated total of every entity.
-
-    Args:
-        touch: Touches of the blocks.
-        parents: As in `geounit_variances`.
-        precision: As in `geounit_variances`.
-        entities: Number of entities.
-
-    Returns:
-        Array (entities,) in people^2.
-    """
-    subtree, parts = upward(parents, precision), regression_of(touch)
-    for level in reversed(range(1, len(parents))):
-        parts = climb_regression(parts, parents[level], subtree[level])
-    return top_variances(parts, subtree[0], entities)
 
 
 def top_variances(parts: Regression, top: NDArray[np.float64], entities: int) -> NDArray[np.float64]:

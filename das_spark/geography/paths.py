@@ -18,8 +18,6 @@ from das_spark.geography.settings import COUNTY, LevelShares
 
 _TRACT: Final = "Tract"
 _PREFIXES: Final = {"State": 2, COUNTY: 5, **PLAIN_LEVELS, "Block": BLOCK}
-#: Levels below the state of an optimised spine that the census has too; a tract group there is one of its own.
-_KEPT: Final = (COUNTY, "Block_Group", "Block")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

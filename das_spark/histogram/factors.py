@@ -102,26 +102,6 @@ def leaves_out(factor: NDArray[np.int64]) -> bool:
     return bool((factor == NO_GROUP).any())
 
 
-def factor_coarsens(coarse: NDArray[np.int64], fine: NDArray[np.int64]) -> bool:
-    """Whether every group of one factor is a union of groups of another.
-
-    Args:
-        coarse: A checked factor.
-        fine: Another of the same attribute.
-
-    Returns:
-        Whether sums over the groups of ``coarse`` are sums of those over ``fine``.
-    """
-    if ((coarse != NO_GROUP) & (fine == NO_GROUP)).any():
-        return False
-    # Levels of one fine group must all lie in one coarse group, or all in none.
-    order = np.argsort(fine, kind="stable")
-    order = order[fine[order] != NO_GROUP]
-    same_fine = fine[order][1:] == fine[order][:-1]
-    same_coarse = coarse[order][1:] == coarse[order][:-1]
-    return bool((~same_fine | same_coarse).all())
-
-
 def _single(group: NDArray[np.int64]) -> Run:
     size, rows = len(group), int(group.max()) + 1
     nothing = group[:0]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from das_spark.errors import InputError, QueryError
 from das_spark.histogram.attribute import NO_GROUP
-from das_spark.histogram.factors import Run, checked_factor, factor_coarsens, leaves_out, merged_runs
+from das_spark.histogram.factors import Run, checked_factor, leaves_out, merged_runs
 
 Neighbours = Literal["bounded", "unbounded"]
 """Bounded: one record changes its cell. Unbounded: one record comes or goes."""
@@ -118,28 +118,6 @@ class Query:
         _add_at(answers, self.row_of(cells), counts)
         return answers
 
-    def answer_at(
-        self, rows: NDArray[np.int64], cells: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]
-    ) -> NDArray[np.int64]:
-        """Answer on a whole sparse histogram, but only the answers asked for: ``answer(cells, counts)[rows]``.
-
-        Memory is that of the arguments, whatever the number of answers of the query.
-
-        Args:
-            rows: Answers wanted, sorted and unique, shape ``(r,)``.
-            cells: Flat cell indices, shape ``(n,)``.
-            counts: People or units of each cell, shape ``(n,)``.
-
-        Returns:
-            The answers, shape ``(r,)``.
-        """
-        answers = np.zeros(len(rows), dtype=np.int64)
-        if len(rows):
-            touched = self.row_of(cells)
-            position = np.minimum(np.searchsorted(rows, touched), len(rows) - 1)
-            _add_at(answers, np.where(rows[position] == touched, position, NO_GROUP), counts)
-        return answers
-
     def answer_dense(self, array: NDArray[Any]) -> NDArray[Any]:
         """Answer on dense histograms.
 
@@ -166,30 +144,6 @@ class Query:
                 values = np.add.reduceat(np.take(values, order, axis=axis), starts, axis=axis)
         return _apart(values.reshape((*front, self.rows)), array)
 
-    def adjoint(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Give each cell the value of its answer: the transpose of the query.
-
-        Args:
-            values: One value an answer, shape ``(..., rows)``.
-
-        Returns:
-            Shape ``(..., size)``, in an array of its own; zero where a cell counts nowhere.
-
-        Raises:
-            InputError: When the last axis is not the number of answers.
-        """
-        spread = np.asarray(values)
-        self._check_last_axis(spread, self.rows, "answers")
-        front = spread.shape[:-1]
-        spread = spread.reshape((*front, *(run.rows for run in self._runs)))
-        for axis, run in enumerate(self._runs, start=len(front)):
-            if run.kind == "summed":
-                spread = np.repeat(spread, run.size, axis=axis)
-            elif run.kind == "grouped":
-                spread = np.take(spread, np.maximum(run.group, 0), axis=axis)
-                spread[(slice(None),) * axis + (run.group == NO_GROUP,)] = 0
-        return _apart(spread.reshape((*front, self.size)), values)
-
     def restrict(self, cells: NDArray[np.integer[Any]]) -> Restriction:
         """Restrict the query to a support.
 
@@ -215,8 +169,9 @@ class Query:
         r"""Largest change of the answers, in :math:`\ell_1`, between neighbouring histograms.
 
         A record counts in at most one answer, so one that comes or goes changes the answers by at most 1, and one
-        that changes its cell by at most 2. This is the exact value: it is 0 for ``total`` between bounded neighbours,
-        which have the same number of records. Mechanisms do not read it: they always provide for 2.
+        that changes its cell by at most 2; squared :math:`\ell_2` is the same, because every answer that changes,
+        changes by exactly 1. This is the exact value: it is 0 for ``total`` between bounded neighbours, which have the
+        same number of records. Mechanisms do not read it: they always provide for 2.
 
         Args:
             neighbours: Which histograms are neighbours.
@@ -228,19 +183,6 @@ class Query:
             return 1
         # Cells that differ can lie in two answers; with one answer, one inside and one outside of it, if there is one.
         return 2 if self.rows > 1 else int(not self.is_partition)
-
-    def squared_l2_sensitivity(self, neighbours: Neighbours = "bounded") -> int:
-        r"""Largest change of the answers, in squared :math:`\ell_2`, between neighbouring histograms.
-
-        Equal to the :math:`\ell_1` sensitivity, because every answer that changes, changes by exactly 1.
-
-        Args:
-            neighbours: Which histograms are neighbours.
-
-        Returns:
-            The squared sensitivity in people or units, squared.
-        """
-        return self.l1_sensitivity(neighbours)
 
     def involves(self, axis: int) -> bool:
         """Whether a change of this attribute alone can change the answers: its factor has at least two groups.
@@ -254,26 +196,6 @@ class Query:
             Whether the query tells anything of the attribute.
         """
         return bool((self.factors[axis] != self.factors[axis][0]).any())
-
-    def coarsens(self, other: Query) -> bool:
-        """Whether every answer of this query is a sum of answers of the other.
-
-        Answers are products of groups and groups are not empty, so this holds just when it holds attribute by
-        attribute.
-
-        Args:
-            other: A query on the same schema.
-
-        Returns:
-            Whether this query can be computed from the other's answers.
-
-        Raises:
-            QueryError: When the two have different shapes.
-        """
-        if self.shape != other.shape:
-            raise QueryError(f"queries {self.name!r} and {other.name!r} belong to different schemas")
-        pairs = zip(self.factors, other.factors, strict=True)
-        return all(factor_coarsens(coarse, fine) for coarse, fine in pairs)
 
     def __eq__(self, other: object) -> bool:
         """Equal shapes and factors, whatever the names."""

@@ -19,7 +19,6 @@ MARKER = "run.json"
 MARKER_VERSION = 1
 JOINT_MARKER = "joint.json"
 LATEST = "latest"
-SUCCESS = "_SUCCESS"
 
 
 @dataclass(frozen=True, slots=True)

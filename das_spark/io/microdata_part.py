@@ -16,18 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from das_spark.io.microdata_batches import Columns, Integers, Numbering, joined_texts, numbers_of, read_batches
-from das_spark.products import CODE_SEPARATOR, MicrodataCodes
+from das_spark.products import CODE_SEPARATOR, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, MicrodataCodes
 
 #: Kinds of rows of a digest.
 PERSONS: Final = "persons"
 UNITS: Final = "units"
 PART: Final = "part"
 FAULT: Final = "fault"
-
-#: Rules whose faults a digest names.
-PERSONS_EQUAL: Final = "microdata equal estimates"
-PERSONS_IN_UNITS: Final = "persons in units"
-UNIT_NUMBERS: Final = "unit numbers"
 
 #: Class of a person whose unit is not in the part, or has codes of no class.
 NO_KIND: Final = -1
@@ -39,7 +34,6 @@ _KINDS = 1 << 8
 #: Rows of a digest that are handed on at once.
 _OUTPUT_ROWS = 1 << 16
 
-Row = tuple[Any, ...]
 COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "flavour": pa.string(),
     "record": pa.string(),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef_text, ipums_text
 from das_spark.io.cef_layout import ENDINGS, FILES
-from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.files import discard, disk_errors, write_durably
 from das_spark.simulation import LIKES, Kind, Population, parts_of
 
 Layout = Literal["tidy", "ipums", "cef"]
@@ -101,7 +100,7 @@ def simulate(
         raise OutputError(f"{out}: there is something already", hint="choose a new folder with --out")
     draft = out.with_name(f".{out.name}.draft")
     with disk_errors(out):
-        shutil.rmtree(draft, ignore_errors=True)
+        discard(draft)
         draft.mkdir(parents=True)
         try:
             tally = _write(draft, kind, share, seed, layout, compress=compress, progress=progress)
@@ -113,15 +112,8 @@ def simulate(
                 out.rmdir()
             draft.rename(out)
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            discard(draft)
     return summary
-
-
-def simulate_1940(
-    out: Path, share: Fraction = Fraction(1), layout: Layout = "tidy", seed: int = 0, *, compress: bool = False
-) -> PopulationSummary:
-    """A population like 1940; see :func:`simulate`."""
-    return simulate(out, "1940", share, layout, seed, compress=compress)
 
 
 def _kind(like: str, layout: Layout, share: Fraction) -> Kind:

@@ -6,7 +6,6 @@ The folder is public: it is made from public geography and from the shares of a 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
@@ -241,7 +240,7 @@ def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path) -> SpineRe
     require_new(folder)
     staging = folder.with_name(f".{folder.name}.staging")
     with disk_errors(folder):
-        shutil.rmtree(staging, ignore_errors=True)
+        discard(staging)
         discard(folder)
         try:
             blocks.write.parquet(str(staging / BLOCKS))
@@ -250,7 +249,7 @@ def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path) -> SpineRe
             write_durably(folder / RECORD, written.to_json())
             succeed(folder)
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            discard(staging)
     return written
 
 

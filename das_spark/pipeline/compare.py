@@ -16,8 +16,6 @@ from das_spark.spark.evaluate import evaluate_levels
 from das_spark.spark.session import session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from das_spark.evaluation.metrics import Frequencies
     from das_spark.pipeline.finished import Pair
 
@@ -54,7 +52,7 @@ def compare_runs(
         for run in (*first, *second)
     }
     together = () if method == "welch" else zip(first, second, strict=True)
-    differences = [_differences(spark, one, other, levels) for one, other in together]
+    differences = [_differences(one, other, levels) for one, other in together]
     differing = differing_settings(first[0].manifest.config, second[0].manifest.config)
     one, other = ([reports[run.folder] for run in side] for side in (first, second))
     return compare_reports(one, other, differences, differing, over, paired=paired)
@@ -83,7 +81,7 @@ def _sides(runs: Sequence[FinishedRun]) -> tuple[list[FinishedRun], list[Finishe
 
 
 def _differences(
-    spark: SparkSession, one: FinishedRun, other: FinishedRun, levels: Mapping[Path, Sequence[Pair]]
+    one: FinishedRun, other: FinishedRun, levels: Mapping[Path, Sequence[Pair]]
 ) -> dict[tuple[str, str], Frequencies]:
     """Place and measure -> how often each difference of absolute residuals occurs in a pair of runs."""
     mine, theirs = levels[one.folder], levels[other.folder]

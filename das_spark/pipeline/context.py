@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import parquet
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -22,7 +24,7 @@ from das_spark.spark.measure import UNMEASURED
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config.plan import RunPlan
     from das_spark.geography import Spine
@@ -97,10 +99,7 @@ class RunContext:
         """All levels of a table, with a column level in front."""
         names = self.plan.spine.names
         frames = [self.read(table, name).select(F.lit(name).alias("level"), "*") for name in names]
-        whole = frames[0]
-        for frame in frames[1:]:
-            whole = whole.unionByName(frame)
-        return whole
+        return reduce(DataFrame.unionByName, frames)
 
     def is_finished(self, table: str, levels: Sequence[str] | None = None) -> bool:
         """Whether every level of a table is whole; of the run, where no levels are named."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -46,7 +47,7 @@ from das_spark.spark.noisy_rows import (
 from das_spark.spark.tables import LEVEL_TABLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config.plan import RunPlan
     from das_spark.pipeline.context import RunContext
@@ -86,9 +87,7 @@ class MeasurementsSource:
         for above, below in zip(self.plan.spine.names, self.plan.spine.names[1:], strict=False):
             parents = geounits.where(F.col("level") == below)
             spoken.append(parents.select(F.lit(above).alias("level"), F.col("parent").alias("geocode")))
-        whole = spoken[0]
-        for frame in spoken[1:]:
-            whole = whole.unionByName(frame)
+        whole = reduce(DataFrame.unionByName, spoken)
         for row in unknown_geounits(whole, geounits).orderBy("level", "geocode").limit(NAMED).collect():
             findings.add(f"geolevel {row['level']}: there are rows of geounit {row['geocode']}, which does not exist")
         findings.refuse()

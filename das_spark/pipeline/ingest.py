@@ -9,13 +9,14 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, supplant
-from das_spark.io.readers import READERS, Problem
+from das_spark.io.readers import Problem, reader
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 from das_spark.spark.group_totals import GROUP_TOTAL
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,7 +99,7 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
     try:
-        ingested = READERS[plan.input.reader].read(context.spark, plan.input, plan.product, plan.spine)
+        ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
     except InputError as error:
         log_problems(context, getattr(error, "problems", ()))
         raise
@@ -190,7 +191,7 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: 
     """Class boxes of all levels, written and read back, since several kinds of bounds are made of them."""
     plan = context.plan
     discard(staging)
-    computed = bounds.class_boxes(invariants, plan.spine, plan.invariants.total_at, formulas)
+    computed = bounds.class_boxes(invariants, plan.spine, formulas)
     with disk_errors(staging):
         computed.write.parquet(str(staging))
     return context.spark.read.schema(computed.schema).parquet(str(staging))
@@ -227,10 +228,7 @@ def _against_totals(context: RunContext, written: DataFrame) -> DataFrame:
     totals = written.where(F.col("name").isin("total", GROUP_TOTAL)).select(
         "level", "geocode", F.col("member").alias("holder"), total
     )
-    sums = [
-        F.sum(F.aggregate(side, F.lit(0).cast("long"), lambda people, value: people + value)).alias(name)
-        for side, name in (("lower", "least"), ("upper", "most"))
-    ]
+    sums = [F.sum(list_total(side)).alias(name) for side, name in (("lower", "least"), ("upper", "most"))]
     rules = written.where(F.col("name").startswith("added:")).join(totals, ["level", "geocode"])
     asked = rules.groupBy("level", F.col("holder").alias("geocode"), "name", "total").agg(*sums)
     least, most = F.col("least"), F.col("most")

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.io.files import disk_errors, write_durably
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +31,10 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
         leaves: The table of leaves, as written.
         problems: What was put right.
     """
-    people = F.aggregate("counts", F.lit(0).cast("bigint"), lambda total, count: total + count)
     (found,) = leaves.agg(
         F.count(F.lit(1)).alias("geounits"),
         F.coalesce(F.sum(F.size("cells")), F.lit(0)).alias("occupied cells"),
-        F.coalesce(F.sum(people), F.lit(0)).alias("people"),
+        F.coalesce(F.sum(list_total("counts")), F.lit(0)).alias("people"),
     ).collect()
     record = {"identity": identity, "rows": found.asDict(), "problems": [asdict(each) for each in problems]}
     write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))

@@ -20,7 +20,7 @@ from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import ledger_with_runs
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, openings_of, stages_of
-from das_spark.privacy import Framework, Ledger, LedgerEntry
+from das_spark.privacy import Ledger, LedgerEntry
 
 #: Families of most work that are kept of a level, and shown of a run.
 MOST_FAMILIES: Final = 20
@@ -174,8 +174,8 @@ def _facts(
 ) -> dict[str, str]:
     facts = {}
     if entry is not None:
-        name = "epsilon" if entry.framework is Framework.PURE_DP else "rho"
-        facts = {"product": entry.product, "counted": entry.table, "budget": f"{name} = {entry.total}"}
+        budget = f"{entry.framework.symbol} = {entry.total}"
+        facts = {"product": entry.product, "counted": entry.table, "budget": budget}
         facts["begun"] = entry.created
     elif "product" in begun:
         facts = {"product": str(begun["product"]), "budget": "not charged yet"}

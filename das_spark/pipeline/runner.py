@@ -173,7 +173,10 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
     for stage in stages:
         if stage.kind in PREPARING:
             with under_way(context, stage):
-                (placed_leaves if stage.kind is StageKind.SPINE else ingest)(context, identity)
+                if stage.kind is StageKind.SPINE:
+                    placed_leaves(context, identity)
+                else:
+                    ingest(context, identity)
     return identity
 
 

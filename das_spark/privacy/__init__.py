@@ -3,19 +3,11 @@
 What is claimed and what is not stands in this room's README.md.
 """
 
-from das_spark.privacy.accounting import (
-    PUBLISHED_DELTA,
-    Composition,
-    compose,
-    delta_cks,
-    epsilon_bun_steinke,
-    epsilon_cks,
-)
+from das_spark.privacy.accounting import PUBLISHED_DELTA, Composition, compose, epsilon_bun_steinke, epsilon_cks
 from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.privacy.joint_statement import JointPart, joint_costs, joint_statement
 from das_spark.privacy.keyed import KeyedStream, RunKey, StreamDomain
 from das_spark.privacy.ledger import Ledger, LedgerEntry
-from das_spark.privacy.loss_distribution import delta_of_laplace
 from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
 from das_spark.privacy.mechanisms import MECHANISMS, DiscreteGaussian, DiscreteLaplace, Mechanism, mechanism_for
 from das_spark.privacy.sampler import sample, sample_grid, sample_many
@@ -45,8 +37,6 @@ __all__ = [
     "attribute_losses",
     "compose",
     "cumulative_table",
-    "delta_cks",
-    "delta_of_laplace",
     "epsilon_bun_steinke",
     "epsilon_cks",
     "exact",

@@ -82,22 +82,6 @@ def compose(spendings: Iterable[Spending]) -> Composition:
     return Composition(epsilon, rho)
 
 
-def delta_cks(rho: Fraction, epsilon: float | Fraction) -> float:
-    """The delta of (P-8) at an epsilon.
-
-    Args:
-        rho: Exact, > 0.
-        epsilon: >= 0.
-
-    Returns:
-        A number in [0, 1]; the infimum is searched numerically, and every point of the search is a valid delta.
-    """
-    _check_rho(rho)
-    if epsilon < 0:
-        raise BudgetError(f"epsilon must not be negative, is {float(epsilon)}")
-    return math.exp(min(0.0, _log_delta(float(rho), float(epsilon))))
-
-
 def epsilon_cks(rho: Fraction, delta: float | Fraction) -> float:
     """The smallest epsilon of (P-8) at a delta, from above to within double precision.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 
@@ -156,32 +156,6 @@ class Budget:
             share: Share of the total of each of the geounits (Theorem 3 of Cumings-Menon et al. 2022), > 0.
         """
         return mechanism_for(self.framework, self.total * share * self.level(geolevel).share_of(query))
-
-    def with_total(self, total: Fraction) -> Budget:
-        """The same shares of another total."""
-        return replace(self, total=total)
-
-    def require_geolevels(self, geolevels: Sequence[str]) -> None:
-        """Check that the budget names exactly the geolevels of a run, in their order.
-
-        Args:
-            geolevels: Names of the run's geolevels, root first.
-
-        Raises:
-            BudgetError: Naming the geolevel that has no budget, or the budget that has no geolevel.
-        """
-        names = [level.geolevel for level in self.levels]
-        for geolevel in geolevels:
-            if geolevel not in names:
-                raise BudgetError(
-                    f"geolevel '{geolevel}' has no budget",
-                    hint="Give every geolevel of the run a share, or take it out of the run.",
-                )
-        for name in names:
-            if name not in geolevels:
-                raise _unknown("geolevel", name, geolevels, " in the run, but it has a budget")
-        if names != list(geolevels):
-            raise BudgetError(f"budget: geolevels stand as {', '.join(names)}, the run has {', '.join(geolevels)}")
 
 
 def _check_positive(value: object, where: str) -> None:

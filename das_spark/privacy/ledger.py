@@ -178,10 +178,6 @@ class Ledger:
             parts.append(f"Under test keys, and so without any protection: {', '.join(self.insecure_runs)}.")
         return " ".join(parts)
 
-    def to_json_lines(self) -> str:
-        """The whole ledger as text, one entry a line."""
-        return "".join(entry.to_json() + "\n" for entry in self.entries)
-
     @classmethod
     def from_json_lines(cls, text: str) -> Ledger:
         """Read a ledger; later lines of a run replace earlier ones.

@@ -34,6 +34,11 @@ class Framework(StrEnum):
     PURE_DP = "pure_dp"
     ZCDP = "zcdp"
 
+    @property
+    def symbol(self) -> str:
+        """What budgets are numbers of: `epsilon` or `rho`."""
+        return "epsilon" if self is Framework.PURE_DP else "rho"
+
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace:
@@ -51,6 +56,11 @@ class DiscreteLaplace:
     def __post_init__(self) -> None:
         """Refuse anything that is not an exact positive number."""
         _check_parameter(self.scale, "scale of the discrete Laplace law")
+
+    @classmethod
+    def spending(cls, epsilon: Fraction) -> DiscreteLaplace:
+        """The law that spends this epsilon on one query, by (P-3)."""
+        return cls(2 / epsilon)
 
     @property
     def ratio_exponent(self) -> Fraction:
@@ -87,6 +97,11 @@ class DiscreteGaussian:
     def __post_init__(self) -> None:
         """Refuse anything that is not an exact positive number."""
         _check_parameter(self.sigma_squared, "sigma^2 of the discrete Gaussian law")
+
+    @classmethod
+    def spending(cls, rho: Fraction) -> DiscreteGaussian:
+        """The law that spends this rho on one query, by (P-4)."""
+        return cls(1 / rho)
 
     def variance(self) -> float:
         """The variance in people^2, correctly rounded.
@@ -144,9 +159,7 @@ def mechanism_for(framework: Framework, spent: Fraction) -> Mechanism:
         BudgetError: If `spent` is not an exact positive fraction.
     """
     _check_parameter(spent, "budget spent on a query")
-    if framework is Framework.PURE_DP:
-        return DiscreteLaplace(2 / spent)
-    return DiscreteGaussian(1 / spent)
+    return MECHANISMS[framework].spending(spent)
 
 
 def _check_parameter(value: Fraction, name: str) -> None:

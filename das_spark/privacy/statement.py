@@ -144,7 +144,7 @@ def _neighbours(facts: StatementFacts) -> str:
 def _spending(facts: StatementFacts) -> str:
     budget = facts.budget
     pure = budget.framework is Framework.PURE_DP
-    symbol, scale = ("epsilon", "scale") if pure else ("rho", "sigma^2")
+    symbol, scale = budget.framework.symbol, "scale" if pure else "sigma^2"
     law = "discrete Laplace" if pure else "discrete Gaussian"
     lines = [
         "## Where it is spent",
@@ -184,7 +184,7 @@ def _own_shares(facts: StatementFacts) -> str:
 def _partial(heading: str, column: str, losses: Sequence[Loss], framework: Framework) -> str:
     if not losses:
         return ""
-    symbol = "epsilon" if framework is Framework.PURE_DP else "rho"
+    symbol = framework.symbol
     lines = [heading, "", "If all else about the record stayed the same, the claim would be:", ""]
     if framework is Framework.PURE_DP:
         lines += [f"| {column} | {symbol} |", "|---|---|"]

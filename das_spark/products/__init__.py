@@ -8,7 +8,15 @@ from types import MappingProxyType
 from typing import Final
 
 from das_spark.errors import ConfigurationError
-from das_spark.products._microdata_codes import CODE_SEPARATOR, MicrodataCodes, microdata_codes
+from das_spark.products._microdata_codes import (
+    CODE_SEPARATOR,
+    PART_RULES,
+    PERSONS_EQUAL,
+    PERSONS_IN_UNITS,
+    UNIT_NUMBERS,
+    MicrodataCodes,
+    microdata_codes,
+)
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, Strategy
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.e2e_1940 import E2E_1940
@@ -18,7 +26,11 @@ from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
 
 __all__ = [
     "CODE_SEPARATOR",
+    "PART_RULES",
+    "PERSONS_EQUAL",
+    "PERSONS_IN_UNITS",
     "PRODUCTS",
+    "UNIT_NUMBERS",
     "MicrodataCodes",
     "MicrodataColumn",
     "MicrodataLayout",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +16,13 @@ from das_spark.errors import ConfigurationError
 from das_spark.products.base import PPMF, MicrodataColumn, Product, Record
 
 #: Stands between the codes of one record where they are put together.
-CODE_SEPARATOR = "|"
+CODE_SEPARATOR: Final = "|"
+
+#: Rules that are looked at part by part, as verification calls them: who reads a part says which one it breaks.
+PERSONS_EQUAL: Final = "microdata equal estimates"
+PERSONS_IN_UNITS: Final = "persons in units"
+UNIT_NUMBERS: Final = "unit numbers"
+PART_RULES: Final = (PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)

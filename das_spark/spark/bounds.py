@@ -23,6 +23,7 @@ from das_spark.geography import Spine
 from das_spark.spark.families import ArrowFunction, flat_lists, list_array
 from das_spark.spark.group_totals import GROUP_TOTAL, TotalKey, boxes_of_groups, shared_totals
 from das_spark.spark.histograms import level_structs
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -56,9 +57,8 @@ def all_invariants(
     frames = []
     if invariants.total_at is not None:
         names = spine.names[: spine.index(invariants.total_at) + 1]
-        total = F.aggregate("counts", F.lit(0).cast("long"), lambda summed, count: summed + count)
         totals = histograms.where(F.col("level").isin(*names)).select(
-            *_KEYS, F.lit("total").alias("name"), F.array(total).alias("values")
+            *_KEYS, F.lit("total").alias("name"), F.array(list_total("counts")).alias("values")
         )
         frames.append(totals if total_key is None else shared_totals(totals, invariants.total_at, total_key))
     if invariants.units:
@@ -71,7 +71,7 @@ def all_invariants(
     return _union(frames, histograms.sparkSession, "name string, values array<bigint>")
 
 
-def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_bounds: UnitBounds) -> DataFrame:
+def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
     """Bounds on the class margins of every geounit, the tighter of own and the sums of its leaves.
 
     Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it. A member of a
@@ -80,7 +80,6 @@ def class_boxes(invariants: DataFrame, spine: Spine, total_at: str | None, unit_
     Args:
         invariants: Result of `all_invariants` with units.
         spine: The levels.
-        total_at: Level where totals are invariant, or None.
         unit_bounds: The product's formulas.
 
     Returns:

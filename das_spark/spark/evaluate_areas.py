@@ -112,8 +112,7 @@ class _AreaSums:
         sums = np.zeros((2, len(names), each.shape[2]), dtype=np.int64)
         for side in (0, 1):
             np.add.at(sums[side], area, each[side])
-        kept = sums.any(axis=0)
-        kept = np.asarray(kept)
+        kept = (sums[0] != 0) | (sums[1] != 0)
         kept[:, 0] = True
         rows, columns = np.nonzero(kept)
         return pa.RecordBatch.from_pydict(
@@ -149,10 +148,11 @@ def _frequencies(found: DataFrame) -> tuple[Frequencies, Frequencies]:
     )
     table = summed.toArrow().sort_by("residual")  # distinct residuals
     is_total = np.array(table.column("is_total").to_pylist(), dtype=np.bool_)
-    columns = [table.column(name).to_numpy().astype(np.int64) for name in ("residual", "frequency", "double_zero")]
+    residual, frequency, double_zero = (
+        table.column(name).to_numpy().astype(np.int64) for name in ("residual", "frequency", "double_zero")
+    )
     total, strata = (
         Frequencies(residual[chosen], frequency[chosen], int(double_zero[chosen].sum()))
-        for residual, frequency, double_zero in [columns]
         for chosen in (is_total, ~is_total)
     )
     return total, strata

@@ -16,6 +16,7 @@ from das_spark.errors import InputError
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.occupancy import LevelOccupancy, Occupancy
 from das_spark.evaluation.quintiles import FIFTHS, Quintile, QuintileThresholds, quintile_thresholds
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,12 +85,11 @@ def geounits(truth: DataFrame, estimate: DataFrame, occupied: Sequence[int]) -> 
 
 def _total(cells: Sequence[int] | None = None) -> Column:
     """Sum of the counts of a histogram: of all cells, or of some."""
-    zero = F.lit(0).cast("long")
     if cells is None:
-        return F.aggregate("counts", zero, lambda sum_, count: sum_ + count)
+        return list_total("counts")
     chosen = F.array(*map(F.lit, cells))
     kept = F.zip_with("cells", "counts", lambda cell, count: F.when(F.array_contains(chosen, cell), count).otherwise(0))
-    return F.aggregate(kept, zero, lambda sum_, count: sum_ + count)
+    return list_total(kept)
 
 
 def _fifth(thresholds: QuintileThresholds) -> Column:

@@ -33,6 +33,7 @@ from das_spark.evaluation.sample_tally import (
 from das_spark.evaluation.sampling import SampleReport, entries_of
 from das_spark.geography.geocode import ROOT_GEOCODE
 from das_spark.spark.families import flat_lists
+from das_spark.spark.lists import list_total
 from das_spark.spark.spine_rows import text_column, together
 
 if TYPE_CHECKING:
@@ -176,8 +177,7 @@ def _geocode_at(level: Geolevel) -> Column:
 def _sampled(leaves: DataFrame, spine: Spine, middle: int, strata: Query, draws: tuple[Draw, ...]) -> pa.Table:
     """The rows of all tasks, summed."""
     placed = leaves.select(_geocode_at(spine.levels[middle]).alias(_MIDDLE), "geocode", "cells", "counts")
-    people = F.aggregate("counts", F.lit(0).cast("long"), lambda one, other: one + other)
-    totals = placed.groupBy(_MIDDLE).agg(F.sum(people).alias("people")).toArrow().sort_by(_MIDDLE)
+    totals = placed.groupBy(_MIDDLE).agg(F.sum(list_total("counts")).alias("people")).toArrow().sort_by(_MIDDLE)
     persons = _persons(totals.column("people").to_numpy().astype(np.int64), draws)
     by_geocode = dict(zip(totals.column(_MIDDLE).to_pylist(), persons.T, strict=True))
     task = _SampleTask(draws, strata, spine.levels, middle, by_geocode)

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
-from das_spark.spark.checks import RELAXED, Check, Finding, Key, Rule, findings, judge
+from das_spark.spark.checks import RELAXED, Finding, Key, Rule, findings
+from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -58,19 +59,6 @@ class RunTables:
     def notes(self) -> dict[str, str]:
         """Level -> `RELAXED`, of the levels with exempt families."""
         return {level: RELAXED for level, parents in self.relaxed.items() if parents}
-
-
-def verify_levels(
-    tables: RunTables,
-    *,
-    size: int,
-    queries: Mapping[str, Query],
-    zeros: Mapping[str, Sequence[int]],
-    totals: Sequence[str],
-    total_key: tuple[int, int] | None = None,
-) -> list[Check]:
-    """Check the tables of all levels: `judge` of `level_rules`, which see."""
-    return judge(level_rules(tables, size=size, queries=queries, zeros=zeros, totals=totals, total_key=total_key))
 
 
 def level_rules(
@@ -325,11 +313,6 @@ def exploded_cells(estimates: DataFrame, *more: str) -> DataFrame:
     pairs = estimates.select("level", "geocode", *more, F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
     cell, count = F.col("pair.cells").cast("long").alias("cell"), F.col("pair.counts").alias("count")
     return pairs.select("level", "geocode", *more, cell, count)
-
-
-def list_total(column: str | Column) -> Column:
-    """Sum of a list of longs."""
-    return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
 
 
 def small_frame(spark: SparkSession, columns: Mapping[str, Any]) -> DataFrame:

@@ -15,19 +15,17 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.spark.checks import Check, Finding, Key, Rule, findings, judge
-from das_spark.spark.verify import RunTables, exploded_cells, list_total, present, small_frame
+from das_spark.errors import VerificationError
+from das_spark.products import PART_RULES, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, MicrodataCodes
+from das_spark.spark.checks import Check, Finding, Key, Rule, findings
+from das_spark.spark.lists import list_total
+from das_spark.spark.verify import RunTables, exploded_cells, present, small_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from das_spark.products import MicrodataCodes
-
-PERSONS_EQUAL: Final = "microdata equal estimates"
 UNITS_EQUAL: Final = "units equal invariants"
 POPULATIONS: Final = "unit populations"
-PERSONS_IN_UNITS: Final = "persons in units"
-UNIT_NUMBERS: Final = "unit numbers"
 #: Class of people whose codes tell it already, in the comparison of those whose codes do not.
 _TOLD: Final = -2
 
@@ -58,11 +56,6 @@ class MicrodataTables:
         return f"{flavour} files" if len(self.flavours) > 1 else ""
 
 
-def verify_microdata(microdata: MicrodataTables, tables: RunTables) -> list[Check]:
-    """Check the microdata files: `judge` of `microdata_rules`, and `part_checks`."""
-    return judge(microdata_rules(microdata, tables)) + part_checks(microdata)
-
-
 def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]:
     """The rules on microdata files against leaf estimates and invariants.
 
@@ -71,7 +64,7 @@ def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]
         tables: The tables of the run; those of the lowest level are compared.
 
     Raises:
-        VerificationError: There are units, and no table of invariants.
+        VerificationError: There are units, and no table of invariants; or a fault of an unknown rule.
     """
     leaf = tables.estimates.where(F.col("level") == tables.levels[-1])
     rules = [_persons_equal_estimates(microdata, leaf, _listed(microdata, tables), tables.levels[-1])]
@@ -176,8 +169,11 @@ def _rule(frame: DataFrame, microdata: MicrodataTables, level: str, *names: str)
 
 
 def _faults(microdata: MicrodataTables, level: str, *names: str) -> dict[Key, set[str]]:
+    """What the parts were found to break of some rules; a rule that nobody asks for must not be lost in silence."""
     found: dict[Key, set[str]] = {}
     for row in microdata.faults:
+        if row["rule"] not in PART_RULES:
+            raise VerificationError(f"the digest of the microdata names an unknown rule: {row['rule']!r}")
         if row["rule"] in names:
             found.setdefault((row["rule"], level, microdata.note(row["flavour"])), set()).add(row["geocode"])
     return found
@@ -188,6 +184,9 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
 
     `persons in units`: a unit of population n holds the persons numbered 1 to n, and no person lives elsewhere.
     `unit numbers`: units are numbered 0, 1, ... without gap or repetition, so the ranges of the parts join.
+
+    Raises:
+        VerificationError: A fault of an unknown rule.
     """
     if microdata.units is None:
         return []

@@ -22,7 +22,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.verify import RunTables, list_total
+from das_spark.spark.lists import list_total
+from das_spark.spark.verify import RunTables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -258,7 +259,7 @@ def _universe(table: Table) -> Column:
         return list_total("counts")
     pairs = F.arrays_zip("cells", "counts")
     inside = F.filter(pairs, lambda pair: _selected(pair["cells"], table.total.where, table.schema))
-    return F.aggregate(inside, F.lit(0).cast("bigint"), lambda total, pair: total + pair["counts"])
+    return list_total(inside.getField("counts"))
 
 
 def _selected(cell: Column, where: Sequence[Selection], schema: Schema) -> Column:

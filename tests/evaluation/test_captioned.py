@@ -12,8 +12,8 @@ BOTH = {"epsilon 1": made_run(1), "epsilon <2": made_run(2)}
 
 def test_several_releases_stand_side_by_side():
     for figure in (loss_figure(BOTH, "County", STRATA), bias_figure(BOTH, "County", MARGINAL_PRODUCT)):
-        assert figure["svg"].lstrip().startswith("<svg")
-        assert all(label in figure["caption"] for label in BOTH)
+        assert figure.svg.lstrip().startswith("<svg")
+        assert all(label in figure.caption for label in BOTH)
 
 
 def test_what_has_no_curve_and_no_index_is_not_drawn():

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from das_spark.evaluation.drawing import as_svg, log_scales, panels
+from das_spark.evaluation.drawing import as_svg, log_scales, name_rows, panels
 
 
 def test_as_many_plots_as_asked_for_are_visible():
     figure, plots = panels(3)
     assert len(plots) == 3
     assert [axes.get_visible() for axes in figure.axes] == [True, True, True, False]
+
+
+def test_rows_have_their_names_from_the_top():
+    _, (axes,) = panels(1, columns=1)
+    name_rows(axes, ["first", "second", "third"])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["first", "second", "third"]
+    low, high = axes.get_ylim()
+    assert high < 0
+    assert low > 2
 
 
 def test_logarithmic_scales_have_plain_numbers():

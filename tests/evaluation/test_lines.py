@@ -20,7 +20,7 @@ from das_spark.evaluation import (
     spread,
     spread_json,
 )
-from das_spark.evaluation.bins import BLOCK, COUNTY, FIFTIES
+from das_spark.evaluation.bins import BLOCK, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
 from das_spark.evaluation.shares import PARTS
 
@@ -28,6 +28,11 @@ from das_spark.evaluation.shares import PARTS
 def criterion(name, query, bins, parts):
     sums = [CriterionPart(place, geounits, within, 1, PARTS // 10) for place, geounits, within in parts]
     return Criterion("Block", name, query, bins, tuple(sums))
+
+
+def line_of(lines, **wanted):
+    """The first line with these fields."""
+    return next(line for line in lines if all(getattr(line, name) == value for name, value in wanted.items()))
 
 
 def report(run="a", shift=0, query="race"):
@@ -83,7 +88,7 @@ def test_lines_that_cannot_be_read_are_refused(change):
 
 
 def test_figures_above_a_size_are_of_the_classes_from_there():
-    line = report().criterion("Block", "largest group", "race", "fifties")
+    line = line_of(report().criteria, name="largest group", bins=FIFTIES)
     above = line.at_least(500)
     assert (above.geounits, above.within, above.undefined) == (30, 28, 2)
     assert above.numbers()["mean_difference"] == pytest.approx(0.2 / 28)
@@ -93,17 +98,17 @@ def test_figures_above_a_size_are_of_the_classes_from_there():
 
 
 def test_classes_that_know_no_five_hundred_tell_of_all_and_of_each():
-    line = report().criterion("Block", "largest group", "race", "block")
+    line = line_of(report().criteria, name="largest group", bins=BLOCK)
     assert [label for label, _ in line.rows()] == ["all", "0", "10 to 99"]
 
 
 def test_runs_are_pooled_class_by_class():
     both = pool([report("a"), report("b", shift=1)])
-    line = both.errors_of("Block", "race")
+    line = line_of(both.errors, query="race")
     assert [(part.bin, part.geounits, part.counted) for part in line.parts] == [(0, 8, 0), (2, 6, 200)]
     assert line.whole.frequencies.total == 8
     assert line.whole.one_minus_tvd == pytest.approx(1 - (6 + 5 + 5) / 400)
-    largest = both.criterion("Block", "largest group", "race", "fifties")
+    largest = line_of(both.criteria, name="largest group", bins=FIFTIES)
     assert (largest.at_least(500).within, largest.at_least(500).geounits) == (57, 60)
     assert both.groups == "race"
 
@@ -112,7 +117,7 @@ def test_a_class_that_only_one_run_has_is_pooled_and_has_no_spread():
     first, second = report("a"), report("b")
     fewer = tuple(replace(line, parts=line.parts[:1]) for line in second.errors)
     second = replace(second, errors=fewer)
-    assert len(pool([first, second]).errors_of("Block", "race").parts) == 2
+    assert len(line_of(pool([first, second]).errors, query="race").parts) == 2
     populations = {one.population for one in spread([first, second]) if one.measure == "race" and one.bins == "block"}
     assert populations == {"all", "0"}
 
@@ -138,13 +143,6 @@ def test_every_figure_of_a_class_has_a_spread_and_the_first_shown_are_few():
     shown = headline_spreads(reports[0], spreads)
     assert {one.population for one in shown} == {"", "all", "all with 500 or more"}
     assert {one.figure for one in shown if one.bins} == {"share_within"}
-
-
-def test_a_line_that_is_not_there_is_named():
-    with pytest.raises(InputError, match="no errors of age in Block"):
-        report().errors_of("Block", "age")
-    with pytest.raises(InputError, match="race by county"):
-        report().criterion("Block", "largest group", "race", COUNTY.name)
 
 
 def test_the_page_shows_queries_and_criteria_with_their_sample_sizes():

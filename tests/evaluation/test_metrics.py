@@ -15,7 +15,6 @@ from das_spark.evaluation.metrics import (
     frequencies_of,
     pooled,
     quantiles,
-    union_residuals,
 )
 
 residuals = st.lists(st.integers(-50, 50), min_size=1, max_size=60).map(np.array)
@@ -47,13 +46,6 @@ def test_squares_of_large_residuals_lose_nothing():
     found = figures(Frequencies(np.array([-big, big]), np.array([3, 3])))
     assert found.rmse == float(big)
     assert found.bias == 0
-
-
-def test_only_counts_that_are_positive_somewhere_enter():
-    found = union_residuals(np.array([[0, 3], [0, 2]]), np.array([[0, 1], [4, 2]]))
-    assert found.values.tolist() == [-2, 0, 4]
-    assert found.counts.tolist() == [1, 1, 1]
-    assert found.double_zero == 1
 
 
 def test_nothing_has_no_figures():

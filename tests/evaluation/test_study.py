@@ -20,7 +20,7 @@ def test_small_shares_have_their_names_in_figure_2_and_in_the_table():
     study = made_study(samples=True)
     figures = list(study.drawn())
     assert len(figures) == 3
-    (second,) = [one["svg"] for one in figures if "Circles, joined" in one["caption"]]
+    (second,) = [one.svg for one in figures if "Circles, joined" in one.caption]
     assert all(f">{label}<" in second for label in ("0.4 %", "2.5 %", "50 %"))
     page = accuracy_page(study.report, (), study)
     assert "needs --samples" not in page

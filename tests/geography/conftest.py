@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from das_spark.geography import BlockTable, block_geocodes
+from das_spark.geography import BlockTable, block_geocode
 
 COLUMNS = {
     "aiannhce": "9999",
@@ -26,7 +26,7 @@ def build_table(blocks, gq=None, **columns) -> BlockTable:
     count = len(blocks)
     filled = {name: np.array(columns.get(name, [none] * count), dtype=str) for name, none in COLUMNS.items()}
     types = np.zeros((count, 7), dtype=bool) if gq is None else np.asarray(gq, dtype=bool)
-    return BlockTable(geocode16=block_geocodes(np.array(blocks, dtype=str)), gq=types, **filled)
+    return BlockTable(geocode16=np.array([block_geocode(block) for block in blocks], dtype=str), gq=types, **filled)
 
 
 def build_county(seed: int, count: int, state: str = "04", county: str = "001") -> BlockTable:

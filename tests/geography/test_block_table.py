@@ -1,4 +1,4 @@
-"""Tables of blocks: both forms of geocodes, and what is refused."""
+"""Tables of blocks: what they say, and what is refused."""
 
 from __future__ import annotations
 
@@ -6,25 +6,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from das_spark.errors import GeographyError
-from das_spark.geography import ENTITY_COLUMNS, BlockTable, block_geocode, block_geocodes, census_blocks
-
-numbers = st.lists(st.text(alphabet="0123456789", min_size=15, max_size=15), min_size=1, max_size=9)
-
-
-@given(numbers)
-def test_both_forms_of_a_geocode_say_the_same(blocks: list[str]) -> None:
-    geocodes = block_geocodes(blocks)
-    assert geocodes.tolist() == [block_geocode(block) for block in blocks]
-    assert census_blocks(geocodes).tolist() == blocks
-
-
-def test_a_geocode_whose_block_group_is_not_the_blocks_is_refused() -> None:
-    with pytest.raises(GeographyError, match="block group 2"):
-        census_blocks(["0400100010021000"])
+from das_spark.geography import ENTITY_COLUMNS, BlockTable
 
 
 def test_the_table_knows_its_county(worked_example) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from das_spark.errors import GeographyError
 from das_spark.geography import (
     ENTITY_CATEGORIES,
     STRONG_MCD_STATES,
-    crosswalk_geounits,
     group_quarters,
     places_or_subdivisions,
     primitive_geounits,
@@ -62,28 +60,6 @@ def test_places_count_if_they_govern_or_are_named(table_of) -> None:
 def test_a_municipio_is_one_primitive_geounit(table_of) -> None:
     table = table_of(blocks("72"), placefp=["11111"] * 3, placefs=["A"] * 3, cousubfs=["A"] * 3)
     assert set(primitive_geounits(table).tolist()) == {"720019999999999"}
-
-
-def test_a_crosswalk_is_read_in_any_order(table_of) -> None:
-    table = table_of(blocks("04"))
-    others = ["040030001001000", *reversed(blocks("04")), blocks("04")[0]]
-    assert crosswalk_geounits(table, others, ["x", "c", "b", "a", "a"]).tolist() == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "names", "message"),
-    [
-        ((0, 1, 2, 1), "abcd", "splits block '040010001001001'"),
-        ((0, 1), "ab", "no primitive geounit for block '040010001001002'"),
-        ((0, 2), "ab", "no primitive geounit for block '040010001001001'"),
-        ((), "", "no primitive geounit"),
-        ((0, 1, 2), "ab", "3 blocks and 2"),
-    ],
-)
-def test_a_crosswalk_that_does_not_fit_is_refused(table_of, rows, names, message) -> None:
-    table = table_of(blocks("04"))
-    with pytest.raises(GeographyError, match=message):
-        crosswalk_geounits(table, np.array([blocks("04")[row] for row in rows], dtype=str), list(names))
 
 
 def test_entities_of_reports_are_named_and_none_is_empty(worked_example) -> None:

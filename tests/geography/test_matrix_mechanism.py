@@ -12,8 +12,6 @@ from das_spark.geography import (
     bypass,
     climb_regression,
     downward,
-    entity_variances,
-    geounit_variances,
     precisions,
     regression_of,
     top_variances,
@@ -41,6 +39,20 @@ def dense_covariance(parents, precision) -> np.ndarray:
 def dense_variances(parents, precision) -> np.ndarray:
     rows = np.concatenate(membership(parents))
     return np.diag(rows @ dense_covariance(parents, precision) @ rows.T)
+
+
+def geounit_variances(parents, precision) -> tuple[np.ndarray, ...]:
+    """Diagonal of the variance matrix (19) for the total of every geounit, from the two passes that are tested."""
+    subtree = upward(parents, precision)
+    return downward(parents, subtree, subtree[0])
+
+
+def entity_variances(touch, parents, precision, entities: int) -> np.ndarray:
+    """Variance of the estimated total of every entity, from the pass upward that is tested."""
+    subtree, parts = upward(parents, precision), regression_of(touch)
+    for level in reversed(range(1, len(parents))):
+        parts = climb_regression(parts, parents[level], subtree[level])
+    return top_variances(parts, subtree[0], entities)
 
 
 def random_tree(seed: int, blocks: int = 14):

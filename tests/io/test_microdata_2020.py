@@ -11,8 +11,9 @@ from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.products import PRODUCTS, microdata_codes
+from das_spark.spark.checks import judge
 from das_spark.spark.verify import RunTables
-from das_spark.spark.verify_microdata import MicrodataTables, verify_microdata
+from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 
 pytestmark = pytest.mark.spark
 PERSON, UNIT = PRODUCTS["pl94_2020_person"], PRODUCTS["pl94_2020_unit"]
@@ -65,7 +66,8 @@ class Written:
         assert digest.records(self.product.record, "text") == len(self.lines())
         made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, FLAVOURS, codes)
         tables = RunTables(("Block",), self.estimates, self.estimates, self.declared)
-        return {(check.name, check.note): (check.passed, check.failing) for check in verify_microdata(made, tables)}
+        checks = judge(microdata_rules(made, tables)) + part_checks(made)
+        return {(check.name, check.note): (check.passed, check.failing) for check in checks}
 
 
 @pytest.fixture

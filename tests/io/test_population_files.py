@@ -16,7 +16,7 @@ from das_spark.config.plan import InputSettings
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import population_files
 from das_spark.io.ipums_text import lines
-from das_spark.io.population_files import simulate, simulate_1940
+from das_spark.io.population_files import simulate
 from das_spark.simulation import Population
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def test_tidy_tables_hold_every_person_and_every_geounit(tmp_path: Path) -> None
 
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        simulate_1940(tmp_path / name, TINY, "ipums", seed=3, compress=True)
+        simulate(tmp_path / name, "1940", TINY, "ipums", seed=3, compress=True)
     first, second = ((tmp_path / name / "EXT1940USCB.dat.gz").read_bytes() for name in ("one", "two"))
     assert first == second
-    simulate_1940(tmp_path / "plain", TINY, "ipums", seed=3)
+    simulate(tmp_path / "plain", "1940", TINY, "ipums", seed=3)
     assert gzip.decompress(first) == (tmp_path / "plain" / "EXT1940USCB.dat").read_bytes()
 
 
@@ -83,8 +83,8 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
 
     product = PRODUCTS["e2e_1940"]
     spine = Spine(product.geolevels)
-    simulate_1940(tmp_path / "tidy", TINY, "tidy", seed=5)
-    simulate_1940(tmp_path / "ipums", TINY, "ipums", seed=5, compress=True)
+    simulate(tmp_path / "tidy", "1940", TINY, "tidy", seed=5)
+    simulate(tmp_path / "ipums", "1940", TINY, "ipums", seed=5, compress=True)
     settings = [
         InputSettings("tidy_counts", path=str(tmp_path / "tidy")),
         InputSettings("ipums_1940", path=str(tmp_path / "ipums")),

@@ -22,6 +22,11 @@ from das_spark.pipeline.samples import check_one_population, sample_run
 from das_spark.products import PRODUCTS
 
 
+def errors_of(report, place, query):
+    """All errors of a query in a geolevel."""
+    return next(line.whole for line in report.errors if (line.place, line.query) == (place, query))
+
+
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
 def test_every_product_has_something_to_compare_and_groups_to_look_at_first(product):
     measured = [
@@ -51,15 +56,17 @@ def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner
         wanted = {"total", "detailed", "hispanic * race", PRODUCT.strata, *map(PRODUCT.schema.query, measured)}
         assert {getattr(query, "name", query) for query in wanted} <= names
         assert {attribute.name for attribute in PRODUCT.schema.attributes} <= names
-        detailed = report.errors_of("Enumdist", "detailed").whole
+        detailed = errors_of(report, "Enumdist", "detailed")
         assert detailed.frequencies.absolute_sum == np.abs(estimate - truth).sum()
         assert detailed.counted == truth.sum()
         assert report.groups == "hispanic * race"
         for definition in (EMPTY_STRATA, MARGINAL_PRODUCT):
-            parts = dict(report.by_homogeneity("Enumdist", definition).parts)
+            (line,) = (each for each in report.homogeneity if (each.place, each.definition) == ("Enumdist", definition))
+            parts = dict(line.parts)
             assert sum(part.total for part in parts.values()) == len(truth)
             assert parts[24].total == 1  # nobody lives in the first geounit
-        assert report.criterion("Enumdist", "largest group", "hispanic * race", "fifties").whole.undefined == 1
+        (line,) = (each for each in report.headlines("largest group") if each.place == "Enumdist")
+        assert (line.query, line.whole.undefined) == ("hispanic * race", 1)
     folders = [layout.folder for layout, _, _ in runs]
     check_one_population(folders)
     others, _, _ = finished_run(tmp_path / "runs", "c", 3, people=3)
@@ -111,7 +118,7 @@ def test_a_run_is_compared_with_the_truth_of_another_one_if_it_is_of_the_same_ge
     for level in LEVELS:
         (bare.restricted.level("histograms", level) / "_SUCCESS").unlink()
     (report,) = evaluate_runs([bare.folder], truth=holder.folder)
-    assert report.errors_of("County", "detailed").whole.frequencies.absolute_sum == np.abs(estimate - truth).sum()
+    assert errors_of(report, "County", "detailed").frequencies.absolute_sum == np.abs(estimate - truth).sum()
     part = bare.public.level("estimates", "Enumdist") / "part-0.parquet"
     other = holder.public.level("estimates", "Enumdist") / "part-0.parquet"
     text = pq.read_table(other).slice(1)

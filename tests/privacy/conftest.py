@@ -10,8 +10,10 @@ flipped, a rounded continuous law where that differs) lies more than seven stand
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import mpmath
@@ -21,6 +23,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from das_spark.privacy import DiscreteLaplace, KeyedStream, Mechanism, RunKey, StreamDomain
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 FALSE_ALARM: Final = 1e-6
 DRAWS: Final = 4_000_000

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from delta_search import searched_delta
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -31,7 +32,6 @@ from das_spark.privacy import (
     Mechanism,
     QueryShare,
     cumulative_table,
-    delta_cks,
     sample_grid,
 )
 
@@ -68,7 +68,7 @@ def honest(cells: NDArray[np.int64], budget: Budget, streams: Callable[..., Keye
 def half_the_noise(cells: NDArray[np.int64], budget: Budget, streams: Any, world: str) -> Outputs:
     """Every scale is half of what the budget buys."""
     factor = 2 if budget.framework is Framework.PURE_DP else 4
-    return honest(cells, budget.with_total(budget.total * factor), streams, world)
+    return honest(cells, replace(budget, total=budget.total * factor), streams, world)
 
 
 def reused_noise(cells: NDArray[np.int64], budget: Budget, streams: Any, world: str) -> Outputs:
@@ -153,7 +153,7 @@ def audit(
     """Measure both histograms, choose an event on the even runs, bound it on the odd ones."""
     if epsilon is None:
         epsilon = float(budget.total) if budget.framework is Framework.PURE_DP else AUDITED_EPSILON
-    allowed = 0.0 if budget.framework is Framework.PURE_DP else delta_cks(budget.total, epsilon)
+    allowed = 0.0 if budget.framework is Framework.PURE_DP else searched_delta(budget.total, epsilon)
     seen = list(events(release(BEFORE, budget, streams, "x"), release(AFTER, budget, streams, "y"), budget))
     best = max(seen, key=lambda each: excess(each.before[::2], each.after[::2], epsilon, 1e-3))
     return Verdict(best.name, excess(best.before[1::2], best.after[1::2], epsilon, level), allowed)
@@ -177,7 +177,7 @@ def test_the_audit_is_sharp(
     budget = budget_of(framework)
     epsilon = share * (float(budget.total) if framework is Framework.PURE_DP else AUDITED_EPSILON)
     verdict = audit(honest, budget, new_stream, level, epsilon)
-    smaller = 0.0 if framework is Framework.PURE_DP else delta_cks(budget.total * Fraction(1, 2), epsilon)
+    smaller = 0.0 if framework is Framework.PURE_DP else searched_delta(budget.total * Fraction(1, 2), epsilon)
     assert verdict.excess > smaller, f"{framework}: {verdict} at level {level:.3g}"
 
 

@@ -116,3 +116,7 @@ def test_what_is_not_an_exact_positive_fraction_is_refused(spent: object) -> Non
 def test_a_law_describes_itself_with_its_exact_parameter() -> None:
     assert "scale 1280/27" in DiscreteLaplace(Fraction(1280, 27)).describe()
     assert "sigma^2 9/2" in DiscreteGaussian(Fraction(9, 2)).describe()
+
+
+def test_budgets_of_a_framework_are_numbers_of_epsilon_or_rho() -> None:
+    assert [each.symbol for each in (Framework.PURE_DP, Framework.ZCDP)] == ["epsilon", "rho"]

@@ -76,7 +76,7 @@ def test_overridden_guards_and_the_ledger_are_told(facts: StatementFacts) -> Non
 
 
 def test_an_epsilon_beyond_every_double_is_stated(facts: StatementFacts) -> None:
-    assert "**epsilon = 10000**" in privacy_statement(replace(facts, budget=PURE.with_total(Fraction(10_000))))
+    assert "**epsilon = 10000**" in privacy_statement(replace(facts, budget=replace(PURE, total=Fraction(10_000))))
 
 
 def test_no_heading_stands_without_content(facts: StatementFacts) -> None:

@@ -5,8 +5,14 @@ from dataclasses import replace
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.writers._columns import Scope, class_codes, geocode_parts, record_columns, unit_columns
+from das_spark.io.writers._columns import Scope, class_codes, record_columns, unit_columns
 from das_spark.products import CODE_SEPARATOR, PRODUCTS, MicrodataColumn, microdata_codes
+
+
+def geocode_parts(columns):
+    """Names of the columns that make up the whole geocode when they are joined in this order."""
+    parts = sorted((column for column in columns if column.scope is Scope.GEOCODE), key=lambda column: column.begin)
+    return tuple(part.name for part in parts)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

@@ -33,7 +33,7 @@ def _tables(spark, total_at, units=True, added=()):
     invariants = bounds.all_invariants(leaves, histograms.all_levels(leaves, SPINE), SPINE, declared)
     geounits = histograms.all_geounits(leaves, SPINE)
     pairs = tuple((each, SCHEMA.query(each.query)) for each in added)
-    boxes = bounds.class_boxes(invariants, SPINE, total_at, FORMULAS) if units else None
+    boxes = bounds.class_boxes(invariants, SPINE, FORMULAS) if units else None
     return bounds.all_bounds(invariants, geounits, SPINE, declared, boxes, FORMULAS, pairs), invariants
 
 

@@ -16,7 +16,7 @@ from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, estimate, histograms, tables
 from das_spark.spark.checks import judge
 from das_spark.spark.group_totals import GROUP_TOTAL
-from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, verify_levels
+from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +51,7 @@ def frames(spark, spine, total_at="State"):
     every = histograms.all_levels(leaves, spine)
     invariants = bounds.all_invariants(leaves, every, spine, declared, key).cache()
     geounits = histograms.all_geounits(leaves, spine).cache()
-    boxes = bounds.class_boxes(invariants, spine, total_at, FORMULAS).cache()
+    boxes = bounds.class_boxes(invariants, spine, FORMULAS).cache()
     limits = bounds.all_bounds(invariants, geounits, spine, declared, boxes, FORMULAS, (), key).cache()
     return {"histograms": every, "invariants": invariants, "geounits": geounits, "bounds": limits}
 
@@ -155,7 +155,8 @@ def run(spark, parts):
 
 
 def verified(run, total_key=(2, 2)):
-    checks = verify_levels(run, size=4, queries=QUERIES, zeros={}, totals=("National", "State"), total_key=total_key)
+    rules = level_rules(run, size=4, queries=QUERIES, zeros={}, totals=("National", "State"), total_key=total_key)
+    checks = judge(rules)
     return {(check.name, check.geolevel): check for check in checks}
 
 

@@ -27,14 +27,14 @@ from das_spark.spark.verify import (
     geounits_present,
     histograms_possible,
     invariant_totals,
-    verify_levels,
+    level_rules,
 )
 
 pytestmark = pytest.mark.spark
 
 
 def verified(tables):
-    return verify_levels(tables, size=SIZE, queries=QUERIES, zeros={"nurse_nva_0": ZERO}, totals=["County"])
+    return judge(level_rules(tables, size=SIZE, queries=QUERIES, zeros={"nurse_nva_0": ZERO}, totals=["County"]))
 
 
 def at_level(rule, level: str, name: str = ""):

@@ -19,7 +19,8 @@ from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import write_microdata
 from das_spark.products import microdata_codes
-from das_spark.spark.verify_microdata import MicrodataTables, verify_microdata
+from das_spark.spark.checks import judge
+from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 
 pytestmark = pytest.mark.spark
 
@@ -54,7 +55,7 @@ class Files:
         digest = write_digest(self.run.spark, parts, CODES, self.layout.path / "digest")
         of_units = digest.units if units else None
         made = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), CODES)
-        return verify_microdata(made, self.run.tables)
+        return judge(microdata_rules(made, self.run.tables)) + part_checks(made)
 
 
 @pytest.fixture(scope="module")
@@ -278,3 +279,10 @@ def test_a_digest_leaves_the_files_as_they_were(files):
     before = {path: path.read_bytes() for path in Path(files.layout.path).rglob("part-*")}
     files.checks(("parquet", "text"))
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_fault_of_a_rule_that_nobody_knows_is_not_lost_in_silence():
+    fault = {"flavour": "parquet", "rule": "persons in unit", "geocode": BLOCKS[0]}
+    made = MicrodataTables(None, "given", (), (fault,), ("parquet",), CODES)
+    with pytest.raises(VerificationError, match="unknown rule: 'persons in unit'"):
+        part_checks(made)

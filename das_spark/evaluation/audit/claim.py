@@ -55,7 +55,7 @@ class Claim:
     @property
     def currency(self) -> str:
         """What the total and its bounds are numbers of."""
-        return "epsilon" if self.framework is Framework.PURE_DP else "rho"
+        return self.framework.symbol
 
     @property
     def epsilon(self) -> float:

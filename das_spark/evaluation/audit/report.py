@@ -108,11 +108,6 @@ class AuditReport:
         return max(self.judgement.findings, key=lambda each: (each.bound, each.epsilon), default=None)
 
     @property
-    def farthest(self) -> Finding | None:
-        """The finding that is farthest beyond what the declared noise allows, or nearest to it."""
-        return max(self.judgement.findings, key=lambda each: each.low - each.allowed, default=None)
-
-    @property
     def refutes_claim(self) -> bool:
         """Whether more privacy loss was proven than is claimed."""
         return any(

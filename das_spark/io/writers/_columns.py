@@ -169,21 +169,6 @@ def class_codes(product: Product) -> np.ndarray:
     return np.asarray(codes, dtype=np.int64)
 
 
-def geocode_parts(columns: Sequence[Column]) -> tuple[str, ...]:
-    """Names of the columns that make up the whole geocode when they are joined in this order.
-
-    Raises:
-        ConfigurationError: The parts leave a gap.
-    """
-    parts = sorted((column for column in columns if column.scope is Scope.GEOCODE), key=lambda column: column.begin)
-    reached = 0
-    for part in parts:
-        if part.begin != reached:
-            raise ConfigurationError(f"microdata column {part.name}: begins at digit {part.begin}, expected {reached}")
-        reached = part.end
-    return tuple(part.name for part in parts)
-
-
 def _file(kind: str, columns: Sequence[Column], layout: MicrodataLayout) -> FileColumns:
     return FileColumns(kind, tuple(columns), layout.delimiter, layout.header == "inside")
 

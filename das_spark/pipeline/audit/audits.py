@@ -117,7 +117,7 @@ def run_audit(
     claim = Claim.of(plan.budget, settings.delta)
     parts = []
     if settings.stage != "estimates":
-        parts.append(_measured(machine, plan, pairs[0], settings))
+        parts.append(_measured(machine, pairs[0], settings))
         progress(f"measurement: {settings.draws:,} draws of either input, {time.monotonic() - began:.1f} s")
     if settings.stage != MEASUREMENT:
         for pair in pairs:
@@ -147,7 +147,7 @@ def _key(settings: AuditSettings, *names: str) -> RunKey:
     return RunKey.insecure("/".join((settings.test_key, *names)))
 
 
-def _measured(machine: LocalSystem, plan: RunPlan, pair: NeighbouringInputs, settings: AuditSettings) -> Part:
+def _measured(machine: LocalSystem, pair: NeighbouringInputs, settings: AuditSettings) -> Part:
     """Noisy answers alone: each draw has an address of its own under one fresh key for either input."""
     sides = [_draws(machine, pair, settings, side) for side in ("first", "second")]
     seen = [Statistic(one.text, "answer", sides[0][place], sides[1][place]) for place, one in enumerate(pair.answers)]

@@ -19,7 +19,6 @@ from das_spark.privacy import (
     Framework,
     LevelBudget,
     QueryShare,
-    delta_of_laplace,
 )
 
 SHARES = (Fraction(1, 8), Fraction(3, 8), Fraction(1, 2))
@@ -37,6 +36,44 @@ def pure_laws() -> dict:
     return {DiscreteLaplace(2 / (TOTAL * share)): 2 for share in SHARES}
 
 
+def delta_by_enumeration(budget: Budget, epsilon: float) -> float:
+    """Delta of a budget in pure differential privacy, over all combinations of the losses of its queries.
+
+    A replaced record moves one count of a query up and one down. At query budget e the loss is e with probability
+    (1 + exp(-e/2))^-2, -e with (1 + exp(e/2))^-2, else 0; delta is the sum of P(L) (1 - exp(epsilon - L)) over all
+    losses L above epsilon.
+    """
+    laws = []
+    for item in budget.levels[0].queries:
+        spent = float(budget.spent("level", item.query))
+        up, down = (1 + math.exp(-spent / 2)) ** -2, (1 + math.exp(spent / 2)) ** -2
+        laws.append([(spent, up), (0.0, 1 - up - down), (-spent, down)])
+    total = 0.0
+    for outcome in itertools.product(*laws):
+        loss, weight = sum(each for each, _ in outcome), math.prod(each for _, each in outcome)
+        total += weight * max(0.0, 1 - math.exp(epsilon - loss))
+    return total
+
+
+def test_the_enumerated_losses_are_those_of_a_wide_grid_of_outcomes() -> None:
+    """One query: two answers, each noised at scale 2 / epsilon, one up and one down."""
+    spent, epsilon = 1.5, 0.7
+    q = math.exp(-spent / 2)
+    norm = (1 - q) / (1 + q)
+    direct = sum(
+        max(
+            0.0,
+            norm**2 * q ** (abs(first) + abs(second))
+            - math.exp(epsilon) * norm**2 * q ** (abs(first - 1) + abs(second + 1)),
+        )
+        for first in range(-60, 61)
+        for second in range(-60, 61)
+    )
+    alone = LevelBudget("level", Fraction(1), (QueryShare("query", Fraction(1)),))
+    budget = Budget(Framework.PURE_DP, Fraction(3, 2), (alone,))
+    assert delta_by_enumeration(budget, epsilon) == pytest.approx(direct, rel=1e-9)
+
+
 def delta_at(noise: DeclaredNoise, epsilon: float) -> float:
     """Delta as a plain sum over the law of the loss."""
     above = noise.losses > epsilon
@@ -45,7 +82,7 @@ def delta_at(noise: DeclaredNoise, epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.3, 2.6])
 def test_losses_of_laplace_noise_are_the_exact_ones(epsilon):
-    exact = delta_of_laplace(pure_budget(), epsilon)
+    exact = delta_by_enumeration(pure_budget(), epsilon)
     found = delta_at(DeclaredNoise.of(pure_laws()), epsilon)
     assert exact - 1e-12 <= found <= exact + 1e-5
 

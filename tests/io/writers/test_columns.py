@@ -7,7 +7,7 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.writers import WRITERS
-from das_spark.io.writers._columns import Column, Scope, geocode_parts, record_columns, unit_columns
+from das_spark.io.writers._columns import Scope, record_columns, unit_columns
 from das_spark.products import PRODUCTS, MicrodataColumn
 
 
@@ -17,8 +17,10 @@ def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
     person = record_columns(product, units=dealt)
     assert person.kind == product.record
     for file in (person, unit_columns(product)) if dealt else (person,):
-        parts = [column for column in file.columns if column.name in geocode_parts(file.columns)]
-        assert sum(part.end - part.begin for part in parts) == product.geolevels[-1].length
+        parts = [column for column in file.columns if column.scope is Scope.GEOCODE]
+        ends = sorted((part.begin, part.end) for part in parts)
+        assert [begin for begin, _ in ends] == [0, *(end for _, end in ends[:-1])]
+        assert ends[-1][1] == product.geolevels[-1].length
         assert all(not column.values for column in parts)
     sizes = {len(column.values) for column in person.columns if column.scope is Scope.CODE}
     assert sizes == {product.schema.size + (product.record == "unit")}
@@ -71,11 +73,6 @@ def test_a_source_that_cannot_be_is_a_configuration_error(source):
         unit_columns(broken)
 
 
-def test_a_gap_in_the_geocode_is_found():
-    with pytest.raises(ConfigurationError, match="begins at digit 3"):
-        geocode_parts([Column("A", Scope.GEOCODE, 0, 2), Column("B", Scope.GEOCODE, 3, 5)])
-
-
 def test_every_flavour_is_registered_under_its_own_name():
     assert {name: flavour.name for name, flavour in WRITERS.items()} == {
         name: name for name in ("parquet", "text", "ppmf")
@@ -89,8 +86,8 @@ def test_the_public_copy_compiles_to_the_codes_of_the_microdata(product):
             record_columns(product, "ppmf", units=False)
         return
     text, copy = (record_columns(product, flavour, units=False) for flavour in ("text", "ppmf"))
-    coded = [[column for column in each.columns if column.scope is Scope.CODE] for each in (text, copy)]
-    assert coded[0] == coded[1]
-    assert geocode_parts(text.columns) == geocode_parts(copy.columns)
+    for scope in (Scope.CODE, Scope.GEOCODE):
+        found = [[column for column in each.columns if column.scope is scope] for each in (text, copy)]
+        assert found[0] == found[1], scope
     assert (text.delimiter, text.names_inside) == ("|", False)
     assert (copy.delimiter, copy.names_inside) == (",", True)

@@ -15,7 +15,7 @@ from das_spark.spark.families import HISTOGRAM, PARENT
 
 
 def with_total(plan, factor: int | Fraction):
-    return replace(plan, budget=plan.budget.with_total(plan.budget.total * factor))
+    return replace(plan, budget=replace(plan.budget, total=plan.budget.total * factor))
 
 
 def half_the_noise(plan) -> LocalSystem:

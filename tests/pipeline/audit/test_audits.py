@@ -25,11 +25,16 @@ NOISE = AuditSettings(stage="measurement", draws=40_000, level=0.99, test_key="n
 RUNS = AuditSettings(stage="estimates", runs=44, level=0.99, test_key="runs")
 
 
+def farthest(report):
+    """The finding that is farthest beyond what the declared noise allows, or nearest to it."""
+    return max(report.judgement.findings, key=lambda each: each.low - each.allowed, default=None)
+
+
 @pytest.mark.parametrize("key", ["a", "b", "c"])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_sound_noise_is_not_convicted(small_plan, framework, key):
     report = run_audit(small_plan(framework), replace(NOISE, test_key=key))
-    assert not report.convicts, report.farthest
+    assert not report.convicts, farthest(report)
     assert report.verdict.startswith("Consistent")
 
 
@@ -63,7 +68,7 @@ def test_half_the_noise_refutes_the_claim_itself_as_the_report_foretold(small_pl
 def test_sound_runs_are_not_convicted(small_plan, framework):
     plan = small_plan(framework)
     report = run_audit(plan, replace(RUNS, runs=48))
-    assert not report.convicts, report.farthest
+    assert not report.convicts, farthest(report)
     assert report.verdict.startswith("Consistent")
     # The test could fail: an event that is always seen on one input and never on the other would convict, on each pair.
     assert {finding.runs for finding in report.judgement.findings} == {24}
@@ -78,7 +83,7 @@ def test_sound_runs_are_not_convicted(small_plan, framework):
 def test_faulty_runs_are_convicted(small_plan, fault):
     plan = small_plan()
     report = run_audit(plan, RUNS, fault(plan))
-    assert report.convicts, report.farthest
+    assert report.convicts, farthest(report)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
