@@ -272,5 +272,5 @@ def _encode(attempt: Attempt) -> bytes:
 def _refusal(geolevel: str, reason: str) -> PrivacyGuardError:
     return PrivacyGuardError(
         f"measurements of level {geolevel}: {reason}",
-        hint="Nothing is drawn again here. Start a new run (it spends its own budget), or restore the files.",
+        hint="nothing is drawn again here; start a new run (it spends its own budget), or restore the files",
     )

@@ -72,7 +72,7 @@ class _Manifest:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise OutputError(f"{path}: there is no manifest", hint="Is this a run folder?") from error
+            raise OutputError(f"{path}: there is no manifest", hint="is this a run folder?") from error
         except ValueError as error:
             raise OutputError(f"{path}: not readable as a manifest") from error
         version, kind = content.pop("schema_version", None), content.pop("kind", None)
@@ -81,7 +81,7 @@ class _Manifest:
         if version != cls.schema_version:
             raise OutputError(
                 f"{path}: schema version {version}, expected {cls.schema_version}",
-                hint="Read it with the software that wrote it.",
+                hint="read it with the software that wrote it",
             )
         return cls._from(content, path)
 

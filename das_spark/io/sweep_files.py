@@ -138,7 +138,7 @@ class SweepLayout:
             if self.record.is_file():
                 return SweepRecord.load(self.record)
             if any(self.path.iterdir()):
-                raise OutputError(f"{self.path}: not empty and not the folder of a sweep", hint="Choose another --out.")
+                raise OutputError(f"{self.path}: not empty and not the folder of a sweep", hint="choose another --out")
             self.path.chmod(0o700)
         return None
 

@@ -131,7 +131,7 @@ def _open(file: Path) -> int:
             raise
         raise OutputError(
             f"{file}: the privacy ledger of this input cannot be written, so that the run cannot be charged",
-            hint="Runs on this input are counted in that file: get the right to write it from its owner.",
+            hint="runs on this input are counted in that file: get the right to write it from its owner",
         ) from error
 
 

@@ -39,7 +39,7 @@ class Tidy:
             guess = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
                 f"{path}: no column {', '.join(map(repr, missing))}",
-                hint=f"{guess}The file has {', '.join(frame.columns)}; a column of nulls says that there is none.",
+                hint=f"{guess}the file has {', '.join(frame.columns)}; a column of nulls says that there is none",
             )
         field, geocode = block_column(path, frame)
         rows = Rows(
@@ -73,7 +73,7 @@ def block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
     if name is None:
         raise InputError(
             f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
-            hint=f"The file has {', '.join(frame.columns)}.",
+            hint=f"the file has {', '.join(frame.columns)}",
         )
     text = F.coalesce(F.col(name).cast("string"), F.lit(""))
     good = text.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")

@@ -79,7 +79,7 @@ class Table:
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
                 f"{self.file}: no column {name!r} for {field!r}",
-                hint=f"{hint}The file has {', '.join(known)}. Map it as input.columns.{field}.",
+                hint=f"{hint}the file has {', '.join(known)}; map it as input.columns.{field}",
             )
         return F.col(f"`{name}`")
 
