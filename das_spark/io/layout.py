@@ -26,6 +26,8 @@ SUCCESS = "_SUCCESS"
 class TablesLayout:
     """Paths of published tables: of a run, or of a folder that somebody named for them.
 
+    Its methods take the name of a table, its flavour (`parquet` or `csv`) and the name of a geolevel.
+
     Attributes:
         path: The folder of all tables.
     """
@@ -53,7 +55,7 @@ class TablesLayout:
 
 @dataclass(frozen=True, slots=True)
 class PublicLayout:
-    """Paths of the public root of one run.
+    """Paths of the public root of one run. Its methods take the name of a table and the name of a geolevel.
 
     Attributes:
         path: The public folder of the run.
@@ -121,6 +123,8 @@ class PublicLayout:
 @dataclass(frozen=True, slots=True)
 class RestrictedLayout:
     """Paths of the restricted root of one run: everything that tells of the confidential input.
+
+    Its methods take the name of a table, the name of a geolevel, and the number of an attempt, from 1.
 
     Attributes:
         path: The restricted folder of the run, mode 0700.

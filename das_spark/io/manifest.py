@@ -2,8 +2,9 @@
 
 A third kind stands in a folder of measurements that was published for others to estimate from.
 
-A manifest is a frozen value; each stage makes the next one (`dataclasses.replace`) and saves it in one step. The public
-one holds no time of a task, no size of the input, no accuracy; the restricted one holds just these.
+A manifest is a frozen value, made once, when all that it tells of is there, and saved in one step; `das-spark tabulate`
+alone replaces what it says of tables. The public one holds no time of a task, no size of the input, no accuracy; the
+restricted one holds just these.
 """
 
 from __future__ import annotations

@@ -120,7 +120,19 @@ def simulate(
 def simulate_1940(
     out: Path, share: Fraction = Fraction(1), layout: Layout = "tidy", seed: int = 0, *, compress: bool = False
 ) -> PopulationSummary:
-    """A population like 1940; see :func:`simulate`."""
+    """A population like 1940; see :func:`simulate`.
+
+    Args:
+        out: The folder; it must not exist, or be empty.
+        share: Of the whole, above 0 and up to 1.
+        layout: "tidy" or "ipums".
+        seed: Of all random numbers.
+        compress: Whether text files are gzipped.
+
+    Raises:
+        ConfigurationError: Unknown layout or impossible share.
+        OutputError: The folder holds something, or the disk is full.
+    """
     return simulate(out, "1940", share, layout, seed, compress=compress)
 
 

@@ -30,6 +30,10 @@ NAMED = 10
 def estimate(context: RunContext, geolevel: str) -> None:
     """Estimate one level from what is public.
 
+    Args:
+        context: The run; the level is measured, and the level above it is estimated.
+        geolevel: Name of the level.
+
     Raises:
         EstimationError: If a family is infeasible, or none of its solutions could be certified.
         OutputError: If the disk is full, or another driver has taken over the run.
@@ -73,7 +77,12 @@ def _publish(frame: DataFrame, staging: Path, target: Path) -> None:
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
-    """What the tasks of a level are given."""
+    """What the tasks of a level are given.
+
+    Args:
+        context: The run.
+        geolevel: Name of the level of the children.
+    """
     return planned_estimation(context.plan, geolevel)
 
 

@@ -60,6 +60,14 @@ def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path,
 
     Beside the input it is made where that folder can be written. Where it is there already it counts in any case: a run
     that cannot be entered in it does not draw.
+
+    Args:
+        plan: The run.
+        layout: Where the run lies.
+        identity: Result of `fingerprint`.
+
+    Returns:
+        At least the copy with the runs, first.
     """
     found = [ledger_with_runs(layout, identity)]
     settings = plan.input

@@ -59,7 +59,15 @@ class MicrodataTables:
 
 
 def verify_microdata(microdata: MicrodataTables, tables: RunTables) -> list[Check]:
-    """Check the microdata files: `judge` of `microdata_rules`, and `part_checks`."""
+    """Check the microdata files: `judge` of `microdata_rules`, and `part_checks`.
+
+    Args:
+        microdata: The files.
+        tables: The tables of the run; those of the lowest level are compared.
+
+    Raises:
+        VerificationError: There are units, and no table of invariants.
+    """
     return judge(microdata_rules(microdata, tables)) + part_checks(microdata)
 
 

@@ -31,7 +31,15 @@ class Tidy:
     name = "tidy"
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read a file or folder of Parquet or CSV; see `GeographyReader`."""
+        """Read a file or folder of Parquet or CSV; see `GeographyReader`.
+
+        Args:
+            spark: The session.
+            path: File or folder of Parquet or CSV.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
         frame, _ = read_table(spark, path)
         missing = [name for name in ENTITY_COLUMNS if name not in frame.columns]
         if missing:

@@ -43,6 +43,11 @@ class Table:
     def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> Table:
         """Open a CSV or Parquet table.
 
+        Args:
+            spark: The session.
+            file: File or folder.
+            settings: Names of columns and code bases.
+
         Raises:
             InputError: It is missing or unreadable.
         """
@@ -135,8 +140,15 @@ class Table:
     def geocode_checks(self, field: str, length: int) -> tuple[Column, list[Check]]:
         """A geocode: text of as many digits as the lowest level has, or of a census block where that is the level.
 
+        Args:
+            field: Name of the field.
+            length: Digits of a geocode of the lowest level; 0 at the root, whose geocode is one digit.
+
         Returns:
             Its column (string), and its checks.
+
+        Raises:
+            InputError: The file has no such column.
         """
         column = self.column(field)
         whole = column.cast("string")
