@@ -14,7 +14,7 @@ class DasError(Exception):
 
     Args:
         message: What was found, where, and what was expected.
-        hint: What to do about it.
+        hint: What to do about it; it goes on from the message, so that it begins with a small letter.
     """
 
     code: ClassVar[str] = "DAS000"

@@ -57,7 +57,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def census_data() -> Path:
-    """The folder of public census files; its README names the public source of each."""
+    """The folder of public census files; conf/README.md names the public source of each."""
     place = os.environ.get(DATA_VARIABLE)
     if not place:
         pytest.skip(f"{DATA_VARIABLE} is not set: it names the folder of public census data")

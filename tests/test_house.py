@@ -47,6 +47,9 @@ PURE_ROOMS = [
 ]
 BLOCKED = ["pyspark", "py4j", "pandas", "typer", "rich"]
 
+# A hint goes on from its message, so that it begins small. These words are names, and keep their capital.
+CAPITALS_OF_HINTS = {"CSV", "DAS_SPARK_DATA", "GRF-C", "Java", "Parquet", "Spark", "TOML"}
+
 # Home folders, and where the project is worked on; written so that this file does not break its own rule.
 MACHINE_PATHS = re.compile(
     r"(?<![\w.-])/(?:work|home|Users|root)/\w|\bwork/(?:main|shared)\b|\.\./shared\b|\.librar[y]\b|/tmp/(?:plan|bash_jobs)"
@@ -108,6 +111,37 @@ def public_definitions(body: list[ast.stmt], owner: str) -> Iterator[tuple[str, 
 
 def is_overload(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Name) and decorator.id == "overload"
+
+
+def hints_with_a_capital(source: str) -> list[str]:
+    """Hints of errors that begin with a capital letter: given as `hint=`, or by way of a variable that is."""
+    tree = ast.parse(source)
+    given = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "hint"]
+    variables = {node.id for value in given for node in ast.walk(value) if isinstance(node, ast.Name)}
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            given += [node.value for target in targets if isinstance(target, ast.Name) and target.id in variables]
+    return [text for value in given for text in beginnings(value) if has_wrong_capital(text)]
+
+
+def beginnings(value: ast.expr) -> Iterator[str]:
+    """The texts with which an expression can begin; a guess that may be empty does not count as the beginning."""
+    match value:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield from (str(part.value) for part in parts[:2] if isinstance(part, ast.Constant))
+        case ast.BinOp(left=left):
+            yield from beginnings(left)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from (*beginnings(body), *beginnings(orelse))
+        case ast.BoolOp(values=choices):
+            yield from (text for each in choices for text in beginnings(each))
+
+
+def has_wrong_capital(text: str) -> bool:
+    return text[:1].isupper() and re.split(r"[\s:;,.]", text, maxsplit=1)[0] not in CAPITALS_OF_HINTS
 
 
 def machine_paths(text: str) -> list[str]:
@@ -184,6 +218,11 @@ def test_everything_public_is_documented(path):
     assert undocumented(path.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_hints_begin_with_a_small_letter(path):
+    assert hints_with_a_capital(path.read_text(encoding="utf-8")) == []
+
+
 @pytest.mark.parametrize(("package", "mapping"), REGISTRIES.items(), ids=REGISTRIES)
 def test_every_module_of_a_registry_is_registered(package, mapping):
     registry = getattr(importlib.import_module(package), mapping)
@@ -225,6 +264,16 @@ def test_the_rule_of_printing_finds_a_planted_call_only():
 def test_the_rule_of_documentation_finds_planted_gaps():
     source = "class A:\n    def b(self): ...\n    def _c(self): ...\nclass _D:\n    def e(self): ...\ndef f(): ...\n"
     assert undocumented(source) == ["the module", "A", "A.b", "f"]
+
+
+def test_the_rule_of_hints_finds_planted_capitals_and_forgives_names():
+    source = (
+        'again = "Build it" if new else f"Make {it}"\n'
+        'title = "A title"\n'
+        'A(hint=again, title=title), A(hint=f"{guess}The file"), A(hint=guess or "Choose" + name)\n'
+        'A(hint="Spark needs Java"), A(hint="CSV: name it"), A(hint="finish it. Then go on"), A(hint=f"{x} The rest")\n'
+    )
+    assert sorted(hints_with_a_capital(source)) == ["Build it", "Choose", "Make ", "The file"]
 
 
 def test_the_rule_of_paths_finds_planted_folders_and_forgives_addresses():

@@ -11,11 +11,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
 
+from das_spark import load_plan
 from das_spark.cli.main import app
+from das_spark.config.stages import stages_of
+from das_spark.io.layout import RunLayout
+from das_spark.pipeline.summary import summary_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -35,6 +41,7 @@ THIS = "tests/run\n"
 VARIABLE = "DAS_SPARK_DATA"
 #: Files that the reader is told to download: made here, in the layout of the published ones.
 EXTRACT = "EXT1940USCB.dat.gz"
+QUICKSTART = ROOT / "conf" / "quickstart.toml"
 
 
 def name_of(block: Block) -> str:
@@ -116,12 +123,57 @@ def works(clone: Path, kind: str, text: str) -> None:
     assert "failed" not in printed
 
 
+def shown_output() -> str:
+    """What the README says that the quick start prints."""
+    found = re.search(r"^```\n(ingest: .*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def shown_table(title: str) -> dict[str, str]:
+    """The rows of a table of that output, without its head and the dots of what is left out."""
+    _, rows = re.split(rf"^{title}\n.*\n", shown_output(), maxsplit=1, flags=re.MULTILINE)
+    shown = [row for row in rows.split("\n\n")[0].splitlines() if row != "..."]
+    return dict(re.split(" {2,}", row, maxsplit=1) for row in shown)
+
+
+def test_the_quick_start_has_the_stages_that_the_readme_shows():
+    shown = re.findall(r"^(.+?): (?:\d+ families, )?[\d.]+ s$", shown_output(), flags=re.MULTILINE)
+    assert shown == [stage.name for stage in stages_of(load_plan(QUICKSTART))]
+
+
+def test_the_quick_start_ends_with_what_the_readme_shows():
+    plan = load_plan(QUICKSTART)
+    run_id = re.findall(r"^Run (\S+)$", shown_output(), flags=re.MULTILINE)[0]
+    # What the end of a run is made of; its figures are those of no run.
+    context: Any = SimpleNamespace(
+        plan=plan,
+        layout=RunLayout.at(plan.output.root, run_id),
+        origin=None,
+        is_insecure=False,
+        restricted_facts={},
+        geounit_counts=lambda: dict.fromkeys(plan.spine.names, 1),
+    )
+    manifest: Any = SimpleNamespace(rows={}, worst_residuals={"Block": {"gap": 0.0}})
+    summary = summary_of(context, manifest, "")
+    figures = [name for name in shown_table(r"Run \S+") if not name.endswith("(restricted)")]
+    assert figures == list(summary.figures)
+    assert shown_table("Written") == {name: path.as_posix() for name, path in summary.paths.items()}
+
+
 def test_the_table_of_commands_is_whole():
     listed = set(re.findall(r"^\| `das-spark (\w+)", README, flags=re.MULTILINE))
     assert listed == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
 def test_links_of_the_readme_lead_somewhere():
-    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    links = re.findall(r"\]\(([^)#:]+)(?:#([^)]+))?\)", README)
     assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [link for link, _ in links if not (ROOT / link).exists()] == []
+    assert [f"{link}#{place}" for link, place in links if place and place not in places_of(ROOT / link)] == []
+
+
+def places_of(page: Path) -> set[str]:
+    """The headings of a page, as links call them."""
+    headings = re.findall("^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Write JSON, CSV tables and a page with figures there.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Another one gives other people and other noise.")]
+Seed = Annotated[int, typer.Option("--seed", help="Change it to get a different population and different noise.")]
 
 
 class Result(Protocol):

@@ -39,12 +39,10 @@ TestKey = Annotated[
 Until = Annotated[
     str | None,
     typer.Option(
-        "--until", metavar="STAGE", help='Stop behind a stage, such as "measure County" (plan --stages lists them).'
+        "--until", metavar="STAGE", help='Stop after a stage, such as "measure County" (plan --stages lists them).'
     ),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Refuse (exit code 3) to begin the run: it must be there already.")
-]
+Resume = Annotated[bool, typer.Option("--resume", help="Fail (exit code 3) if the run does not exist yet.")]
 AreaReader = Annotated[
     str, typer.Option("--reader", metavar="NAME", help=f"Who reads the geography: {', '.join(AREA_READERS)}.")
 ]

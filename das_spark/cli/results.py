@@ -147,7 +147,7 @@ def _remove(layout: RunLayout, paths: list[Path]) -> None:
 
     if not layout.restricted.removed.is_file() and not is_concluded(layout):
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
-        raise OutputError(message, hint="Finish it with the same run id, or remove the whole folder by hand.")
+        raise OutputError(message, hint="finish it with the same run id, or remove the whole folder by hand")
     with hold_run(layout):
         # Before anything goes: a run that is found with half of it must not begin to read the input again.
         removed = {"removed": datetime.now(UTC).isoformat(timespec="seconds")}

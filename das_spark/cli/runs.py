@@ -39,7 +39,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     """Read, measure, estimate, write, verify and report. Spends the budget of the run file, once.
 
     A run file with run.parts carries out all of them, with one ledger and a joint statement. With --until it stops
-    behind one stage, for schedulers: a later call with the same --run-id goes on, and nothing is drawn twice. A
+    after one stage, for schedulers: a later call with the same --run-id goes on, and nothing is drawn twice. A
     scheduler gives every call but the first --resume, lest a worker that does not see the folder begins the run anew.
 
     Example: das-spark run conf/quickstart.toml --set budget.epsilon=1/2

@@ -33,7 +33,7 @@ def simulate(
             "and their geography, like 2020 alone.",
         ),
     ] = FileLayout.TIDY,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed gives another population.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Change it to get a different population.")] = 0,
     compress: Annotated[bool, typer.Option("--gzip", help="Compress the files of ipums and cef.")] = False,
 ) -> None:
     """Write an invented population.

@@ -1,7 +1,7 @@
 """The stages of a run: which there are, in which order, under which names. Known from the plan alone.
 
 This is the one place that says so: the runner carries out what stands here, `das-spark plan --stages` prints it, and
-`das-spark run --until STAGE` stops behind one of them.
+`das-spark run --until STAGE` stops after one of them.
 """
 
 from __future__ import annotations

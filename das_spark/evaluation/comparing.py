@@ -45,7 +45,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float], level: fl
     if len(first) != len(second):
         raise InputError(
             f"{len(first)} runs beside {len(second)}: pairs need as many",
-            hint="Compare runs that do not belong together with unpaired_difference.",
+            hint="compare runs that do not belong together with unpaired_difference",
         )
     differences = [one - other for one, other in zip(first, second, strict=True)]
     check_runs(differences)

@@ -61,13 +61,13 @@ class LossSettings:
         if self.bandwidth_of not in ("deviation", "people"):
             raise ConfigurationError(
                 f"loss settings {self.name}: bandwidth_of is {self.bandwidth_of!r}",
-                hint='Use "deviation" or "people".',
+                hint='use "deviation" or "people"',
             )
         if not (self.bandwidth > 0 and self.multiplier > 0 and _MEDIAN < self.percentile <= _ALL):
             raise ConfigurationError(
                 f"loss settings {self.name}: bandwidth {self.bandwidth}, percentile {self.percentile}, multiplier "
                 f"{self.multiplier}",
-                hint="Bandwidth and multiplier are positive, the percentile lies above 50 and is at most 100.",
+                hint="bandwidth and multiplier are positive, the percentile lies above 50 and is at most 100",
             )
 
     def kernel_deviation(self, deviation: float) -> float:
@@ -188,7 +188,7 @@ def _check(values: Residuals, counts: NDArray[np.int64]) -> None:
     if not orderly or (np.diff(values) <= 0).any() or (counts <= 0).any():
         raise InputError(
             "residuals of a loss curve: expected finite ascending values with positive counts",
-            hint="Reduce residuals with frequencies_of.",
+            hint="reduce residuals with frequencies_of",
         )
 
 

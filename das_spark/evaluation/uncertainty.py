@@ -78,7 +78,7 @@ def bootstrap(
         raise InputError(f"bootstrap: {values.size} residuals with {counts.size} frequencies; expected one or more")
     fewest = int(np.ceil(2 / (1 - level) - 1e-9))
     if replicates < fewest:
-        raise ConfigurationError(f"bootstrap: {replicates} replicates", hint=f"Use {fewest} or more at level {level}.")
+        raise ConfigurationError(f"bootstrap: {replicates} replicates", hint=f"use {fewest} or more at level {level}")
     if counts.sum() < _FEWEST_RESIDUALS:
         return dict.fromkeys(figures(values, counts))
     found = [figures(*table) for table in _resamples(values, counts, replicates, seed)]
@@ -156,16 +156,16 @@ def check_runs(values_of_runs: Sequence[float]) -> None:
     if len(values_of_runs) < _FEWEST_RUNS:
         raise InputError(
             f"{len(values_of_runs)} runs: expected 2 or more",
-            hint="Run the same configuration again under another key: one run shows no spread over runs.",
+            hint="run the same configuration again under another key: one run shows no spread over runs",
         )
     missing = [place for place, value in enumerate(values_of_runs, start=1) if not isfinite(value)]
     if missing:
-        raise InputError(f"the figure is not finite in runs {missing}", hint="Leave such runs out, and say so.")
+        raise InputError(f"the figure is not finite in runs {missing}", hint="leave such runs out, and say so")
 
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise ConfigurationError(f"confidence level {level}", hint="Use a number between 0 and 1, such as 0.95.")
+        raise ConfigurationError(f"confidence level {level}", hint="use a number between 0 and 1, such as 0.95")
 
 
 def _resamples(

@@ -108,7 +108,7 @@ def rake(parents: Floats, children: Floats) -> Floats:
     if (sums == 0).any():
         raise ConfigurationError(
             "the noisy counts of a family sum to 0 and cannot be scaled to their parent",
-            hint="Take a larger epsilon or a larger mean size.",
+            hint="take a larger epsilon or a larger mean size",
         )
     scaled: Floats = (families * (parents / sums)[:, None, :]).reshape(children.shape)
     return scaled

@@ -70,7 +70,7 @@ class FlaxmanSettings:
             raise ConfigurationError(
                 f"{self.persons:,} people in {self.levels} levels with {self.mean_size:,} an area leave every area "
                 f"{self.children} child",
-                hint=f"Take {self.mean_size * 2**self.levels:,} people or more, fewer levels, or a smaller mean size.",
+                hint=f"take {self.mean_size * 2**self.levels:,} people or more, fewer levels, or a smaller mean size",
             )
 
     @property
@@ -130,7 +130,7 @@ def moved(database: Database, settings: FlaxmanSettings) -> tuple[Database, int]
     leaves = database.leaves.copy()
     target = min(TARGET, len(leaves) - 1)
     if leaves[SOURCE] == 0:
-        raise ConfigurationError("nobody lives in the first area, so that nobody can move", hint="Take more persons.")
+        raise ConfigurationError("nobody lives in the first area, so that nobody can move", hint="take more persons")
     leaves[SOURCE] -= 1
     leaves[target] += 1
     return Database("D'", _sums(leaves, settings.children, settings.levels)), target

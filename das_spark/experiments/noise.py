@@ -56,7 +56,7 @@ def law_of(name: str) -> Law:
     try:
         return Law(name)
     except ValueError:
-        raise ConfigurationError(f"law: there is none called {name!r}", hint="Take coded or exact.") from None
+        raise ConfigurationError(f"law: there is none called {name!r}", hint="take coded or exact") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,6 @@ def mechanism(z: Fraction, law: Law) -> DiscreteLaplace:
     if z >= 1:
         raise ConfigurationError(
             f"epsilon: the coded law takes a success probability below 1, found {float(z):g}",
-            hint="Take a smaller epsilon, or the exact law.",
+            hint="take a smaller epsilon, or the exact law",
         )
     return DiscreteLaplace(Fraction(1 / Law.CODED.slope(z)))

@@ -40,7 +40,7 @@ def tied_squares(measured: Floats, totals: Floats, weight: float) -> Floats:
     if measured.ndim != 2 or totals.shape != measured.shape[:1] or weight <= 0:  # noqa: PLR2004 - groups and cells
         raise InputError(
             f"tied squares: {totals.shape} totals for {measured.shape} cells with weight {weight:g}",
-            hint="Give one total a group, and a weight above 0.",
+            hint="give one total a group, and a weight above 0",
         )
     falling = -np.sort(-measured, axis=1)
     sums = np.cumsum(falling, axis=1)

@@ -145,7 +145,7 @@ class Event(StrEnum):
         "the run is done and verified",
         {"figures": dict, "paths": dict},
     )
-    RUN_LEFT = ("run.left", INFO, "the driver has stopped behind the stage it was asked to stop at", {"figures": dict})
+    RUN_LEFT = ("run.left", INFO, "the driver has stopped after the stage it was asked to stop at", {"figures": dict})
     RUN_FAILED = (
         "run.failed",
         ERROR,

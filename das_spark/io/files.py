@@ -161,7 +161,7 @@ def require_staged(staging: Path) -> None:
     if not staging.is_dir():
         raise OutputError(
             f"{staging}: what was written there is gone",
-            hint="Another process works in the same place: wait until it ends, and run the same command again.",
+            hint="another process works in the same place: wait until it ends, and run the same command again",
         )
 
 
@@ -305,7 +305,7 @@ def require_space(folder: Path, needed: int) -> None:
     if free < needed:
         raise OutputError(
             f"{folder}: about {needed / 1e9:.1f} GB will be written and {free / 1e9:.1f} GB are free",
-            hint="Make room, or set output.root to another disk; the run resumes where it stopped.",
+            hint="make room, or set output.root to another disk; the run resumes where it stopped",
         )
 
 
@@ -339,10 +339,10 @@ def disk_errors(place: Path) -> Iterator[None]:
         if is_disk_full(error):
             raise OutputError(
                 f"{place}: no space left on the disk",
-                hint="Make room, or set output.root to another disk; the run resumes where it stopped.",
+                hint="make room, or set output.root to another disk; the run resumes where it stopped",
             ) from error
         if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
             raise OutputError(
-                f"{place}: cannot be written ({type(error).__name__})", hint="Choose another output folder."
+                f"{place}: cannot be written ({type(error).__name__})", hint="choose another output folder"
             ) from error
         raise

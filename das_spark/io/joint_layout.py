@@ -34,7 +34,7 @@ class JointLayout:
         """
         path = RunLayout.at(root, run_id).folder
         if path.exists() and not (path / JOINT_MARKER).is_file() and any(path.iterdir()):
-            raise OutputError(f"{path}: not empty and not a joint run", hint="Choose another run id.")
+            raise OutputError(f"{path}: not empty and not a joint run", hint="choose another run id")
         return cls(run_id, path)
 
     @property

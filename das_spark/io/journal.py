@@ -7,7 +7,7 @@ is drawn. Its states:
        |
        +-------> destroyed                      the driver died while drawing; bytes gone, place fenced off
 
-Every step needs the lock of the run (`das_spark.io.layout.hold_run`). What does not fit this picture is refused:
+Every step needs the lock of the run (`das_spark.io.run_lock.hold_run`). What does not fit this picture is refused:
 somebody removed, added or changed files, and going on could publish two draws of one measurement.
 """
 
@@ -141,6 +141,10 @@ class Journal:
     def open(self, geolevel: str, number: int) -> Attempt:
         """Open an attempt durably and exclusively; draw only after this returned.
 
+        Args:
+            geolevel: Name of the level.
+            number: Number of the attempt, from 1.
+
         Raises:
             PrivacyGuardError: It was opened before, or is not the next one.
         """
@@ -166,6 +170,10 @@ class Journal:
     def stage(self, geolevel: str, number: int) -> Attempt:
         """Record the bytes that were drawn: from here on they are the level's measurements, and no others.
 
+        Args:
+            geolevel: Name of the level.
+            number: Number of the attempt, from 1.
+
         Raises:
             PrivacyGuardError: The attempt is not open, or nothing was written.
         """
@@ -181,6 +189,10 @@ class Journal:
 
     def promote(self, geolevel: str, number: int) -> Attempt:
         """Publish exactly the staged bytes, and record it; safe to repeat after a crash.
+
+        Args:
+            geolevel: Name of the level.
+            number: Number of the attempt, from 1.
 
         Raises:
             PrivacyGuardError: The attempt is not staged.
@@ -272,5 +284,5 @@ def _encode(attempt: Attempt) -> bytes:
 def _refusal(geolevel: str, reason: str) -> PrivacyGuardError:
     return PrivacyGuardError(
         f"measurements of level {geolevel}: {reason}",
-        hint="Nothing is drawn again here. Start a new run (it spends its own budget), or restore the files.",
+        hint="nothing is drawn again here; start a new run (it spends its own budget), or restore the files",
     )

@@ -25,6 +25,8 @@ LATEST = "latest"
 class TablesLayout:
     """Paths of published tables: of a run, or of a folder that somebody named for them.
 
+    Its methods take the name of a table, its flavour (`parquet` or `csv`) and the name of a geolevel.
+
     Attributes:
         path: The folder of all tables.
     """
@@ -52,7 +54,7 @@ class TablesLayout:
 
 @dataclass(frozen=True, slots=True)
 class PublicLayout:
-    """Paths of the public root of one run.
+    """Paths of the public root of one run. Its methods take the name of a table and the name of a geolevel.
 
     Attributes:
         path: The public folder of the run.
@@ -120,6 +122,8 @@ class PublicLayout:
 @dataclass(frozen=True, slots=True)
 class RestrictedLayout:
     """Paths of the restricted root of one run: everything that tells of the confidential input.
+
+    Its methods take the name of a table, the name of a geolevel, and the number of an attempt, from 1.
 
     Attributes:
         path: The restricted folder of the run, mode 0700.
@@ -293,7 +297,7 @@ def require_kept(layout: RunLayout) -> None:
         when = json.loads(layout.restricted.removed.read_text(encoding="utf-8"))["removed"]
         raise OutputError(
             f"{layout.folder}: this run is finished, and what was confidential in it was removed on {when}",
-            hint="Nothing is left to do; another run id begins another run.",
+            hint="nothing is left to do; another run id begins another run",
         )
 
 
@@ -334,11 +338,9 @@ def _no_run(path: str | Path, missing: str) -> OutputError:
     try:
         parts = json.loads((Path(path) / JOINT_MARKER).read_text(encoding="utf-8"))["parts"].values()
     except (OSError, ValueError, KeyError, AttributeError):
-        return OutputError(
-            f"{path}: not a run folder (no {missing})", hint="Name a folder under runs/, or runs/latest."
-        )
+        return OutputError(f"{path}: not a run folder (no {missing})", hint="name a folder under runs/, or runs/latest")
     named = " or ".join(str(Path(path).parent / part) for part in parts)
-    return OutputError(f"{path}: a joint run, and one of its parts is asked for", hint=f"Name {named}.")
+    return OutputError(f"{path}: a joint run, and one of its parts is asked for", hint=f"name {named}")
 
 
 def point_latest(layout: RunLayout) -> None:
@@ -349,7 +351,7 @@ def point_latest(layout: RunLayout) -> None:
     """
     link = layout.root / LATEST
     if link.exists() and not link.is_symlink():
-        raise OutputError(f"{link} is not a link", hint="Move it away: that name is kept for the link to the last run.")
+        raise OutputError(f"{link} is not a link", hint="move it away: that name is kept for the link to the last run")
     fresh = layout.root / f".{LATEST}.{os.getpid()}"
     with disk_errors(link):
         fresh.unlink(missing_ok=True)
@@ -362,16 +364,16 @@ def _belongs(path: Path, run_id: str, config_hash: str) -> bool:
     if not path.exists():
         return False
     if not path.is_dir():
-        raise OutputError(f"{path} is a file", hint="Choose another output folder.")
+        raise OutputError(f"{path} is a file", hint="choose another output folder")
     if not (path / MARKER).is_file():
         if any(path.iterdir()):
-            raise OutputError(f"{path}: not empty and not a run folder", hint="Choose another output folder.")
+            raise OutputError(f"{path}: not empty and not a run folder", hint="choose another output folder")
         return False
     found = _read_marker(path)
     if found != (run_id, config_hash):
         raise OutputError(
             f"{path} belongs to another run ({found[0]}, configuration {found[1][:12]})",
-            hint="Choose another run id, or resume with the configuration that the run was started with.",
+            hint="choose another run id, or resume with the configuration that the run was started with",
         )
     return True
 

@@ -2,8 +2,9 @@
 
 A third kind stands in a folder of measurements that was published for others to estimate from.
 
-A manifest is a frozen value; each stage makes the next one (`dataclasses.replace`) and saves it in one step. The public
-one holds no time of a task, no size of the input, no accuracy; the restricted one holds just these.
+A manifest is a frozen value, made once, when all that it tells of is there, and saved in one step; `das-spark tabulate`
+alone replaces what it says of tables. The public one holds no time of a task, no size of the input, no accuracy; the
+restricted one holds just these.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class _Manifest:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise OutputError(f"{path}: there is no manifest", hint="Is this a run folder?") from error
+            raise OutputError(f"{path}: there is no manifest", hint="is this a run folder?") from error
         except ValueError as error:
             raise OutputError(f"{path}: not readable as a manifest") from error
         version, kind = content.pop("schema_version", None), content.pop("kind", None)
@@ -81,7 +82,7 @@ class _Manifest:
         if version != cls.schema_version:
             raise OutputError(
                 f"{path}: schema version {version}, expected {cls.schema_version}",
-                hint="Read it with the software that wrote it.",
+                hint="read it with the software that wrote it",
             )
         return cls._from(content, path)
 

@@ -123,7 +123,12 @@ def _text_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
 
 
 def numbers_of(batch: pa.RecordBatch, column: str) -> Integers:
-    """A column of whole numbers, shape (rows,); -1 where there is none."""
+    """A column of whole numbers, shape (rows,); -1 where there is none.
+
+    Args:
+        batch: The rows.
+        column: Name of a column of whole numbers, or of texts that spell them; nulls stand for none.
+    """
     return np.asarray(pc.fill_null(batch.column(column).cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
 
 
@@ -131,6 +136,12 @@ def joined_texts(batch: pa.RecordBatch, columns: Sequence[str], separator: str, 
     """The number of the text that each row's columns make when joined, shape (rows,).
 
     Texts are put together once for each run of equal rows: people of a geounit and of a cell stand together.
+
+    Args:
+        batch: The rows.
+        columns: Names of the columns, in the order in which they are joined.
+        separator: What stands between them.
+        numbering: Knows the numbers of texts; new ones are added to it.
     """
     encoded = [_encoded(batch.column(name)) for name in columns]
     changed = np.zeros(batch.num_rows, dtype=bool)

@@ -57,7 +57,12 @@ class Digest:
     faults: tuple[Mapping[str, Any], ...]
 
     def records(self, kind: str, flavour: str) -> int:
-        """Records of a file: `person` or `unit`."""
+        """Records of a file.
+
+        Args:
+            kind: `person` or `unit`.
+            flavour: `parquet`, `text` or `ppmf`.
+        """
         column = "people" if kind == self.record else "count"
         return sum(int(row[column]) for row in self.parts if row["flavour"] == flavour)
 

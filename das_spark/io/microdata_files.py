@@ -160,7 +160,7 @@ def _run(
     if stuck:
         raise OutputError(
             f"geounits {', '.join(stuck[:10])}: their people cannot be dealt to their units",
-            hint="Estimates and unit invariants do not belong together: run verify.",
+            hint="estimates and unit invariants do not belong together: run verify",
         )
     return reports
 

@@ -98,11 +98,22 @@ class NoisyLayout:
         return self.path / name
 
     def rows(self, dataset: str, geolevel: str, kind: str) -> Path:
-        """The folder of the rows of a geolevel: kind `DPQuery` or `Constraint`."""
+        """The folder of the rows of a geolevel.
+
+        Args:
+            dataset: Name of the dataset.
+            geolevel: Name of the level.
+            kind: `DPQuery` or `Constraint`.
+        """
         return level_folder(self.dataset(dataset), geolevel) / kind
 
     def table(self, name: str, geolevel: str) -> Path:
-        """The folder of a level of one of the `EXTRA_TABLES`."""
+        """The folder of a level of a table that stands beside the datasets.
+
+        Args:
+            name: One of the `EXTRA_TABLES`.
+            geolevel: Name of the level.
+        """
         return self.path / name / f"level={geolevel}"
 
 
@@ -122,7 +133,12 @@ class RowFile:
 
 
 def level_folder(dataset: Path, geolevel: str) -> Path:
-    """The folder of a geolevel in a dataset."""
+    """The folder of a geolevel in a dataset.
+
+    Args:
+        dataset: Folder of the dataset.
+        geolevel: Name of the level.
+    """
     return dataset / f"{geolevel}.parquet"
 
 

@@ -47,7 +47,7 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
                 if not pause:
                     raise OutputError(
                         f"{layout.folder}: another driver is at work on this run",
-                        hint="Wait until it ends, or start a run of another name.",
+                        hint="wait until it ends, or start a run of another name",
                     ) from error
                 time.sleep(pause)
         word = secrets.token_hex(8)
@@ -109,5 +109,5 @@ def require_held(layout: RunLayout) -> None:
     if found != word:
         raise OutputError(
             f"{layout.folder}: another driver has taken over this run; this one stops, and publishes nothing",
-            hint="See whether the run is finished. If no other driver is at work on it, start it again by its run id.",
+            hint="see whether the run is finished; if no other driver is at work on it, start it again by its run id",
         )

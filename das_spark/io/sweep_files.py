@@ -60,7 +60,12 @@ class SweepRecord:
         return {name: value for name, value in self._values().items() if name not in _FOLLOWING}
 
     def with_state(self, run_id: str, state: RunState) -> SweepRecord:
-        """The record after a run has come further."""
+        """The record after a run has come further.
+
+        Args:
+            run_id: Name of the run.
+            state: How far it is.
+        """
         return replace(self, states={**self.states, run_id: state})
 
     def to_json(self) -> str:
@@ -138,12 +143,16 @@ class SweepLayout:
             if self.record.is_file():
                 return SweepRecord.load(self.record)
             if any(self.path.iterdir()):
-                raise OutputError(f"{self.path}: not empty and not the folder of a sweep", hint="Choose another --out.")
+                raise OutputError(f"{self.path}: not empty and not the folder of a sweep", hint="choose another --out")
             self.path.chmod(0o700)
         return None
 
     def write(self, path: Path, text: str) -> None:
         """Write one file of the folder, for its owner alone.
+
+        Args:
+            path: The file, one of this folder; replaced where it exists.
+            text: What it holds.
 
         Raises:
             OutputError: The disk is full.

@@ -55,7 +55,16 @@ def verify_run(run_folder: Path, spark: SparkSession | None = None) -> Verificat
 
 
 def verify_public(spark: SparkSession, layout: PublicLayout) -> VerificationReport:
-    """The same, of a public root that is open already."""
+    """Check what a run has written, of a public root that is open already, and write the report into it.
+
+    Args:
+        spark: The session.
+        layout: The public root.
+
+    Raises:
+        OutputError: The manifest cannot be read, or the report cannot be written.
+        InputError: The spine was made of areas, and is not there.
+    """
     manifest = PublicManifest.load(layout.manifest)
     product = PRODUCTS[manifest.product]
     spine = spine_of_run(layout, product, manifest.config)

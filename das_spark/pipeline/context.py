@@ -85,13 +85,23 @@ class RunContext:
         return self.key
 
     def folder(self, table: str, geolevel: str) -> Path:
-        """The folder of one level of a table."""
+        """The folder of one level of a table.
+
+        Args:
+            table: Name in `tables.LEVEL_TABLES`.
+            geolevel: Name of the level.
+        """
         _, restricted = tables.LEVEL_TABLES[table]
         side = self.layout.restricted if restricted else self.layout.public
         return side.level(table, geolevel)
 
     def read(self, table: str, geolevel: str) -> DataFrame:
-        """One finished level of a table."""
+        """One finished level of a table.
+
+        Args:
+            table: Name in `tables.LEVEL_TABLES`.
+            geolevel: Name of the level; its folder is whole.
+        """
         schema, _ = tables.LEVEL_TABLES[table]
         return self.spark.read.schema(schema).parquet(str(self.folder(table, geolevel)))
 
@@ -102,7 +112,12 @@ class RunContext:
         return reduce(DataFrame.unionByName, frames)
 
     def is_finished(self, table: str, levels: Sequence[str] | None = None) -> bool:
-        """Whether every level of a table is whole; of the run, where no levels are named."""
+        """Whether levels of a table are whole.
+
+        Args:
+            table: Name in `tables.LEVEL_TABLES`.
+            levels: Names of the levels; all levels of the run where None or empty.
+        """
         return all(finished(self.folder(table, name)) for name in levels or self.plan.spine.names)
 
     def write_all(
@@ -202,6 +217,14 @@ class RunContext:
             raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=hint)
 
     def rows(self, table: str, geolevel: str) -> int:
-        """Rows of one level of a table, from the footers of its files."""
+        """Rows of one level of a table, from the footers of its files.
+
+        Args:
+            table: Name in `tables.LEVEL_TABLES`.
+            geolevel: Name of the level.
+
+        Raises:
+            OSError: A file cannot be read (`pyarrow.ArrowInvalid`: it is not a whole Parquet file).
+        """
         files = part_files(self.folder(table, geolevel))
         return sum(parquet.read_metadata(path).num_rows for path in files)

@@ -31,6 +31,10 @@ NAMED = 10
 def estimate(context: RunContext, geolevel: str) -> None:
     """Estimate one level from what is public.
 
+    Args:
+        context: The run; the level is measured, and the level above it is estimated.
+        geolevel: Name of the level.
+
     Raises:
         EstimationError: If a family is infeasible, or none of its solutions could be certified.
         PrivacyGuardError: If the published measurements are not those of the journal.
@@ -80,7 +84,12 @@ def _publish(frame: DataFrame, staging: Path, target: Path) -> None:
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
-    """What the tasks of a level are given."""
+    """What the tasks of a level are given.
+
+    Args:
+        context: The run.
+        geolevel: Name of the level of the children.
+    """
     return planned_estimation(context.plan, geolevel)
 
 

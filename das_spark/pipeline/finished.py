@@ -86,6 +86,10 @@ class FinishedRun:
     def estimates(self, spark: SparkSession, geolevel: str) -> DataFrame:
         """Protected histograms of a geolevel of the census.
 
+        Args:
+            spark: The session.
+            geolevel: Name of the level.
+
         Raises:
             OutputError: They are not there, or not whole.
         """

@@ -120,7 +120,7 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
     for table in ADOPTED:
         for name in levels:
             if not finished(public.level(table, name)):
-                raise OutputError(f"{path}: {table} of {name} are not there", hint="Finish the run first.")
+                raise OutputError(f"{path}: {table} of {name} are not there", hint="finish the run first")
     entry = entry_of(manifest.ledger, str(public.manifest))
     digest = hashlib.sha256()
     for part in _parts(public, levels):

@@ -198,7 +198,17 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: 
 
 
 def refuse_impossible(context: RunContext, written: DataFrame) -> None:
-    """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
+    """Find contradictions while nothing is spent; what only the estimator can find is named by it.
+
+    Args:
+        context: The run.
+        written: `tables.BOUNDS` of all levels with a column level, as written.
+
+    Raises:
+        InfeasibleError: A total does not lie between the least and the most people of the units, or an added constraint
+            asks for more people than the total, or leaves no room for them. The tables of geounits and of invariants
+            are removed first.
+    """
     grouped = context.plan.spine.total_key_at(context.plan.invariants.total_at) is not None
     indivisible = [row["geocode"] for row in bounds.indivisible(written, grouped=grouped).limit(NAMED).collect()]
     if indivisible:

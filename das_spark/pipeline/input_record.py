@@ -71,7 +71,15 @@ def read_identity(layout: RunLayout) -> str:
 
 
 def log_problems(context: RunContext, problems: Sequence[Problem]) -> None:
-    """Row numbers go to the restricted log and nowhere else."""
+    """Append problems with their row numbers, one JSON object a line, to the restricted log and nowhere else.
+
+    Args:
+        context: The run.
+        problems: What was found wrong; nothing is written where there is none.
+
+    Raises:
+        OutputError: The disk is full.
+    """
     if not problems:
         return
     log = context.layout.restricted.log

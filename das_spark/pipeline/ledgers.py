@@ -60,6 +60,14 @@ def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path,
 
     Beside the input it is made where that folder can be written. Where it is there already it counts in any case: a run
     that cannot be entered in it does not draw.
+
+    Args:
+        plan: The run.
+        layout: Where the run lies.
+        identity: Result of `fingerprint`.
+
+    Returns:
+        At least the copy with the runs, first.
     """
     found = [ledger_with_runs(layout, identity)]
     settings = plan.input
@@ -131,7 +139,7 @@ def _open(file: Path) -> int:
             raise
         raise OutputError(
             f"{file}: the privacy ledger of this input cannot be written, so that the run cannot be charged",
-            hint="Runs on this input are counted in that file: get the right to write it from its owner.",
+            hint="runs on this input are counted in that file: get the right to write it from its owner",
         ) from error
 
 

@@ -35,6 +35,10 @@ def journal_of(context: RunContext) -> Journal:
 def measure(context: RunContext, geolevel: str) -> None:
     """Measure one level, once.
 
+    Args:
+        context: The run; its histograms are written, and the level above this one is estimated.
+        geolevel: Name of the level.
+
     Raises:
         PrivacyGuardError: If journal and files do not agree, or the session does not protect the key.
         OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
@@ -85,7 +89,16 @@ def _drawn(context: RunContext, geolevel: str, attempt: int) -> DataFrame:
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
-    """What the tasks of one attempt at a level are given."""
+    """What the tasks of one attempt at a level are given.
+
+    Args:
+        context: The run, with a key.
+        geolevel: Name of the level.
+        attempt: Number of the attempt, from 1.
+
+    Raises:
+        PrivacyGuardError: The run has no key: it never draws.
+    """
     return planned_measurement(context.plan, geolevel, context.shares_of(geolevel), context.required_key(), attempt)
 
 

@@ -106,7 +106,7 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
     for table in _NEEDED:
         for name in plan.spine.names:
             if not finished(public.level(table, name)):
-                raise OutputError(f"{run_folder}: {table} of {name} are not there", hint="Finish the run first.")
+                raise OutputError(f"{run_folder}: {table} of {name} are not there", hint="finish the run first")
 
 
 def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout: NoisyLayout) -> dict[str, int]:

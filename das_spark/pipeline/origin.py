@@ -108,6 +108,10 @@ class Source(Protocol):
 def entry_of(ledger: Mapping[str, Any], where: str) -> LedgerEntry:
     """The ledger entry that a manifest holds.
 
+    Args:
+        ledger: The entry as JSON values.
+        where: What holds it, for the message.
+
     Raises:
         InputError: It is none.
     """

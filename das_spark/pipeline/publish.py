@@ -99,6 +99,11 @@ def publish_census(context: RunContext) -> None:
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> None:
     """Write the privacy statement and the ledger entry: of the run, or of the one whose measurements it estimates.
 
+    Args:
+        context: The run, all levels estimated.
+        entry: What the measurements cost.
+        ledger: All runs on the input; None where the run knows nothing of the input.
+
     Raises:
         OutputError: If the disk is full, or another driver has taken over the run.
     """
@@ -163,7 +168,12 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
 
 
 def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest:
-    """The restricted manifest: what tells of the input, wall times and accuracy."""
+    """The restricted manifest: what tells of the input, wall times and accuracy.
+
+    Args:
+        context: The run.
+        created: When the run began, ISO 8601.
+    """
     facts = context.restricted_facts
     stages = stages_of(read_log(context.layout.restricted.events).lines, live=True)
     return RestrictedManifest(

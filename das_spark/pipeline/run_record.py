@@ -60,7 +60,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
     if record.restricted and _is_public(page):
         raise OutputError(
             f"{page}: lies in a public root, and the page holds restricted facts",
-            hint="Name another file, or make a public page: name the public folder of the run.",
+            hint="name another file, or make a public page: name the public folder of the run",
         )
     write_durably(page, run_page(record))
     return record

@@ -264,7 +264,15 @@ def under_way(context: RunContext, stage: Stage) -> Iterator[None]:
 
 
 def families(context: RunContext, geolevel: str) -> int:
-    """How many families the estimation of a level solves."""
+    """How many families the estimation of a level solves.
+
+    Args:
+        context: The run.
+        geolevel: Name of the level of the children.
+
+    Returns:
+        The number of geounits of the level above; 1 for the root, which is a family by itself.
+    """
     counts = context.geounit_counts()
     depth = context.plan.spine.index(geolevel)
     return counts[context.plan.spine.names[max(depth - 1, 0)]]

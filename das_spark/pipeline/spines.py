@@ -77,6 +77,10 @@ def adopt_spine(context: RunContext) -> DataFrame:
 def copy_spine(context: RunContext, source: PublicLayout) -> None:
     """Give a run the spine that another one was built with, unless it has one.
 
+    Args:
+        context: The run.
+        source: Public root of the run that has the spine.
+
     Raises:
         InputError: The spine is not whole.
         OutputError: The disk is full.

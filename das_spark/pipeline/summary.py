@@ -39,7 +39,7 @@ class RunSummary:
 
 
 def stopped(context: RunContext, stages: Sequence[Stage]) -> RunSummary:
-    """What a run says of itself that was told to stop behind a stage.
+    """What a run says of itself that was told to stop after a stage.
 
     Args:
         context: The run.

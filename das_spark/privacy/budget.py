@@ -31,13 +31,13 @@ def exact(value: str | int | Fraction, where: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise BudgetError(
             f"{where}: expected an exact number, found {type(value).__name__} {value!r}",
-            hint='Write it in quotes, as a fraction or a decimal: "1/4" or "0.25".',
+            hint='write it in quotes, as a fraction or a decimal: "1/4" or "0.25"',
         )
     try:
         return Fraction(value)
     except (ValueError, ZeroDivisionError) as error:
         raise BudgetError(
-            f"{where}: {value!r} is not a number", hint='Write a fraction or a decimal: "1/4" or "0.25".'
+            f"{where}: {value!r} is not a number", hint='write a fraction or a decimal: "1/4" or "0.25"'
         ) from error
 
 
@@ -77,7 +77,7 @@ class LevelBudget:
         _check_positive(self.share, f"{where}: share")
         if not self.queries:
             raise BudgetError(
-                f"{where}: no query has a share", hint="Give it queries, or take the geolevel out of the run."
+                f"{where}: no query has a share", hint="give it queries, or take the geolevel out of the run"
             )
         for item in self.queries:
             _check_positive(item.share, f"{where}: share of query '{item.query}'")
@@ -120,7 +120,7 @@ class Budget:
         framework: object = self.framework
         if not isinstance(framework, Framework):
             names = ", ".join(Framework)
-            raise BudgetError(f"budget: unknown framework {framework!r}", hint=f"Choose one of {names}.")
+            raise BudgetError(f"budget: unknown framework {framework!r}", hint=f"choose one of {names}")
         _check_positive(self.total, "budget: total")
         if not self.levels:
             raise BudgetError("budget: no geolevel has a share")
@@ -181,5 +181,5 @@ def _check_sum(shares: Iterable[Fraction], where: str) -> None:
 
 def _unknown(kind: str, name: str, known: Sequence[str], place: str) -> BudgetError:
     nearest = get_close_matches(name, known, n=1)
-    hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Known: {', '.join(known)}."
+    hint = f"did you mean '{nearest[0]}'?" if nearest else f"known: {', '.join(known)}"
     return BudgetError(f"no {kind} '{name}'{place}", hint=hint)

@@ -194,7 +194,7 @@ class Ledger:
             except PrivacyGuardError as error:
                 raise PrivacyGuardError(
                     f"privacy ledger, line {number}: {error.message}",
-                    hint="The ledger is never edited by hand; restore it from its copy.",
+                    hint="the ledger is never edited by hand; restore it from its copy",
                 ) from error
         return ledger
 

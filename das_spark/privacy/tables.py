@@ -134,5 +134,5 @@ def _check_size(mechanism: Mechanism, bits: int) -> None:
         raise BudgetError(
             f"noise with {mechanism.describe()} is too wide: its table would have {entries:.3g} entries on each side, "
             f"more than {_MOST_ENTRIES}",
-            hint="Give this query a larger share, or leave it out: such noise tells nothing.",
+            hint="give this query a larger share, or leave it out: such noise tells nothing",
         )

@@ -51,7 +51,15 @@ class UnitRule:
         return flat.reshape(batch.num_rows, -1)
 
     def settled(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The nearest number of units, class by class, that the people allow."""
+        """The nearest number of units, class by class, that the people allow.
+
+        Args:
+            people: People by class, shape (leaves, classes).
+            units: Units by class, shape (leaves, classes).
+
+        Returns:
+            Units by class, shape (leaves, classes).
+        """
         least, most = np.array(self.unit_bounds.least), np.array(self.unit_bounds.most)
         fewest = -(-people // most)
         # A class whose units may be empty has no largest number of them.

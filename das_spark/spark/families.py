@@ -62,7 +62,12 @@ class Family:
     slices: dict[tuple[int, str], FamilySlice]
 
     def get(self, kind: int, name: str = "") -> FamilySlice | None:
-        """The slice of a kind and name, or None."""
+        """The slice of a kind and name, or None.
+
+        Args:
+            kind: Number of the kind of rows.
+            name: Name of the rows within the kind; empty where it has one only.
+        """
         return self.slices.get((kind, name))
 
     def names(self, kind: int) -> list[str]:
@@ -219,7 +224,15 @@ def _slice(part: pa.Table) -> FamilySlice:
 
 
 def flat_lists(column: pa.Array | pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
-    """Flatten a column of lists: values (flat) and offsets (rows + 1); a null list counts as empty."""
+    """Flatten a column of lists; a null list counts as empty.
+
+    Args:
+        column: Lists, one a row.
+        kind: numpy type of the values.
+
+    Returns:
+        Values (flat), and offsets (int64, length rows + 1), of which the first is 0.
+    """
     array = _whole(column)
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -233,7 +246,13 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """The inverse of `flat_lists`: an Arrow list column from flat values and offsets."""
+    """The inverse of `flat_lists`: an Arrow list column.
+
+    Args:
+        values: All values, flat.
+        offsets: Length rows + 1: row i has the values from offsets[i] up to, and without, offsets[i + 1].
+        kind: Arrow type of the values.
+    """
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values, type=kind))
 
 

@@ -75,7 +75,15 @@ def all_levels(leaves: DataFrame, spine: Spine) -> DataFrame:
 
 
 def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
-    """Every geounit of every level with its number of children: `tables.GEOUNITS` with a column level in front."""
+    """Every geounit of every level with its number of children.
+
+    Args:
+        leaves: `tables.LEAVES`.
+        spine: The levels and their geocode rules.
+
+    Returns:
+        `tables.GEOUNITS` with a column level in front; geounits of the lowest level have 0 children.
+    """
     each = leaves.select(F.explode(level_structs(spine)).alias("geounit")).select("geounit.*").distinct()
     children = each.groupBy((F.col("depth") - 1).alias("depth"), F.col("parent").alias("geocode")).agg(
         F.count(F.lit(1)).alias("children")

@@ -184,7 +184,15 @@ def measurements(
 
 
 def family_costs(children: DataFrame, parents: DataFrame) -> DataFrame:
-    """Estimated cost of a family: cells in the parent's support times children. Columns family, cost."""
+    """Estimated cost of a family: cells in the parent's support times children.
+
+    Args:
+        children: Columns geocode and parent; one row a geounit.
+        parents: Columns geocode and cells: the estimates of the level above.
+
+    Returns:
+        Columns family (geocode of the parent), cost (long).
+    """
     counted = children.groupBy(F.col("parent").alias("family")).agg(F.count(F.lit(1)).alias("children"))
     support = parents.select(F.col("geocode").alias("family"), F.size("cells").alias("support"))
     return counted.join(support, "family").select(

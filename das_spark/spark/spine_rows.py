@@ -41,7 +41,12 @@ def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]
 
 
 def together(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by a column of text, into one table a value, across the borders of batches."""
+    """Cut a stream of rows, sorted by a column of text, into one table a value, across the borders of batches.
+
+    Args:
+        batches: The rows, sorted by that column; it has no nulls.
+        column: Name of the column.
+    """
     waiting: list[pa.RecordBatch] = []
     current = ""
     for batch in batches:
@@ -122,7 +127,11 @@ def block_table(rows: pa.Table) -> BlockTable:
 
 
 def text_column(rows: pa.Table, name: str) -> NDArray[np.str_]:
-    """A column of text (blocks,).
+    """A column of text, shape (blocks,).
+
+    Args:
+        rows: The table.
+        name: Name of the column.
 
     Raises:
         GeographyError: It holds nulls.

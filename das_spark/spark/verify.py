@@ -116,6 +116,11 @@ def histograms_possible(tables: RunTables, size: int, zeros: Mapping[str, Sequen
 
     Counts are positive integers of cells that exist, each cell once and in ascending order; nobody is in a cell in
     which nobody can be.
+
+    Args:
+        tables: The tables.
+        size: Cells of the schema.
+        zeros: Name of a structural zero -> its cells.
     """
     cells, counts = F.col("cells"), F.col("counts")
     orderly = F.array_sort(F.array_distinct(cells)) == cells
@@ -133,7 +138,15 @@ def histograms_possible(tables: RunTables, size: int, zeros: Mapping[str, Sequen
 
 
 def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
-    """Every geounit has a declared total, and its estimate has exactly that."""
+    """Every geounit has a declared total, and its estimate has exactly that.
+
+    Args:
+        tables: The tables.
+        totals: Levels whose totals are declared invariant.
+
+    Raises:
+        VerificationError: There is no table of invariants.
+    """
     invariants = present(tables.invariants, "invariants").where("name = 'total'")
     exact, found = F.col("values").getItem(0), list_total("counts")
     keys, unknown = ("level", "geocode"), F.lit(None).cast("bigint")
@@ -219,9 +232,15 @@ def group_bounds_kept(tables: RunTables) -> Rule:
 def bounds_kept(tables: RunTables, queries: Mapping[str, Query], *, grouped: bool = False) -> Rule:
     """Every bound row holds, answer by answer; one check a kind of bound that a level has.
 
-    Where geounits have totals together (`grouped`), these rows are left to `group_bounds_kept`.
-
     Families that the failsafe relaxed are no exception: what it gives up is the sum to the parent (E-30 to E-34).
+
+    Args:
+        tables: The tables.
+        queries: Name of a bound -> the query whose answers it bounds.
+        grouped: Whether geounits have totals together; these rows are left to `group_bounds_kept`.
+
+    Raises:
+        VerificationError: There is no table of bounds.
     """
     rows = present(tables.bounds, "bounds").where(~F.col("name").isin(_FLOW, *([_GROUP_TOTAL] if grouped else [])))
     rule, known = F.concat(F.lit("bounds "), F.col("name")), F.col("name").isin(*queries)
@@ -309,14 +328,24 @@ def _noted(tables: RunTables) -> Column:
 
 
 def exploded_cells(estimates: DataFrame, *more: str) -> DataFrame:
-    """One row a geounit and cell: level, geocode, cell (long), count (long), and further columns."""
+    """One row a geounit and occupied cell: level, geocode, further columns, cell (long), count (long).
+
+    Args:
+        estimates: Columns level, geocode, cells, counts and the further ones.
+        *more: Names of further columns.
+    """
     pairs = estimates.select("level", "geocode", *more, F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
     cell, count = F.col("pair.cells").cast("long").alias("cell"), F.col("pair.counts").alias("count")
     return pairs.select("level", "geocode", *more, cell, count)
 
 
 def small_frame(spark: SparkSession, columns: Mapping[str, Any]) -> DataFrame:
-    """A small table of the driver as a DataFrame: arrays become longs, lists booleans or texts by their first value."""
+    """A small table of the driver as a DataFrame; arrays become longs.
+
+    Args:
+        spark: The session.
+        columns: Name -> values: an integer array, or a list of booleans or of texts (empty: texts); all equally long.
+    """
     kinds = {bool: pa.bool_(), str: pa.string()}
     arrays = {}
     for name, values in columns.items():
@@ -329,6 +358,10 @@ def small_frame(spark: SparkSession, columns: Mapping[str, Any]) -> DataFrame:
 
 def present(frame: DataFrame | None, table: str) -> DataFrame:
     """A table that a check needs.
+
+    Args:
+        frame: The table, or None.
+        table: Its name, for the message.
 
     Raises:
         VerificationError: It is not there.

@@ -1,4 +1,4 @@
-"""One Airflow DAG for each run file: every stage of the run is a task that resumes the run and stops behind its stage.
+"""One Airflow DAG for each run file: every stage of the run is a task that resumes the run and stops after its stage.
 
 jobs/airflow/README.md says how it is set up, what the environment variables below mean, and what was tried.
 """
@@ -145,7 +145,7 @@ def at_home() -> Iterator[None]:
 
 
 class StageOperator(SparkSubmitOperator):
-    """Go on with the run of this DAG run by spark-submit, and stop behind one stage.
+    """Go on with the run of this DAG run by spark-submit, and stop after one stage.
 
     Args:
         run_name: Name of the run file.

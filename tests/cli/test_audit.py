@@ -40,9 +40,7 @@ def test_runs_that_can_prove_nothing_are_not_called_consistent(capsys):
         == 0
     )
     shown = " ".join(capsys.readouterr().out.split())
-    assert (
-        "measurement, crowd: so few runs (6 of either input judge) that even an exact leak would not be found" in shown
-    )
+    assert "measurement, crowd: so few runs (6 of each input judge) that even an exact leak would not be found" in shown
     assert "Nothing was found, but too few runs" in shown
     assert "Consistent" not in shown
 

@@ -61,7 +61,7 @@ def test_the_appendix_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFi
         (["flaxman", "--epsilon", "much"], "--epsilon: 'much' is not a number"),
         (["flaxman", "--epsilon", "-1"], "epsilon: expected numbers above 0"),
         (["flaxman", "--law", "laplace"], "there is none called 'laplace'"),
-        (["flaxman", "--persons", "100"], "Take 800 people or more"),
+        (["flaxman", "--persons", "100"], "take 800 people or more"),
         (["flaxman", "--levels", "0"], "levels: expected 1 or more"),
         (["flaxman", "--replicates", "-1"], "replicates: expected 0 or more"),
         (["epl-appendix", "--replicates", "0"], "replicates: expected 1 or more"),

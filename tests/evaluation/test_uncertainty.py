@@ -151,7 +151,7 @@ def test_the_interval_of_a_mean_of_residuals_is_that_of_student(size):
 
 def test_impossible_resampling_is_refused():
     values, counts = np.array([1, 2]), np.array([3, 4])
-    with pytest.raises(ConfigurationError, match=r"39 replicates.*Use 40"):
+    with pytest.raises(ConfigurationError, match=r"39 replicates.*use 40"):
         resampled(values, counts, mean, 39, 0.95, 1)
     assert resampled(values, counts, mean, 40, 0.95, 1).level == 0.95
     with pytest.raises(ConfigurationError, match="confidence level 95"):

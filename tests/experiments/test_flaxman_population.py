@@ -83,7 +83,7 @@ def test_nobody_can_move_from_an_empty_area() -> None:
         ({"replicates": -5}, "replicates: expected 0 or more"),
         ({"epsilons": ()}, "epsilon: expected numbers above 0"),
         ({"epsilons": (Fraction(0),)}, "epsilon: expected numbers above 0"),
-        ({"persons": 799}, "Take 800 people or more"),
+        ({"persons": 799}, "take 800 people or more"),
     ],
 )
 def test_impossible_settings_are_refused(changes: dict[str, object], message: str) -> None:

@@ -128,7 +128,7 @@ class TestConfiguration:
 
     def test_a_disk_that_is_nearly_full_is_refused_at_once(self, dry_workshop, refused, monkeypatch):
         monkeypatch.setattr(runner, "LEAST_SPACE", 1 << 62)
-        refused(dry_workshop, FAILED, "are free", "Make room")
+        refused(dry_workshop, FAILED, "are free", "make room")
 
 
 def changed(table: dict[str, list[Any]], row: int, **values: Any) -> dict[str, list[Any]]:
@@ -318,7 +318,7 @@ class TestFullDisk:
                 original(*given)
 
             patch.setattr(runner, stage, filled)
-            said(capsys, arguments, FAILED, "no space left on the disk", "Make room")
+            said(capsys, arguments, FAILED, "no space left on the disk", "make room")
         layout = workshop.layout("full")
         assert not layout.public.manifest.exists()
         if stage in ("ingest", "measure"):

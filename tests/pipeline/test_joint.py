@@ -184,7 +184,7 @@ def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, po
         ("unit: microdata", {"person": "verify", "unit": "microdata"}, {"person": "verify", "unit": "microdata"}),
     ],
 )
-def test_a_joint_run_stops_behind_a_stage_of_a_part(population, tmp_path, monkeypatch, until, prepared, carried_out):
+def test_a_joint_run_stops_after_a_stage_of_a_part(population, tmp_path, monkeypatch, until, prepared, carried_out):
     plan = plan_in(population, tmp_path)
     asked: dict[str, dict[str, str]] = {"prepare": {}, "run_stages": {}}
 

@@ -118,9 +118,9 @@ def test_an_unknown_framework_is_refused(budget: Budget) -> None:
 
 
 def test_unknown_names_are_refused_with_the_nearest_one(budget: Budget) -> None:
-    with pytest.raises(BudgetError, match="Did you mean 'State'"):
+    with pytest.raises(BudgetError, match="did you mean 'State'"):
         budget.level("Stat")
-    with pytest.raises(BudgetError, match="Did you mean 'hhgq'"):
+    with pytest.raises(BudgetError, match="did you mean 'hhgq'"):
         budget.spent("State", "hhgp")
 
 

@@ -54,12 +54,12 @@ class Part:
 
     @property
     def runs(self) -> int:
-        """Runs of either input."""
+        """Runs of each input."""
         return len(self.statistics[0].first) if self.statistics else 0
 
     @property
     def judging(self) -> int:
-        """Runs of either input that judge."""
+        """Runs of each input that judge."""
         return self.runs // 2
 
     def of_exact_leak(self, claim: Claim, alpha: float) -> tuple[float, bool, bool]:
@@ -90,7 +90,7 @@ class Finding:
         pair: Of its part.
         event: The event.
         seen: How often it was seen under the input where it is claimed to be more frequent, and under the other one.
-        runs: Runs that judged, of either input.
+        runs: Runs that judged, of each input.
         low: Lower limit of the first probability.
         high: Upper limit of the second one.
         bound: Lower bound on the total, in the currency of the claim.

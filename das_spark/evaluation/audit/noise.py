@@ -122,7 +122,7 @@ class DeclaredNoise:
         Args:
             claim: Says how bounds are computed.
             declared: The noise that ought to be there.
-            runs: Runs that judge, of either input.
+            runs: Runs that judge, of each input.
             alpha: Probability of being wrong, of an event.
 
         Returns:

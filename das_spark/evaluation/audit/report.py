@@ -34,7 +34,7 @@ class Power:
     Attributes:
         stage: Of the part.
         pair: Of the part.
-        runs: Runs that judge, of either input.
+        runs: Runs that judge, of each input.
         noise: Width of the noise, as a share of the declared one.
         bound: Its typical bound, in the currency of the claim.
         convicts: Whether that is above the claim.
@@ -66,7 +66,7 @@ def too_few(power: Sequence[Power]) -> tuple[str, ...]:
         power: Rows of all parts.
     """
     return tuple(
-        f"{each.stage}, {each.pair}: so few runs ({each.runs} of either input judge) that even an exact leak would not "
+        f"{each.stage}, {each.pair}: so few runs ({each.runs} of each input judge) that even an exact leak would not "
         "be found; this part says nothing. Ask for more runs, or for a lower level."
         for each in powerless(power)
     )

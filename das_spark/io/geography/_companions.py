@@ -46,7 +46,7 @@ def read_quarters(spark: SparkSession, path: str) -> DataFrame:
     if names is None:
         raise InputError(
             f"{path}: no columns {_QUARTERS[0][0]} to {_QUARTERS[0][-1]}, nor {_QUARTERS[1][0]} to {_QUARTERS[1][-1]}",
-            hint=f"The file has {', '.join(names_of(frame))}.",
+            hint=f"the file has {', '.join(names_of(frame))}",
         )
     checks, flags = [], []
     for name in names:
@@ -73,7 +73,7 @@ def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
     frame = read_table(spark, path)
     name = next((name for name in _PRIMITIVE if name in frame.columns), None)
     if name is None:
-        raise InputError(f"{path}: no column 'primitive'", hint=f"The file has {', '.join(names_of(frame))}.")
+        raise InputError(f"{path}: no column 'primitive'", hint=f"the file has {', '.join(names_of(frame))}")
     text = F.trim(F.col(name).cast("string"))
     checks = [Check(path, name, "the name of a primitive geounit", F.coalesce(text == "", F.lit(True)))]
     return _checked(path, frame, checks, text.alias("primitive"), once=False)

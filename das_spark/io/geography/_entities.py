@@ -52,7 +52,12 @@ def sixteen(block: Column) -> Column:
 
 
 def filled(text: Column, nothing: str) -> Column:
-    """A code without spaces around it; what stands for nothing where it is blank or null."""
+    """A code without spaces around it; what stands for nothing where it is blank or null.
+
+    Args:
+        text: The code, of any type; it is cast to text.
+        nothing: The text in place of a code that is blank or null.
+    """
     trimmed = F.trim(text.cast("string"))
     return F.when(trimmed.isNull() | (trimmed == ""), F.lit(nothing)).otherwise(trimmed)
 

@@ -63,7 +63,16 @@ class BlockAssignment:
     name = "block_assignment"
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read all states of a folder; see `GeographyReader`."""
+        """Read all states of a folder; see `GeographyReader`.
+
+        Args:
+            spark: The session.
+            path: The folder.
+
+        Raises:
+            InputError: See `GeographyReader`; also two files of one kind and state, or a kind that every state must
+                have is missing.
+        """
         found, notes = self._find(spark, path)
         opened = []
         problems: list[Problem] = []

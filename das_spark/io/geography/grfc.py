@@ -33,7 +33,15 @@ class Grfc:
     name = "grfc"
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read a file, a folder or a pattern; see `GeographyReader`."""
+        """Read a file, a folder or a pattern; see `GeographyReader`.
+
+        Args:
+            spark: The session.
+            path: File, folder or pattern.
+
+        Raises:
+            InputError: See `GeographyReader`; also a block in two tracts.
+        """
         parts = [name for name, _ in GEOCODE_PARTS]
         fields = {column: column.upper() for column in ENTITY_COLUMNS}
         table = Delimited.open(spark, [path], [*parts, *fields.values()], file=path, kind=_KIND)

@@ -45,7 +45,15 @@ class Pl94Header:
     name = "pl94_header"
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read one header, or those of all states in a folder; see `GeographyReader`."""
+        """Read one header, or those of all states in a folder; see `GeographyReader`.
+
+        Args:
+            spark: The session.
+            path: A header, or a folder that holds those of all states.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
         paths = self._paths(spark, path)
         placed = with_place(spark.read.option("encoding", "ISO-8859-1").text(paths))
         parts = F.split("value", r"\|", -1)

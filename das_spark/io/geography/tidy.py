@@ -31,7 +31,15 @@ class Tidy:
     name = "tidy"
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read a file or folder of Parquet or CSV; see `GeographyReader`."""
+        """Read a file or folder of Parquet or CSV; see `GeographyReader`.
+
+        Args:
+            spark: The session.
+            path: File or folder of Parquet or CSV.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
         frame = read_table(spark, path)
         missing = [name for name in ENTITY_COLUMNS if name not in frame.columns]
         if missing:
@@ -39,7 +47,7 @@ class Tidy:
             guess = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
                 f"{path}: no column {', '.join(map(repr, missing))}",
-                hint=f"{guess}The file has {', '.join(names_of(frame))}; a column of nulls says that there is none.",
+                hint=f"{guess}the file has {', '.join(names_of(frame))}; a column of nulls says that there is none",
             )
         field, geocode = block_column(path, frame)
         rows = Rows(
@@ -74,7 +82,7 @@ def block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
     if name is None:
         raise InputError(
             f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
-            hint=f"The file has {', '.join(names_of(frame))}.",
+            hint=f"the file has {', '.join(names_of(frame))}",
         )
     text = F.coalesce(F.col(name).cast("string"), F.lit(""))
     good = text.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")

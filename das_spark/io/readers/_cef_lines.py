@@ -55,13 +55,23 @@ class Lines:
 
 
 def text(record: Record, name: str) -> Column:
-    """The characters of a field."""
+    """The characters of a field.
+
+    Args:
+        record: The kind of record.
+        name: Name of one of its fields.
+    """
     field = record.field(name)
     return F.substring(LINE, field.start + 1, field.width)
 
 
 def number(record: Record, name: str) -> Column:
-    """The number in a field (long)."""
+    """The number in a field (long; null where there is none).
+
+    Args:
+        record: The kind of record.
+        name: Name of one of its fields.
+    """
     return F.trim(text(record, name)).try_cast("long")
 
 
@@ -102,7 +112,15 @@ def open_units(spark: SparkSession, file: str) -> Lines:
 
 
 def open_persons(spark: SparkSession, file: str) -> Lines:
-    """Open the person records; see :func:`open_units`."""
+    """Open the person records; see :func:`open_units`.
+
+    Args:
+        spark: The session.
+        file: File, folder or pattern.
+
+    Raises:
+        InputError: There is no such file.
+    """
     rule = ("RTYPE, QGQTYP", "5 where there is a type of group quarters, 3 where it is blank", _not_in(PERSON, "5"))
     return _open(spark, file, PERSON, [rule])
 

@@ -99,6 +99,12 @@ def find_files(spark: SparkSession, folder: str) -> dict[str, list[str]]:
 def open_kind(spark: SparkSession, kind: Kind, paths: Sequence[str], folder: str) -> tuple[DataFrame, list[Check]]:
     """Split the lines of one kind of files.
 
+    Args:
+        spark: The session.
+        kind: The kind.
+        paths: Its files, one a state.
+        folder: Where they lie, for messages.
+
     Returns:
         Columns parts (array of string), state, record (int), place and faults; and the checks behind the faults.
     """
@@ -124,7 +130,16 @@ def _is_block() -> Column:
 
 
 def row_problems(frame: DataFrame, kind: Kind, checks: list[Check]) -> list[Problem]:
-    """Check every row of one kind of files: columns, keys and, in segments, whole numbers."""
+    """Check every row of one kind of files: columns, keys and, in segments, whole numbers.
+
+    Args:
+        frame: The lines, as `open_kind` gives them.
+        kind: The kind of the files.
+        checks: The checks that `open_kind` gives with them; one at least.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
     file = checks[0].file
     number = r"^([^|]*\|){5}[0-9]{1,15}(\|[0-9]{1,15})*$"
     wrong = (F.col(FAULTS) == 0) & ~F.col("value").rlike(number) if kind.tables else F.lit(False)
@@ -147,7 +162,15 @@ def _item_problems(wrong: DataFrame, kind: Kind, file: str) -> list[Problem]:
 
 
 def partner_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
-    """Check that every record of every file has one partner in each of the others."""
+    """Check that every record of every file has one partner in each of the others.
+
+    Args:
+        frames: Name of a kind -> its lines, as `open_kind` gives them; all four kinds.
+        folder: Where the files lie, for messages.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
     keys = None
     for kind in KINDS:
         mine = frames[kind.name].select("state", "record", F.lit(kind.name).alias("kind"))

@@ -42,7 +42,12 @@ def require_attributes(reader: str, product: Product, expected: Mapping[str, int
 
 
 def leaf_geocode(column: str, spine: Spine) -> Column:
-    """Cut a geocode to the lowest level of a spine."""
+    """Cut a geocode to the lowest level of a spine.
+
+    Args:
+        column: Name of a column of geocodes, at least as long as those of the lowest level.
+        spine: The spine.
+    """
     return F.lit(ROOT) if spine.leaf.length == 0 else F.substring(column, 1, spine.leaf.length)
 
 

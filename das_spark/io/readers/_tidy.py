@@ -43,6 +43,11 @@ class Table:
     def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> Table:
         """Open a CSV or Parquet table.
 
+        Args:
+            spark: The session.
+            file: File or folder.
+            settings: Names of columns and code bases.
+
         Raises:
             InputError: It is missing or unreadable.
         """
@@ -82,10 +87,8 @@ class Table:
         near = get_close_matches(name, found, n=1)
         guess = f"did you mean {near[0]!r}? " if near else ""
         if not near and not {self._mapped("geocode"), self._mapped("block")} & set(found):
-            return (
-                f"it has {len(found)} columns; does its first line hold their names? They are mapped by input.columns"
-            )
-        return f"{guess}The file has {', '.join(found)}. Map it as input.columns.{field}."
+            return f"it has {len(found)} columns; does its first line hold their names? (input.columns maps them)"
+        return f"{guess}the file has {', '.join(found)}; map it as input.columns.{field}"
 
     def whole(self, field: str) -> Whole:
         """A field that holds whole numbers, of any integer, decimal, float or text type.
@@ -139,8 +142,15 @@ class Table:
     def geocode_checks(self, field: str, length: int) -> tuple[Column, list[Check]]:
         """A geocode: text of as many digits as the lowest level has, or of a census block where that is the level.
 
+        Args:
+            field: Name of the field.
+            length: Digits of a geocode of the lowest level; 0 at the root, whose geocode is one digit.
+
         Returns:
             Its column (string), and its checks.
+
+        Raises:
+            InputError: The file has no such column.
         """
         column = self.column(field)
         whole = column.cast("string")

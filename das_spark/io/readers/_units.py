@@ -226,6 +226,10 @@ def _repeated(table: Table, frame: DataFrame, expected: str, *keys: str) -> list
 def require_some(frame: DataFrame, file: str) -> None:
     """Refuse a table of geounits without a row.
 
+    Args:
+        frame: The rows.
+        file: Where they come from, for the message.
+
     Raises:
         InputError: It is empty.
     """

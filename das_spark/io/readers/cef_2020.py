@@ -52,6 +52,16 @@ class Cef2020:
 
         Facilities without persons, where they are let pass, and persons where a structural zero allows none are among
         the problems of the tables.
+
+        Args:
+            spark: The session.
+            settings: Where the files are, and whether facilities without people are let pass.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: The product or the spine is not for this reader, or a path is not set.
         """
         of_units = product.record == "unit"
         require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)

@@ -81,6 +81,16 @@ class Ipums1940:
         """Read and check the extract; see :class:`~das_spark.io.readers.base.Reader`.
 
         Every enumeration district with a unit, occupied or vacant, exists.
+
+        Args:
+            spark: The session.
+            settings: Where the extract is.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
         require_attributes(self.name, product, ATTRIBUTES)
         if spine.leaf.length > _GEOCODE_LENGTH:

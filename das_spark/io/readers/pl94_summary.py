@@ -66,7 +66,18 @@ class Pl94Summary:
     name: str = "pl94_summary"
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`."""
+        """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            spark: The session.
+            settings: Where the folder is, and whether units are made from people.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: The product or the spine is not for this reader, or no path is set.
+        """
         of_units = product.record == "unit"
         require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
         if spine.leaf.length > _GEOCODE_LENGTH:

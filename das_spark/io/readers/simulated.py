@@ -43,6 +43,12 @@ class Simulated:
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Make the population; see :class:`~das_spark.io.readers.base.Reader`.
 
+        Args:
+            spark: The session.
+            settings: Which population, its share and seed.
+            product: What the run publishes.
+            spine: Its lowest level must have geocodes as long as the population's.
+
         Raises:
             ConfigurationError: A setting is unknown or impossible, or the population is of another schema or spine.
         """

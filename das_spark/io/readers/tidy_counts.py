@@ -44,7 +44,19 @@ class TidyCounts:
     name: str = "tidy_counts"
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the tables; see :class:`~das_spark.io.readers.base.Reader`."""
+        """Read and check the tables; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            spark: The session.
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: No path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
         places = locate(settings, self.name)
         people = Table.open(spark, places.persons, settings)
         counts, problems = _counts(people, product, spine)
@@ -76,6 +88,10 @@ class Places:
 
 def locate(settings: InputSettings, reader: str) -> Places:
     """Find the tables: by the paths of the settings, or by their names in the folder `input.path`.
+
+    Args:
+        settings: What the run file says of the input.
+        reader: Name of the reader, for messages.
 
     Raises:
         ConfigurationError: No path of the people.
@@ -109,8 +125,19 @@ def geounits_of(
 ) -> tuple[DataFrame, list[Problem]]:
     """Read the geounits that exist, with their units where there is a table of units.
 
+    Args:
+        spark: The session.
+        places: Paths of the tables.
+        settings: Names of columns and code bases.
+        product: Its classes say what the units are.
+        spine: Its lowest level says how long the geocodes are.
+
     Returns:
         Columns geocode, units, vacant; and what is wrong.
+
+    Raises:
+        InputError: A table is missing, unreadable or empty, or lacks a column.
+        PrivacyGuardError: Neither units nor geography are given.
     """
     geography: DataFrame | None = None
     problems: list[Problem] = []

@@ -48,7 +48,19 @@ class TidyRecords:
     name: str = "tidy_records"
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the tables; see :class:`~das_spark.io.readers.base.Reader`."""
+        """Read and check the tables; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            spark: The session.
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: The product counts units, not people, or no path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
         if not product.class_query:
             raise ConfigurationError(
                 f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",

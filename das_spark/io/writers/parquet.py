@@ -25,7 +25,13 @@ class ParquetFlavour:
     has_metadata_file: bool = False
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `das_spark.io.writers.base.Flavour`."""
+        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+
+        Args:
+            path: The file; it must not exist.
+            columns: What it holds.
+            notices: Sentences that stand in the metadata of the file.
+        """
         fields = [pa.field(column.name, _type_of(column), nullable=False) for column in columns.produced]
         metadata = {"das_spark.notices": json.dumps(list(notices))} if notices else None
         schema = pa.schema(fields, metadata=metadata)

@@ -28,7 +28,13 @@ class TextFlavour:
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; the notices stand in the metadata file. See `das_spark.io.writers.base.Flavour`."""
+        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+
+        Args:
+            path: The file; it must not exist.
+            columns: What it holds.
+            notices: Not used: they stand in the metadata file.
+        """
         return text_sink(path, columns)
 
 

@@ -54,8 +54,8 @@ class AuditSettings:
 
     Attributes:
         stage: Noisy answers alone, the whole pipeline ("estimates"), or both.
-        runs: Runs of the whole pipeline on either input of every pair.
-        draws: Draws of the noisy answers alone, under either input.
+        runs: Runs of the whole pipeline on each input of every pair.
+        draws: Draws of the noisy answers alone, under each input.
         level: Confidence of all findings together.
         kinds: Kinds of events, keys of `KINDS`.
         delta: At which rho is also told as an epsilon.
@@ -118,11 +118,11 @@ def run_audit(
     parts = []
     if settings.stage != "estimates":
         parts.append(_measured(machine, pairs[0], settings))
-        progress(f"measurement: {settings.draws:,} draws of either input, {time.monotonic() - began:.1f} s")
+        progress(f"measurement: {settings.draws:,} draws of each input, {time.monotonic() - began:.1f} s")
     if settings.stage != MEASUREMENT:
         for pair in pairs:
             parts.append(_piped(machine, plan, pair, settings))
-            progress(f"pipeline, {pair.name}: {settings.runs:,} runs of either input, {time.monotonic() - began:.1f} s")
+            progress(f"pipeline, {pair.name}: {settings.runs:,} runs of each input, {time.monotonic() - began:.1f} s")
     judgement = judge(parts, claim, settings.level)
     power = (*_powers(parts, pairs[0], claim, judgement), *_exact_leaks(parts, claim, judgement))
     return AuditReport(
@@ -148,7 +148,7 @@ def _key(settings: AuditSettings, *names: str) -> RunKey:
 
 
 def _measured(machine: LocalSystem, pair: NeighbouringInputs, settings: AuditSettings) -> Part:
-    """Noisy answers alone: each draw has an address of its own under one fresh key for either input."""
+    """Noisy answers alone: each draw has an address of its own under one fresh key for each input."""
     sides = [_draws(machine, pair, settings, side) for side in ("first", "second")]
     seen = [Statistic(one.text, "answer", sides[0][place], sides[1][place]) for place, one in enumerate(pair.answers)]
     return Part(MEASUREMENT, pair.name, composed(pair, seen, settings.kinds), DeclaredNoise.of(pair.laws))

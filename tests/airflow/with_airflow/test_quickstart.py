@@ -22,8 +22,8 @@ DAG, DATE, RUN = "das_spark_quickstart", "2026-11-01", "quickstart-20261101T0000
 KEY = "an open secret"
 LEVELS = ("County", "Tract", "Block_Group", "Block")
 KILLED = "Tract"
-#: In the environment of the project: data files of two runs, by folder. How rows are spread over part files follows from
-#: the order in which tasks end, and is not compared.
+#: Compares the data files of two runs by folder, in the environment of the project. How rows are spread over the part
+#: files of a folder is no part of a result.
 COMPARE = """
 import json, pathlib, sys
 sys.path.insert(0, sys.argv[1])

@@ -95,7 +95,7 @@ def test_runs_too_few_for_an_exact_leak_are_named_and_not_called_consistent():
     assert "exact leak: pipeline, crowd" in page
     assert record["powerless"] == [{"stage": "pipeline", "pair": "crowd", "runs": 12}]
     (note,) = too_few(report.power)
-    assert note.startswith("pipeline, crowd: so few runs (12 of either input judge) that even an exact leak")
+    assert note.startswith("pipeline, crowd: so few runs (12 of each input judge) that even an exact leak")
     assert replace(report, power=report.power[::2]).verdict.startswith("Consistent")
     assert replace(made(replace(SOUND, bound=9.0)), power=report.power).verdict.startswith("CONVICTED")
 

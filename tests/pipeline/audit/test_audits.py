@@ -94,7 +94,7 @@ def test_an_audit_of_too_few_runs_says_that_it_says_nothing(small_plan, framewor
     assert sum("even an exact leak would not be found" in note for note in report.notes) == 2
     write_audit(report, tmp_path)
     page = (tmp_path / "audit.md").read_text(encoding="utf-8")
-    assert "pipeline, lone: so few runs (12 of either input judge)" in page
+    assert "pipeline, lone: so few runs (12 of each input judge)" in page
     assert [each["pair"] for each in json.loads((tmp_path / "audit.json").read_text())["powerless"]] == [
         "crowd",
         "lone",
