@@ -6,7 +6,7 @@ stop() { say "error: $*"; exit 2; }
 # Print the first Python 3.11 or later that can make a virtual environment with pip in it.
 find_python() {
     local python
-    for python in python3.13 python3.12 python3.11 python3; do
+    for python in python3.11 python3.13 python3.12 python3; do # the one that the locks are for comes first
         # ensurepip is what Debian leaves out of its python3 where python3-venv is not installed.
         if "$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             command -v "$python"
@@ -26,9 +26,33 @@ ensure_environment() {
         say "making .venv with $python"
         "$python" -m venv "$folder/.venv"
     fi
-    say "installing the packages of pyproject.toml into .venv (once; some 600 MB)"
-    "$folder/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$folder$extras" >&2 ||
-        stop "pip could not install the packages (its message is above). Check the network, or remove .venv and try again"
+    if locks_serve "$folder"; then
+        say "installing the packages of conf/*.lock into .venv, each by its hash (once; some 600 MB)"
+        install_locked "$folder" "$extras"
+    else
+        say "warning: conf/*.lock are for CPython 3.11 on Linux x86_64: versions come from the ranges of pyproject.toml," \
+            "without hashes"
+        "$folder/.venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$folder$extras" >&2
+    fi || stop "pip could not install the packages (its message is above). Check the network, or remove .venv and try again"
+}
+
+# True if conf/*.lock are for the Python of $1/.venv and this machine.
+locks_serve() {
+    "$1/.venv/bin/python" -c 'import platform, sys
+found = (sys.implementation.name, *sys.version_info[:2], platform.system(), platform.machine())
+sys.exit(found != ("cpython", 3, 11, "Linux", "x86_64"))'
+}
+
+# Install the locks into $1/.venv, that of development too where there are extras ($2), and the project itself.
+install_locked() {
+    local folder=$1 extras=$2 install more=()
+    install=("$folder/.venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+    [ -z "$extras" ] || more=(--requirement "$folder/conf/development.lock")
+    # pyspark is published as source only: what builds it comes from a lock, too.
+    "${install[@]}" --require-hashes --requirement "$folder/conf/build.lock" >&2 &&
+        "${install[@]}" --require-hashes --no-build-isolation --use-pep517 \
+            --requirement "$folder/conf/environment.lock" "${more[@]}" >&2 &&
+        "${install[@]}" --no-deps --no-build-isolation --editable "$folder$extras" >&2
 }
 
 # True if $1 is a java of version 17 or later.

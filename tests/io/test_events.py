@@ -14,6 +14,37 @@ PACKAGE = Path(__file__).parents[2] / "das_spark"
 REGISTRY = PACKAGE / "io" / "events.py"
 
 
+#: What collectors of logs rely on: a code keeps its level and its fields for ever. This list only grows.
+PROMISED = {
+    "run.opened": ("info", "product geolevels config_hash insecure software"),
+    "run.resumed": ("info", "product geolevels config_hash insecure software"),
+    "spark.started": ("info", "master version cores"),
+    "ledger.entered": ("info", "entry framework total"),
+    "ledger.completed": ("info", "geolevel"),
+    "stage.started": ("info", "stage families"),
+    "stage.progress": ("info", "stage families seconds share seconds_left"),
+    "stage.finished": ("info", "stage families seconds spark"),
+    "stage.failed": ("error", "stage families seconds spark code error"),
+    "level.destroyed": ("warning", "geolevel attempt"),
+    "level.opened": ("info", "geolevel attempt"),
+    "level.drawn": ("info", "geolevel attempt"),
+    "level.staged": ("info", "geolevel attempt"),
+    "level.promoted": ("info", "geolevel attempt"),
+    "level.skipped": ("info", "geolevel work"),
+    "families.failed": ("error", "geolevel families named"),
+    "verification.finished": ("info", "passed checks failed"),
+    "guard.refused": ("error", "code message hint"),
+    "run.finished": ("info", "figures paths"),
+    "run.left": ("info", "figures"),
+    "run.failed": ("error", "code exit_code error message hint"),
+    "run.interrupted": ("warning", ""),
+    "page.failed": ("warning", "error"),
+    "command.said": ("info", "text"),
+    "command.warned": ("warning", "text"),
+    "command.failed": ("error", "code exit_code message hint"),
+}
+
+
 def members_used(source: str) -> set[str]:
     """Names X of every `Event.X` that is an argument of a call: what is told, not what is only compared with."""
     found = set()
@@ -42,6 +73,14 @@ def documented(text: str) -> list[tuple[str, str, str]]:
 
 def test_every_event_is_told_and_nothing_else_is():
     assert told_by_the_package() == set(Event.__members__)
+
+
+def test_what_is_promised_to_collectors_stays():
+    known = {event.value: event for event in Event}
+    assert set(PROMISED) == set(known), "a code was taken away, or a new one is not in the list yet"
+    for code, (level, fields) in PROMISED.items():
+        assert known[code].level == level, code
+        assert set(fields.split()) <= set(known[code].fields), code
 
 
 def test_the_search_finds_what_is_told_and_forgives_what_is_compared():
