@@ -102,8 +102,8 @@ def show(
 
 
 def _show_manifest(manifest: PublicManifest, out: Console) -> None:
-    for guard in manifest.overridden_guards:
-        out.print(f"GUARD OVERRIDDEN: {guard}", style="bold red")
+    for notice in manifest.notices:
+        out.print(f"NOTICE: {notice}", style="bold red")
     out.print(f"run {manifest.run_id} of {manifest.created}, product {manifest.product}")
     budget = manifest.config["budget"]
     out.print(f"total {budget['total']} ({budget['framework']}); configuration {manifest.config_hash}")

@@ -122,4 +122,4 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
 def _part(record: str, summary: RunSummary) -> JointPart:
     manifest = PublicManifest.load(summary.layout.public.manifest)
     entry = LedgerEntry.from_json(json.dumps(manifest.ledger))
-    return JointPart(record, summary.run_id, entry, manifest.invariants, manifest.overridden_guards)
+    return JointPart(record, summary.run_id, entry, manifest.invariants, manifest.notices)

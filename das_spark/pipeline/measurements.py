@@ -87,7 +87,7 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
             sync_folder(target.parent)
         finally:
             discard(staging)
-    return MeasurementsSummary(out, rows, record_of(NoisyLayout(target).record).sha256, record.overridden_guards)
+    return MeasurementsSummary(out, rows, record_of(NoisyLayout(target).record).sha256, record.notices)
 
 
 def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
@@ -180,7 +180,7 @@ def _write_record(
         versions=manifest.versions,
         ledger=manifest.ledger,
         invariants=manifest.invariants,
-        overridden_guards=manifest.overridden_guards,
+        notices=manifest.notices,
         rows=rows,
         files=tuple(record_of(path, str(path.relative_to(below))) for path in files),
         data_dictionary=measurements_dictionary(plan.product),
@@ -194,7 +194,7 @@ def _facts(record: MeasurementsManifest) -> list[str]:
     origin = record.config.get(ORIGIN)
     earlier = [f"The run had its measurements from run {origin['run_id']}."] if origin else []
     return [
-        *record.overridden_guards,
+        *record.notices,
         f"Run: {record.run_id}, product {record.product} ({record.title}), created {record.created}",
         *earlier,
         f"Privacy loss, spent once: {record.ledger['total']} ({record.ledger['framework']})",

@@ -43,7 +43,7 @@ TABULATE = "tabulate"
 _COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
 
 
-def notices(context: RunContext) -> tuple[str, ...]:
+def notices_of(context: RunContext) -> tuple[str, ...]:
     """Sentences that every public file of the run must carry."""
     found = [INSECURE] if context.is_insecure else []
     if context.plan.estimation.failsafe:
@@ -77,7 +77,7 @@ def publish_microdata(context: RunContext, created: str) -> None:
         context.layout.public,
         plan.microdata_formats,
         created=created,
-        notices=notices(context),
+        notices=notices_of(context),
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))
@@ -119,7 +119,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         unit=plan.product.record,
         held_within=plan.invariants.total_at,
         ledger=ledger,
-        overridden=notices(context),
+        notices=notices_of(context),
         origin="" if origin is None else origin.sentence,
         noise_of_others=origin is not None and origin.of_others,
     )
@@ -150,7 +150,7 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
         rows=_rows(context),
         solver_status=solver_status,
         worst_residuals=residuals,
-        overridden_guards=notices(context),
+        notices=notices_of(context),
         relaxed=relaxed,
         data_dictionary=data_dictionary(
             plan.product,
@@ -275,7 +275,7 @@ def _solver_facts(
 
 
 __all__ = [
-    "notices",
+    "notices_of",
     "public_manifest",
     "publish_microdata",
     "publish_statement",

@@ -165,7 +165,7 @@ def _own_entry(layout: RunLayout) -> LedgerEntry | None:
 
 def _notices(manifest: PublicManifest | None, *, insecure: bool) -> tuple[str, ...]:
     if manifest is not None:
-        return manifest.overridden_guards
+        return manifest.notices
     return (INSECURE,) if insecure else ()
 
 

@@ -18,7 +18,7 @@ from das_spark.io.files import discard, disk_errors, finished, part_files, suppl
 from das_spark.io.layout import PublicLayout, TablesLayout, open_public
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
-from das_spark.pipeline.publish import TABULATE, notices
+from das_spark.pipeline.publish import TABULATE, notices_of
 from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
@@ -87,7 +87,7 @@ def publish_tables(context: RunContext, created: str) -> None:
     """
     plan, public = context.plan, context.layout.public
     flavours = tuple(plan.table_formats)
-    facts = _facts(context.layout.run_id, plan.product.name, created, notices(context))
+    facts = _facts(context.layout.run_id, plan.product.name, created, notices_of(context))
     for folder in public.tables.abandoned:  # by drivers that died: this one holds the run
         discard(folder)
     work = _Work(context.spark, public, public.tables, context.published, context.census.names, flavours, facts)
@@ -119,7 +119,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     if missing := [level for level in levels if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="Finish the run first.")
     target = public.tables if out is None else TablesLayout(out)
-    facts = _facts(manifest.run_id, product.name, manifest.created, manifest.overridden_guards)
+    facts = _facts(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
     work = _Work(started, public, target, estimates, levels, flavours, facts)
@@ -143,8 +143,8 @@ def _listed(manifest: PublicManifest, rows: Mapping[str, int], tables: Sequence[
     )
 
 
-def _facts(run_id: str, product: str, created: str, said: Sequence[str]) -> tuple[str, ...]:
-    return (*said, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
+def _facts(run_id: str, product: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+    return (*notices, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
 
 
 def _finished(work: _Work, table: Table) -> bool:

@@ -90,7 +90,7 @@ def finished_run(tmp_path: Path) -> RunLayout:
         rows={"estimates/County": 3},
         solver_status={"County": {"optimal": 1}},
         worst_residuals={"County": {"gap": 1e-9}},
-        overridden_guards=("insecure-test-key",),
+        notices=("INSECURE: made under a test key",),
     ).save(layout.public.manifest)
     layout.public.verification.write_text('{"passed": true}')
     layout.restricted.manifest.write_text("{}")
@@ -105,7 +105,7 @@ def finished_run(tmp_path: Path) -> RunLayout:
 def test_show_prints_the_public_manifest(capsys, finished_run):
     assert main(["show", str(finished_run.root / "latest")]) == 0
     printed = capsys.readouterr().out
-    for text in ("insecure-test-key", "run first", "total 1/4", "estimates/County", "optimal", "gap 1e-09"):
+    for text in ("NOTICE: INSECURE", "run first", "total 1/4", "estimates/County", "optimal", "gap 1e-09"):
         assert text in printed
 
 

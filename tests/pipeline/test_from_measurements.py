@@ -74,7 +74,7 @@ class TestEstimated:
         assert first.ledger["run_id"] in statement
         assert "spent nothing" in statement
         assert "INSECURE" in statement
-        assert INSECURE in manifest.overridden_guards
+        assert INSECURE in manifest.notices
 
     def test_the_run_holds_nothing_confidential_and_cannot_draw(self, again, spark):
         assert {path.name for path in again.restricted.path.iterdir()} == {
