@@ -20,10 +20,10 @@ from das_spark.io.files import FileRecord, write_durably
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """A stage that is done.
+    """A stage that is done when the manifest is written.
 
     Attributes:
-        name: Such as `measure`.
+        name: Such as `measure` (`das_spark.config.stages` has all).
         geolevel: Its level; empty for a stage of the whole run.
         outputs: What it wrote, as paths below the root.
     """

@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 
 from das_spark import __version__
 from das_spark.config.inputs import input_sentences
+from das_spark.config.stages import StageKind, stages_from_measurements, stages_of
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.io.run_lock import require_held
 from das_spark.io.run_log import read_log
-from das_spark.pipeline.run_history import stages_of
+from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
 from das_spark.spark import tables
@@ -27,6 +28,7 @@ from das_spark.spark.spine_report import share_paths
 
 if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
+    from das_spark.config.stages import Stage
     from das_spark.evaluation.run_record import StageLine
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger, LedgerEntry
@@ -35,10 +37,6 @@ INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for
 _SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")
 #: Most right-hand sides of an added constraint that the statement spells out.
 _SPELLED = 16
-#: Name of the stage that takes over measurements that exist.
-ADOPT = "adopt"
-#: Name of the stage that writes the published tables.
-TABULATE = "tabulate"
 #: Public tables whose rows the manifest counts, by level.
 _COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
 
@@ -165,7 +163,7 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
 def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest:
     """The restricted manifest: what tells of the input, wall times and accuracy."""
     facts = context.restricted_facts
-    stages = stages_of(read_log(context.layout.restricted.events).lines, live=True)
+    stages = logged_stages(read_log(context.layout.restricted.events).lines, live=True)
     return RestrictedManifest(
         run_id=context.layout.run_id,
         created=created,
@@ -223,16 +221,30 @@ def _constants(right: tuple[int, ...]) -> str:
 
 
 def _stages(context: RunContext) -> tuple[StageRecord, ...]:
+    """Every stage that has written something public when the manifest is written: all but verification and accuracy."""
     made = ("geounits", "invariants", "bounds")
-    records = [StageRecord("ingest", outputs=made)]
-    if context.origin is not None:
-        records = [StageRecord(ADOPT, outputs=(*made, "measurements"))]
-    for name in context.plan.spine.names:
-        if context.origin is None:
-            records.append(StageRecord("measure", name, (f"measurements/level={name}",)))
-        records.append(StageRecord("estimate", name, (f"estimates/level={name}", f"diagnostics/level={name}")))
-    tables_made = [StageRecord(TABULATE, outputs=tuple(_table_rows(context)))] if context.plan.table_formats else []
-    return (*records, StageRecord("microdata", outputs=("microdata",)), *tables_made)
+    spine = ("spine", "shares") if context.has_shares else ()
+    outputs = {
+        StageKind.SPINE: spine,
+        StageKind.INGEST: made,
+        StageKind.ADOPT: (*spine, *made, "measurements"),
+        StageKind.MEASURE: ("measurements",),
+        StageKind.ESTIMATE: ("estimates", "diagnostics"),
+        StageKind.CENSUS: (context.published,),
+        StageKind.MICRODATA: ("microdata",),
+        StageKind.TABULATE: tuple(_table_rows(context)),
+    }
+    stages = stages_of(context.plan) if context.origin is None else stages_from_measurements(context.plan)
+    return tuple(
+        StageRecord(stage.kind.value, stage.geolevel, tuple(_output(name, stage) for name in outputs[stage.kind]))
+        for stage in stages
+        if stage.kind in outputs
+    )
+
+
+def _output(name: str, stage: Stage) -> str:
+    """What a stage wrote, as a path below the root."""
+    return f"{name}/level={stage.geolevel}" if stage.geolevel else name
 
 
 def _rows(context: RunContext) -> dict[str, int]:

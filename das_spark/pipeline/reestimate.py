@@ -25,7 +25,6 @@ from das_spark.pipeline.from_others import open_others
 from das_spark.pipeline.from_run import ADOPTED, open_run_source
 from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.publish import ADOPT
 from das_spark.pipeline.runner import LEAST_SPACE, conclude, under_way
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.spark.session import session
@@ -98,7 +97,7 @@ def estimate_from(
     context = RunContext(plan, layout, started, None, Progress(progress, name), source.origin)
     adopted = all(context.is_finished(table) for table in ADOPTED)
     if not adopted:
-        with context.progress.stage(started, "check"):
+        with context.progress.stage(started, Stage(StageKind.CHECK).name):
             source.check(started)
     resumed = open_run(layout, plan.config_hash)
     with hold_run(layout), logged(layout, plan, context.progress, resumed=resumed, insecure=context.is_insecure):
@@ -118,7 +117,7 @@ def estimate_from(
 
 def _adopt(context: RunContext, source: Source) -> None:
     """Take the tables over, all or none."""
-    with context.progress.stage(context.spark, ADOPT):
+    with context.progress.stage(context.spark, Stage(StageKind.ADOPT).name):
         try:
             source.adopt(context)
         except DasError:

@@ -11,6 +11,7 @@ from das_spark.errors import OutputError
 from das_spark.evaluation.run_page import run_page
 from das_spark.evaluation.run_record import LevelLine, RunRecord, ShareLine, SpendingLine
 from das_spark.io.diagnostics_files import read_level_diagnostics
+from das_spark.io.events import Event
 from das_spark.io.files import finished, write_durably
 from das_spark.io.layout import MARKER, PublicLayout, RunLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
@@ -19,12 +20,12 @@ from das_spark.io.run_log import read_log
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import ledger_with_runs
 from das_spark.pipeline.publish import INSECURE
-from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, openings_of, stages_of
+from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, logged_stages, openings_of
 from das_spark.privacy import Framework, Ledger, LedgerEntry
 
 #: Families of most work that are kept of a level, and shown of a run.
 MOST_FAMILIES: Final = 20
-_BEGUN: Final = ("run.opened", "run.resumed")
+_BEGUN: Final = (Event.RUN_OPENED, Event.RUN_RESUMED)
 
 
 def write_page(layout: RunLayout) -> Path:
@@ -132,7 +133,7 @@ def run_record(layout: RunLayout) -> RunRecord:
         restricted=True,
         facts=_facts(layout.public, manifest, entry, begun),
         notices=_notices(manifest, insecure=bool(begun.get("insecure"))),
-        stages=stages_of(log.lines, live=live),
+        stages=logged_stages(log.lines, live=live),
         levels=_levels(layout.public, begun.get("geolevels", ())),
         shares=_shares(entry),
         spending=_spending(layout),

@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.config.geography import planned_spine
+from das_spark.config.stages import StageKind
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.files import discard, disk_errors, finished, part_files, supplant
 from das_spark.io.layout import PublicLayout, TablesLayout, open_public
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
-from das_spark.pipeline.publish import TABULATE, notices_of
+from das_spark.pipeline.publish import notices_of
 from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
@@ -133,12 +134,12 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
 def _listed(manifest: PublicManifest, rows: Mapping[str, int], tables: Sequence[Table]) -> PublicManifest:
     """The manifest of a run whose tables were made after it."""
     other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
-    stages = tuple(stage for stage in manifest.stages if stage.name != TABULATE)
+    stages = tuple(stage for stage in manifest.stages if stage.name != StageKind.TABULATE)
     told = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
     return replace(
         manifest,
         rows={**other_rows, **rows},
-        stages=(*stages, StageRecord(TABULATE, outputs=tuple(rows))),
+        stages=(*stages, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows))),
         data_dictionary=(*told, *tables_dictionary(tables)),
     )
 
