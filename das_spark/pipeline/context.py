@@ -15,6 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, require_staged, succeed
 from das_spark.io.run_lock import require_held
+from das_spark.pipeline.facts import PublicFacts, RestrictedFacts
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.measure import UNMEASURED
@@ -47,7 +48,7 @@ class RunContext:
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
         joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
         ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
-        public_facts: What stages found out for the public manifest, by name.
+        public_facts: What stages found out for the public manifest.
         restricted_facts: The same for the restricted one.
     """
 
@@ -59,8 +60,8 @@ class RunContext:
     origin: Origin | None = None
     joint_ledgers: tuple[Path, ...] = ()
     ingested_by: RunLayout | None = None
-    public_facts: dict[str, object] = field(default_factory=dict)
-    restricted_facts: dict[str, object] = field(default_factory=dict)
+    public_facts: PublicFacts = field(default_factory=PublicFacts)
+    restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
     _sizes: dict[str, int] = field(default_factory=dict)
 
     @property

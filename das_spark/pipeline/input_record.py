@@ -56,7 +56,8 @@ def load_input_record(context: RunContext, identity: str) -> None:
             f"the input has changed since run {context.layout.run_id} read it",
             hint="put back the files that the run began with, or start a new run on the new ones",
         )
-    context.restricted_facts |= {"input_rows": record["rows"], "problems": record["problems"]}
+    facts = context.restricted_facts
+    facts.input_rows, facts.problems = record["rows"], record["problems"]
 
 
 def read_identity(layout: RunLayout) -> str:

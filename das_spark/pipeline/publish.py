@@ -64,7 +64,7 @@ def publish_microdata(context: RunContext, created: str) -> None:
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]
     rows_file = context.layout.public.path / "microdata" / "rows.json"
     if all(finished(folder) for folder in folders) and rows_file.is_file():
-        context.public_facts["microdata_rows"] = json.loads(rows_file.read_text(encoding="utf-8"))
+        context.public_facts.microdata_rows = json.loads(rows_file.read_text(encoding="utf-8"))
         return
     leaf = plan.spine.leaf.name
     declared = context.read("invariants", leaf) if plan.invariants.units else None
@@ -79,7 +79,7 @@ def publish_microdata(context: RunContext, created: str) -> None:
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))
-    context.public_facts["microdata_rows"] = rows
+    context.public_facts.microdata_rows = rows
 
 
 def publish_census(context: RunContext) -> None:
@@ -167,12 +167,12 @@ def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest
     return RestrictedManifest(
         run_id=context.layout.run_id,
         created=created,
-        input_files=facts.get("input_files", {}),  # type: ignore[arg-type]
-        input_rows=facts.get("input_rows", {}),  # type: ignore[arg-type]
-        problems=facts.get("problems", []),  # type: ignore[arg-type]
+        input_files=facts.input_files,
+        input_rows=facts.input_rows,
+        problems=facts.problems,
         seconds=dict(context.progress.seconds) | {stage.name: stage.seconds for stage in stages},
         metrics={stage.name: _cost(stage) for stage in stages},
-        accuracy=facts.get("accuracy", {}),  # type: ignore[arg-type]
+        accuracy=facts.accuracy,
     )
 
 
@@ -232,7 +232,7 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
         StageKind.ESTIMATE: ("estimates", "diagnostics"),
         StageKind.CENSUS: (context.published,),
         StageKind.MICRODATA: ("microdata",),
-        StageKind.TABULATE: tuple(_table_rows(context)),
+        StageKind.TABULATE: tuple(context.public_facts.table_rows),
     }
     stages = stages_of(context.plan) if context.origin is None else stages_from_measurements(context.plan)
     return tuple(
@@ -253,13 +253,8 @@ def _rows(context: RunContext) -> dict[str, int]:
         places += [("shares", name) for name in context.plan.spine.names]
         places += [(context.published, name) for name in context.census.names]
     counted = {f"{table}/{name}": context.rows(table, name) for table, name in places}
-    micro = context.public_facts.get("microdata_rows", {})
-    counted |= {f"microdata/{name}": rows for name, rows in micro.items()}  # type: ignore[attr-defined]
-    return counted | _table_rows(context)
-
-
-def _table_rows(context: RunContext) -> dict[str, int]:
-    return context.public_facts.get("table_rows", {})  # type: ignore[return-value]
+    facts = context.public_facts
+    return counted | {f"microdata/{name}": rows for name, rows in facts.microdata_rows.items()} | dict(facts.table_rows)
 
 
 def _solver_facts(

@@ -169,7 +169,7 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
         Identity of the input.
     """
     identity, files = ledgers.fingerprint(context.plan.input)
-    context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
+    context.restricted_facts.input_files = {str(each["file"]): each for each in files}
     for stage in stages:
         if stage.kind in PREPARING:
             with under_way(context, stage):
@@ -233,7 +233,7 @@ def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> C
         elif stage.kind is StageKind.EVALUATE:
             with under_way(context, stage):
                 done = replace(done, accuracy=done.accuracy or evaluate_run(context))
-            context.restricted_facts["accuracy"] = dict(done.accuracy)
+            context.restricted_facts.accuracy = dict(done.accuracy)
         done.save(context.layout)
     return done
 

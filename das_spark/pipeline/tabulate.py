@@ -93,7 +93,7 @@ def publish_tables(context: RunContext, created: str) -> None:
         discard(folder)
     work = _Work(context.spark, public, public.tables, context.published, context.census.names, flavours, facts)
     _write_all(work, [table for table in plan.product.tables if not _finished(work, table)])
-    context.public_facts["table_rows"] = _rows(work, plan.product.tables)
+    context.public_facts.table_rows = _rows(work, plan.product.tables)
 
 
 def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
