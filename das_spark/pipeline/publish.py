@@ -122,7 +122,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         noise_of_others=origin is not None and origin.of_others,
     )
     write_durably(context.layout.public.privacy_statement, privacy_statement(facts))
-    write_durably(context.layout.public.privacy_ledger, json.dumps(json.loads(entry.to_json()), indent=1) + "\n")
+    write_durably(context.layout.public.privacy_ledger, json.dumps(entry.as_record(), indent=1) + "\n")
 
 
 def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> PublicManifest:
@@ -142,7 +142,7 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
         config=plan.resolved,
         config_hash=plan.config_hash,
         versions=software_versions(),
-        ledger=json.loads(entry.to_json()),
+        ledger=entry.as_record(),
         invariants=_declared(plan),
         stages=_stages(context),
         rows=_rows(context),

@@ -93,7 +93,7 @@ def public_record(layout: PublicLayout) -> RunRecord:
         OutputError: A file cannot be read.
     """
     manifest = _manifest(layout)
-    entry = None if manifest is None else LedgerEntry.from_json(json.dumps(manifest.ledger))
+    entry = None if manifest is None else LedgerEntry.of(manifest.ledger)
     begun = json.loads(layout.marker.read_text(encoding="utf-8"))
     levels = () if entry is None else tuple(level.geolevel for level in entry.budget.levels)
     return RunRecord(
@@ -161,7 +161,7 @@ def _own_entry(layout: RunLayout) -> LedgerEntry | None:
     file = charged if charged.is_file() else layout.public.privacy_ledger
     if not file.is_file():
         return None
-    return LedgerEntry.from_json(json.dumps(json.loads(file.read_text(encoding="utf-8"))))
+    return LedgerEntry.from_json(file.read_text(encoding="utf-8"))
 
 
 def _notices(manifest: PublicManifest | None, *, insecure: bool) -> tuple[str, ...]:
