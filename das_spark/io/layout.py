@@ -176,13 +176,13 @@ class RestrictedLayout:
         return self.path / "accuracy.html"
 
     @property
-    def log(self) -> Path:
-        """Row numbers of problems in the input."""
-        return self.path / "run.log"
+    def input_problems(self) -> Path:
+        """What was wrong in the input, with numbers of rows: one JSON object a problem and line."""
+        return self.path / "input_problems.jsonl"
 
     @property
-    def events(self) -> Path:
-        """What the drivers of the run did, and when: one JSON object a line."""
+    def log(self) -> Path:
+        """What the drivers of the run did, and when: one JSON object an event and line."""
         return self.path / "log.jsonl"
 
     @property

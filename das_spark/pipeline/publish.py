@@ -163,7 +163,7 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
 def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest:
     """The restricted manifest: what tells of the input, wall times and accuracy."""
     facts = context.restricted_facts
-    stages = logged_stages(read_log(context.layout.restricted.events).lines, live=True)
+    stages = logged_stages(read_log(context.layout.restricted.log).lines, live=True)
     return RestrictedManifest(
         run_id=context.layout.run_id,
         created=created,

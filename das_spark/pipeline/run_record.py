@@ -116,7 +116,7 @@ def run_record(layout: RunLayout) -> RunRecord:
     Raises:
         OutputError: A file cannot be read.
     """
-    log = read_log(layout.restricted.events)
+    log = read_log(layout.restricted.log)
     live = is_held(layout) and not has_ended(log.lines)
     openings = openings_of(log.lines, live=live)
     state = _verified(layout.public)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -166,9 +167,11 @@ class TestTables:
         tools.write_census(workshop.census, table)
         text = refused(workshop, FAILED, *needles)
         assert str(2**63 - 2) not in text
-        log = workshop.layout("bad").restricted.log
+        problems = workshop.layout("bad").restricted.input_problems
         if "sum over all rows" not in needles and "0999999999" not in needles:
-            assert '"examples": [4]' in log.read_text(), "the row's number goes to the restricted log"
+            kept = [json.loads(line) for line in problems.read_text().splitlines()]
+            assert [4] in [each["examples"] for each in kept], "the row's number goes to the restricted root"
+            assert f"{problems} holds row numbers" in text
 
     def test_wrong_units_are_named_too(self, workshop, refused, tools):
         _, units = tools.census_tables()

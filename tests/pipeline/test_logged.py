@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
 @pytest.fixture(scope="module")
 def lines(measured):
-    log = read_log(measured.layout("whole").restricted.events)
+    log = read_log(measured.layout("whole").restricted.log)
     assert log.torn == ()
     return log.lines
 
@@ -67,7 +67,7 @@ def test_nothing_of_the_log_is_public(measured):
     layout = measured.layout("whole")
     assert layout.restricted.page.is_file()
     names = {path.name for path in layout.public.path.rglob("*")}
-    assert not names & {layout.restricted.page.name, layout.restricted.events.name}
+    assert not names & {layout.restricted.page.name, layout.restricted.log.name}
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def ending(workshop, monkeypatch, tools):
         try:
             run_stages(workshop.plan(), run_id="short", test_key=tools.TEST_KEY, spark=workshop.spark)
         finally:
-            end.lines = read_log(layout.restricted.events).lines
+            end.lines = read_log(layout.restricted.log).lines
         return layout
 
     end.layout = workshop.layout("short")
