@@ -13,7 +13,7 @@ from das_spark.config.alike import differing_settings
 from das_spark.config.geography import planned_spine
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import finished
-from das_spark.io.layout import PublicLayout, RestrictedLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.products import PRODUCTS, Product
 from das_spark.spark import tables
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
+    from das_spark.io.restricted_layout import RestrictedLayout
 
 
 class Pair(NamedTuple):

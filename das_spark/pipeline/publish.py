@@ -62,7 +62,7 @@ def publish_microdata(context: RunContext, created: str) -> None:
     plan = context.plan
     kinds = plan.product.files(units=plan.invariants.units)
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]
-    rows_file = context.layout.public.path / "microdata" / "rows.json"
+    rows_file = context.layout.public.microdata_rows
     if all(finished(folder) for folder in folders) and rows_file.is_file():
         context.public_facts.microdata_rows = json.loads(rows_file.read_text(encoding="utf-8"))
         return

@@ -91,7 +91,7 @@ def estimate_from(
     """
     plan = source.plan
     name = run_id or f"{plan.name}-estimate-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
+    layout = RunLayout.of(plan.output, name)
     require_space(layout.folder, LEAST_SPACE)
     started = spark or session(f"das_spark {name}")
     context = RunContext(plan, layout, started, None, Progress(progress, name), source.origin)
@@ -129,7 +129,7 @@ def _adopt(context: RunContext, source: Source) -> None:
 
 def _created(context: RunContext) -> str:
     """When the run began; a resumed run began when it was started first."""
-    path = context.layout.restricted.path / "begun.json"
+    path = context.layout.restricted.begun
     if not path.is_file():
         write_durably(path, json.dumps({"created": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n")
     return str(json.loads(path.read_text(encoding="utf-8"))["created"])

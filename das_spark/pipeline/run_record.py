@@ -13,7 +13,7 @@ from das_spark.evaluation.run_record import LevelLine, RunRecord, ShareLine, Spe
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.io.events import Event
 from das_spark.io.files import finished, write_durably
-from das_spark.io.layout import MARKER, PublicLayout, RunLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout, RunLayout, find_run, is_public_root, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
@@ -157,7 +157,7 @@ def _verified(layout: PublicLayout) -> str:
 
 def _own_entry(layout: RunLayout) -> LedgerEntry | None:
     """The run's entry as it was charged; of a run from measurements, that of the run that measured."""
-    charged = layout.restricted.path / "ledger_entry.json"
+    charged = layout.restricted.ledger_entry
     file = charged if charged.is_file() else layout.public.privacy_ledger
     if not file.is_file():
         return None
@@ -236,5 +236,4 @@ def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
 
 def _is_public(page: Path) -> bool:
     """Whether a file lies below the public root of any run."""
-    folders = page.resolve().parents
-    return any((folder / MARKER).is_file() and folder.name != "restricted" for folder in folders)
+    return any(is_public_root(folder) for folder in page.resolve().parents)

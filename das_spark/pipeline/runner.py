@@ -127,7 +127,7 @@ def _at_work(
     progress: Callable[[str], None],
 ) -> Iterator[RunContext]:
     """Open the folders of a run and hold them."""
-    layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
+    layout = RunLayout.of(plan.output, name)
     require_space(layout.folder, LEAST_SPACE)
     resumed = open_run(layout, plan.config_hash)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
