@@ -20,8 +20,16 @@ from das_spark.config.plan import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
-from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of, sync_folder
-from das_spark.io.files import write_durably as write
+from das_spark.io.files import (
+    discard,
+    disk_errors,
+    finished,
+    part_files,
+    promote,
+    record_of,
+    sync_folder,
+    write_durably,
+)
 from das_spark.io.layout import open_public
 from das_spark.io.manifest import MeasurementsManifest, PublicManifest
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
@@ -185,7 +193,7 @@ def _write_record(
         files=tuple(record_of(path, str(path.relative_to(below))) for path in files),
         data_dictionary=measurements_dictionary(plan.product),
     )
-    write(layout.about, about(_facts(record), record.data_dictionary))
+    write_durably(layout.about, about(_facts(record), record.data_dictionary))
     record.save(layout.record)
     return record
 

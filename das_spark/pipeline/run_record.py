@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from das_spark.errors import OutputError
 from das_spark.evaluation.run_page import run_page
-from das_spark.evaluation.run_record import LevelLine, RunRecord, ShareLine, SpendingLine
+from das_spark.evaluation.run_record import EstimatedLevel, RunRecord, ShareLine, SpendingLine
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.io.events import Event
 from das_spark.io.files import finished, write_durably
@@ -57,7 +57,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
     Raises:
         OutputError: There is no run, or restricted facts would stand below a public root.
     """
-    record = record_of(run)
+    record = known_run(run)
     if record.restricted and _is_public(page):
         raise OutputError(
             f"{page}: lies in a public root, and the page holds restricted facts",
@@ -67,7 +67,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
     return record
 
 
-def record_of(run: Path) -> RunRecord:
+def known_run(run: Path) -> RunRecord:
     """What is known of a run whose folder is named.
 
     Args:
@@ -192,7 +192,7 @@ def _facts(
     return facts
 
 
-def _levels(layout: PublicLayout, names: Sequence[str]) -> tuple[LevelLine, ...]:
+def _levels(layout: PublicLayout, names: Sequence[str]) -> tuple[EstimatedLevel, ...]:
     """Levels whose diagnostics are whole."""
     folders = [(name, layout.level("diagnostics", name)) for name in names]
     return tuple(read_level_diagnostics(folder, name, MOST_FAMILIES) for name, folder in folders if finished(folder))

@@ -10,7 +10,7 @@ from browser import opened
 
 from das_spark.io.manifest import PublicManifest, RestrictedManifest
 from das_spark.io.run_log import read_log
-from das_spark.pipeline.run_record import record_of, write_page
+from das_spark.pipeline.run_record import known_run, write_page
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -132,4 +132,4 @@ def test_the_page_of_a_run_that_was_killed_is_whole_too(browser, layout, worksho
     assert [row[0] for row in read["tables"]["levels"]] == ["State"]
     assert read["width"] <= read["viewport"]
     assert browser.log("browser") == []
-    assert record_of(killed.folder).torn == 1
+    assert known_run(killed.folder).torn == 1
