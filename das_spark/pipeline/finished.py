@@ -184,15 +184,17 @@ def check_same_geounits(run: FinishedRun, other: Path, levels: Sequence[Pair]) -
             )
 
 
-def check_alike(runs: Sequence[FinishedRun]) -> None:
-    """Refuse to pool runs that were not made in the same way.
+def alike_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+    """Open runs that can be pooled: those that were made in the same way.
 
     Args:
-        runs: At least one.
+        folders: At least one.
 
     Raises:
         InputError: Two runs differ in settings that decide what estimates look like.
+        OutputError: A folder is no run.
     """
+    runs = [FinishedRun.at(folder) for folder in folders]
     first = runs[0]
     for run in runs[1:]:
         differing = differing_settings(first.manifest.config, run.manifest.config)
@@ -203,6 +205,7 @@ def check_alike(runs: Sequence[FinishedRun]) -> None:
                 f"{first.folder} and {run.folder} cannot be pooled: {key} is {one} and {other}{more}",
                 hint="evaluate them apart, or set them side by side with --compare",
             )
+    return runs
 
 
 def require_one_truth(leaves: Mapping[Path, DataFrame], why: str = "", *, hint: str) -> None:

@@ -20,6 +20,7 @@ from das_spark.evaluation import (
     SampleReport,
     compare_reports,
     frequencies_of,
+    study_of,
 )
 from das_spark.evaluation.bins import COUNTY, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
@@ -27,7 +28,7 @@ from das_spark.evaluation.sample_draws import Draw
 from das_spark.evaluation.sampling import entries_of
 from das_spark.io.layout import RunLayout, open_run, require_kept
 from das_spark.io.manifest import PublicManifest, StageRecord
-from das_spark.pipeline import Check, VerificationReport, samples
+from das_spark.pipeline import Check, VerificationReport, study
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -175,7 +176,7 @@ def test_several_runs_are_evaluated_with_their_spread(capsys, monkeypatch):
         AccuracyReport("e2e_1940", (name,), (Entry("State", "total", frequencies_of(np.array(errors))),))
         for name, errors in (("a", [0, 2]), ("b", [4, 6]))
     )
-    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
+    monkeypatch.setattr(das_spark.pipeline, "study_runs", lambda *_, **__: (reports, study_of(reports)))
     assert main(["evaluate", "runs/a", "runs/b"]) == 0
     printed = capsys.readouterr().out
     assert "not protected by noise" in printed
@@ -197,9 +198,10 @@ def test_samples_are_as_many_as_runs_unless_it_is_said_that_they_are_not(capsys,
         ]
         return SampleReport(tuple(shares), tuple(given), tuple(found))
 
-    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
-    monkeypatch.setattr(samples, "check_one_population", lambda runs, truth: checked.append(runs))
-    monkeypatch.setattr(samples, "sample_run", lambda *given: asked.append(given[2]) or drawn(*given))
+    monkeypatch.setattr(study, "alike_runs", lambda runs: runs)
+    monkeypatch.setattr(study, "report_runs", lambda *_: reports)
+    monkeypatch.setattr(study, "require_one_population", lambda runs, truth: checked.append(runs))
+    monkeypatch.setattr(study, "sample_run", lambda *given: asked.append(given[2]) or drawn(*given))
     asked = []
     assert main(["evaluate", "runs/a", "runs/b", "--samples", "1/2", *more]) == 0
     assert [list(given) for given in asked] == [list(range(seeds))]
@@ -247,7 +249,7 @@ def test_an_evaluation_prints_queries_and_criteria_and_writes_everything_where_i
         )
         for name, within in (("a", 3), ("b", 4))
     )
-    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
+    monkeypatch.setattr(das_spark.pipeline, "study_runs", lambda *_, **__: (reports, study_of(reports)))
     assert main(["evaluate", "runs/a", "runs/b", "--out", str(tmp_path / "both")]) == 0
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "cenrace 98.00%" in printed
