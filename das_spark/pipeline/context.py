@@ -35,6 +35,16 @@ if TYPE_CHECKING:
 Check = Callable[["DataFrame"], None]
 
 
+def is_insecure(key: RunKey | None, origin: Origin | None) -> bool:
+    """Whether the noise of a run comes from a test key.
+
+    Args:
+        key: Its own key; None where it draws nothing.
+        origin: Where its measurements come from in that case.
+    """
+    return key.is_insecure if key is not None else origin is not None and origin.entry.insecure
+
+
 @dataclass(slots=True)
 class RunContext:
     """One run at work.
@@ -67,9 +77,7 @@ class RunContext:
     @property
     def is_insecure(self) -> bool:
         """Whether the noise comes from a test key, of this run or of the one that measured."""
-        if self.key is not None:
-            return self.key.is_insecure
-        return self.origin is not None and self.origin.entry.insecure
+        return is_insecure(self.key, self.origin)
 
     def required_key(self) -> RunKey:
         """The run key, for what draws.
