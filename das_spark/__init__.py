@@ -281,7 +281,8 @@ def evaluate(
 ) -> Sequence[AccuracyReport]:
     """Compare the estimates of runs with confidential histograms. RESTRICTED: not protected by noise.
 
-    `das_spark.evaluation.study_of` takes what is returned, and adds empirical privacy loss and uncertainty.
+    `das_spark.evaluation.study_of` takes what is returned, and adds empirical privacy loss and uncertainty;
+    `das_spark.pipeline.study_runs` does both, and sets simple random samples beside the runs.
 
     Args:
         run_folders: Folders of runs of one configuration, or `runs/latest`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from das_spark.evaluation import AccuracyReport, Study
-    from das_spark.evaluation.sampling import SampleReport
 
 
 #: What `--samples` says for the shares of the study of the 1940 runs.
@@ -86,15 +84,11 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         return
     if over is not None or paired:
         raise typer.BadParameter("--over and --paired go with --compare")
-    from das_spark.evaluation import spread, study_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
-    from das_spark.pipeline import evaluate_runs  # noqa: PLC0415
+    from das_spark.evaluation import spread  # noqa: PLC0415 - `das-spark --help` needs no Spark
+    from das_spark.pipeline import study_runs  # noqa: PLC0415
 
     shares = () if samples is None else _shares(samples)  # a wrong list is refused before anything is read
-    if shares:
-        _check_one_population(runs, truth)
-    reports = evaluate_runs(runs, areas, truth)
-    drawn = _samples(runs[0], shares, sample_seeds or len(runs), truth) if shares else None
-    found = _with_note(study_of(reports, drawn), len(runs))
+    reports, found = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
     print_accuracy(found.report, terminal)
     print_study(found, terminal)
     if len(reports) > 1:
@@ -113,28 +107,6 @@ def _shares(text: str) -> tuple[Fraction, ...]:
     from das_spark.config.sweep import sample_shares  # noqa: PLC0415
 
     return sample_shares(None if text == EVERY else listed(text))
-
-
-def _check_one_population(runs: Sequence[Path], truth: Path | None) -> None:
-    from das_spark.pipeline.samples import check_one_population  # noqa: PLC0415
-
-    check_one_population(runs, truth)
-
-
-def _with_note(study: Study, runs: int) -> Study:
-    """The study, and a note in its report where samples are not as many as the runs."""
-    from das_spark.evaluation.sampling import unequal_seeds_note  # noqa: PLC0415
-
-    if study.samples is None:
-        return study
-    notes = (*study.report.notes, *unequal_seeds_note(runs, len(study.samples.seeds)))
-    return replace(study, report=replace(study.report, notes=notes))
-
-
-def _samples(run: Path, shares: Sequence[Fraction], seeds: int, truth: Path | None) -> SampleReport:
-    from das_spark.pipeline.samples import sample_run  # noqa: PLC0415
-
-    return sample_run(run, shares, range(seeds), truth)
 
 
 def _compare(

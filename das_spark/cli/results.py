@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from das_spark.io.manifest import PublicManifest
     from das_spark.pipeline import Check
 
-#: What stays in the restricted root: without the journal, a level could be drawn twice.
-KEPT = ("journal", "ledger_entry.json", "removed.json", "run.json", "run.lock")
-
 
 def verify(run: Run) -> None:
     """Check what a run has written, independently of how it was made. Exits with 1 on any failure.
@@ -98,12 +95,13 @@ def show(
     )
     if remove:
         _remove(layout, [path for path, _ in found])
-        out.print(f"removed {len(found)}; kept {', '.join(KEPT)}, which hold no counts and fence off a second draw")
+        kept = ", ".join(path.name for path in layout.restricted.kept)
+        out.print(f"removed {len(found)}; kept {kept}, which hold no counts and fence off a second draw")
 
 
 def _show_manifest(manifest: PublicManifest, out: Console) -> None:
-    for guard in manifest.overridden_guards:
-        out.print(f"GUARD OVERRIDDEN: {guard}", style="bold red")
+    for notice in manifest.notices:
+        out.print(f"NOTICE: {notice}", style="bold red")
     out.print(f"run {manifest.run_id} of {manifest.created}, product {manifest.product}")
     budget = manifest.config["budget"]
     out.print(f"total {budget['total']} ({budget['framework']}); configuration {manifest.config_hash}")
@@ -136,7 +134,7 @@ def _show_manifest(manifest: PublicManifest, out: Console) -> None:
 
 def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
     """Entries of the restricted root with their sizes in bytes, without what stays."""
-    entries = sorted(path for path in layout.restricted.path.iterdir() if path.name not in KEPT)
+    entries = sorted(path for path in layout.restricted.path.iterdir() if path not in layout.restricted.kept)
     return [(path, sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())) for path in entries]
 
 

@@ -38,9 +38,9 @@ def show(run: Path, out: Console) -> None:
     Raises:
         OutputError: The restricted root is not there, or closed.
     """
-    from das_spark.pipeline.run_record import record_of  # noqa: PLC0415
+    from das_spark.pipeline.run_record import known_run  # noqa: PLC0415
 
-    record = record_of(run)
+    record = known_run(run)
     if not record.restricted:
         raise OutputError(f"{run}: its restricted root cannot be read", hint="leave --restricted out")
     out.print("RESTRICTED", style="bold red")

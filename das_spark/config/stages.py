@@ -1,7 +1,7 @@
 """The stages of a run: which there are, in which order, under which names. Known from the plan alone.
 
-This is the one place that says so: the runner carries out what stands here, `das-spark plan --stages` prints it, and
-`das-spark run --until STAGE` stops after one of them.
+This is the one place that says so: the runner carries out what stands here, `das-spark plan --stages` prints it,
+`das-spark run --until STAGE` stops after one of them, and the manifest lists those that are done.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ class StageKind(StrEnum):
 
     SPINE = "spine"
     INGEST = "ingest"
+    CHECK = "check"
+    ADOPT = "adopt"
     MEASURE = "measure"
     ESTIMATE = "estimate"
     CENSUS = "census geounits"
@@ -77,6 +79,17 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
         *(Stage(kind) for kind in concluding),
     )
     return tuple(stage for stage in stages if wanted.get(stage.kind, True))
+
+
+def stages_from_measurements(plan: RunPlan) -> tuple[Stage, ...]:
+    """The stages of a run that estimates from measurements that exist, in order.
+
+    Args:
+        plan: The run.
+    """
+    drawing = (*PREPARING, StageKind.MEASURE)
+    later = (stage for stage in stages_of(plan) if stage.kind not in drawing)
+    return (Stage(StageKind.CHECK), Stage(StageKind.ADOPT), *later)
 
 
 def stages_until(plan: RunPlan, until: str | None) -> tuple[Stage, ...]:

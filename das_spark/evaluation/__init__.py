@@ -30,7 +30,14 @@ from das_spark.evaluation.sampling import (
     closest_sample,
 )
 from das_spark.evaluation.spine_figures import merged_levels
-from das_spark.evaluation.spine_lines import CategoryFigures, Distances, LevelLine, LevelMove, SharePath, share_path
+from das_spark.evaluation.spine_lines import (
+    CategoryFigures,
+    Distances,
+    LevelMove,
+    SharePath,
+    SpineLevelLine,
+    share_path,
+)
 from das_spark.evaluation.spine_page import budget_text, spine_page
 from das_spark.evaluation.spine_report import SpineReport
 from das_spark.evaluation.spreads import Spread, spread_json
@@ -58,7 +65,6 @@ __all__ = [
     "ErrorFigures",
     "Frequencies",
     "Interval",
-    "LevelLine",
     "LevelMove",
     "LossCurve",
     "LossSettings",
@@ -69,6 +75,7 @@ __all__ = [
     "SamplePoint",
     "SampleReport",
     "SharePath",
+    "SpineLevelLine",
     "SpineReport",
     "Spread",
     "Statistic",

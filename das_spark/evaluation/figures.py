@@ -8,9 +8,7 @@ from math import nan
 from typing import TYPE_CHECKING, TypeVar
 
 from das_spark.evaluation.definitions import TOTAL
-from das_spark.evaluation.drawing import MARKERS, PALETTE, name_rows
-from das_spark.evaluation.drawing import as_svg as _svg
-from das_spark.evaluation.drawing import wide_axes as _axes
+from das_spark.evaluation.drawing import MARKERS, PALETTE, as_svg, name_rows, wide_axes
 from das_spark.evaluation.lines import Criterion, QueryErrors
 from das_spark.evaluation.report import Entry
 from das_spark.evaluation.spreads import Spread
@@ -39,7 +37,7 @@ def error_sizes(entries: Sequence[Entry], counted: str = "people") -> str:
     Returns:
         An SVG element.
     """
-    figure, axes = _axes(len(entries))
+    figure, axes = wide_axes(len(entries))
     names = (("median_absolute", "median"), ("mean_absolute", "mean"), ("p95_absolute", "95th percentile"))
     for marker, colour, (name, label) in zip(MARKERS, PALETTE, names, strict=False):
         sizes = [getattr(entry.figures, name) for entry in entries]
@@ -49,7 +47,7 @@ def error_sizes(entries: Sequence[Entry], counted: str = "people") -> str:
     _label(axes, entries)
     axes.set_xlabel(f"{counted} (absolute residual; the scale is linear up to 1)")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.18 if len(entries) > 4 else 1.3), ncols=3, frameon=False)  # noqa: PLR2004
-    return _svg(figure)
+    return as_svg(figure)
 
 
 def signed_errors(entries: Sequence[Entry], counted: str = "people") -> str:
@@ -62,7 +60,7 @@ def signed_errors(entries: Sequence[Entry], counted: str = "people") -> str:
     Returns:
         An SVG element.
     """
-    figure, axes = _axes(len(entries))
+    figure, axes = wide_axes(len(entries))
     for row, entry in enumerate(entries):
         shown = entry.figures
         low, first, median, third, high = (shown.quantiles[place] for place in (2, 3, 4, 5, 6))
@@ -75,7 +73,7 @@ def signed_errors(entries: Sequence[Entry], counted: str = "people") -> str:
     axes.set_xscale("symlog", linthresh=1)
     _label(axes, entries)
     axes.set_xlabel(f"{counted} (protected minus confidential; the scale is linear from -1 to 1)")
-    return _svg(figure)
+    return as_svg(figure)
 
 
 def spread_over_runs(spreads: Sequence[Spread], counted: str = "people") -> str:
@@ -88,14 +86,14 @@ def spread_over_runs(spreads: Sequence[Spread], counted: str = "people") -> str:
     Returns:
         An SVG element.
     """
-    figure, axes = _axes(len(spreads))
+    figure, axes = wide_axes(len(spreads))
     for row, one in enumerate(spreads):
         axes.plot(one.values, [row] * len(one.values), "o", color=PALETTE[0], alpha=0.6, markersize=6)
         axes.vlines(one.mean, row - 0.3, row + 0.3, color=PALETTE[1], linewidth=2)
     axes.set_xscale("symlog", linthresh=1)
     _label(axes, spreads)
     axes.set_xlabel(counted)
-    return _svg(figure)
+    return as_svg(figure)
 
 
 def agreement(errors: Sequence[QueryErrors]) -> str:
@@ -108,14 +106,14 @@ def agreement(errors: Sequence[QueryErrors]) -> str:
         An SVG element.
     """
     queries = list(dict.fromkeys(line.query for line in errors))
-    figure, axes = _axes(len(queries))
+    figure, axes = wide_axes(len(queries))
     for place, (style, lines) in _by_place(errors).items():
         shown = [(line.whole.one_minus_tvd, queries.index(line.query)) for line in lines]
         axes.plot(*zip(*shown, strict=True), style[1], color=style[0], label=place, markersize=7, alpha=0.8)
     name_rows(axes, queries)
     axes.set_xlabel("1 - L1 / (2 counted)")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    return _svg(figure)
+    return as_svg(figure)
 
 
 def within_by_population(criteria: Sequence[Criterion], counted: str = "people") -> str:
@@ -128,7 +126,7 @@ def within_by_population(criteria: Sequence[Criterion], counted: str = "people")
     Returns:
         An SVG element.
     """
-    figure, axes = _axes(_HEIGHT)
+    figure, axes = wide_axes(_HEIGHT)
     for place, (style, lines) in _by_place(criteria).items():
         bins = lines[0].bins
         met = {part.bin: part for part in lines[0].parts if part.geounits >= _FEWEST}
@@ -143,7 +141,7 @@ def within_by_population(criteria: Sequence[Criterion], counted: str = "people")
     axes.set_xlabel(f"{counted} in the geounit, from (the last class is open)")
     if axes.lines[:-1]:
         axes.legend(loc="lower right", frameon=False)
-    return _svg(figure)
+    return as_svg(figure)
 
 
 def _by_place(lines: Sequence[_Line]) -> dict[str, tuple[tuple[str, str], list[_Line]]]:

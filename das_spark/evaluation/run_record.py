@@ -79,7 +79,7 @@ class FamilyLine:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelLine:
+class EstimatedLevel:
     """The estimates of a level, from the public diagnostics.
 
     Attributes:
@@ -203,7 +203,7 @@ class RunRecord:
     facts: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     stages: tuple[StageLine, ...] = ()
-    levels: tuple[LevelLine, ...] = ()
+    levels: tuple[EstimatedLevel, ...] = ()
     shares: tuple[ShareLine, ...] = ()
     spending: tuple[SpendingLine, ...] = ()
     openings: tuple[Opening, ...] = ()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.evaluation.drawing import PALETTE, as_svg, log_scales, name_rows, panels, wide_axes
-from das_spark.evaluation.spine_lines import LevelLine, LevelMove
+from das_spark.evaluation.spine_lines import LevelMove, SpineLevelLine
 from das_spark.geography import EntityComparison
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def deviations(categories: Sequence[EntityComparison]) -> str:
     return as_svg(figure)
 
 
-def fan_outs(before: Sequence[LevelLine], after: Sequence[LevelLine]) -> str:
+def fan_outs(before: Sequence[SpineLevelLine], after: Sequence[SpineLevelLine]) -> str:
     """Mean and largest fan-outs by level.
 
     Args:
@@ -132,7 +132,7 @@ def budget_moves(moves: Sequence[LevelMove]) -> str:
     return as_svg(figure)
 
 
-def merged_levels(before: Sequence[LevelLine], after: Sequence[LevelLine]) -> list[str]:
+def merged_levels(before: Sequence[SpineLevelLine], after: Sequence[SpineLevelLine]) -> list[str]:
     """Names of the levels of both spines, root first; those of one only stand where the other has its own."""
     names = [line.name for line in after]
     for place, line in enumerate(before):

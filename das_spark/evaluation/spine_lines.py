@@ -15,7 +15,7 @@ from das_spark.geography import EntityComparison
 
 
 @dataclass(frozen=True, slots=True)
-class LevelLine:
+class SpineLevelLine:
     """One level of a spine.
 
     Attributes:

@@ -11,23 +11,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.evaluation.spine_lines import LevelLine
+from das_spark.evaluation.spine_lines import SpineLevelLine
 from das_spark.geography import EntityComparison
 
 #: Columns of the entities.
 ENTITY_COLUMNS: Final = ("name", "blocks", "distance_before", "distance_after", "deviation_before", "deviation_after")
 
 
-def level_json(level: LevelLine) -> dict[str, Any]:
+def level_json(level: SpineLevelLine) -> dict[str, Any]:
     """A level as JSON values."""
     mean = level.mean_fan_out if level.children else None
     return {**fractions_json(asdict(level)), "mean_fan_out": mean}
 
 
-def level_of_json(data: Mapping[str, Any]) -> LevelLine:
+def level_of_json(data: Mapping[str, Any]) -> SpineLevelLine:
     """The same, read again."""
     kept = {name: value for name, value in data.items() if name != "mean_fan_out"}
-    return LevelLine(**{**kept, "share": Fraction(data["share"])})
+    return SpineLevelLine(**{**kept, "share": Fraction(data["share"])})
 
 
 def fractions_json(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from das_spark.errors import GeographyError, InputError
-from das_spark.evaluation.spine_lines import CategoryFigures, LevelLine, LevelMove, SharePath, share_path
+from das_spark.evaluation.spine_lines import CategoryFigures, LevelMove, SharePath, SpineLevelLine, share_path
 from das_spark.evaluation.spine_lines_json import (
     ENTITY_COLUMNS,
     entities_json,
@@ -68,8 +68,8 @@ class SpineReport:
     kind: str
     framework: str
     budget: Fraction
-    before: tuple[LevelLine, ...]
-    after: tuple[LevelLine, ...]
+    before: tuple[SpineLevelLine, ...]
+    after: tuple[SpineLevelLine, ...]
     paths: tuple[SharePath, ...]
     categories: tuple[EntityComparison, ...]
     notes: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ Source: Petti and Flaxman (2020), figures 1 to 3 and table 1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.sampling import SamplePoint, SampleReport
+from das_spark.evaluation.sampling import SamplePoint, SampleReport, unequal_seeds_note
 from das_spark.evaluation.statistics import LOSS, REPLICATES, Statistic, statistics_json, statistics_of
 from das_spark.evaluation.study_captions import trade_off_caption
 from das_spark.evaluation.study_figures import trade_off
@@ -77,7 +77,7 @@ class Study:
 def study_of(
     reports: Sequence[AccuracyReport], samples: SampleReport | None = None, *, replicates: int = REPLICATES
 ) -> Study:
-    """Study the runs of one configuration.
+    """Study the runs of one configuration; a note says where samples are not as many as the runs.
 
     Args:
         reports: One a run.
@@ -90,7 +90,8 @@ def study_of(
     whole = pool(reports)
     statistics = statistics_of(reports, replicates=replicates)
     closest = () if samples is None else tuple(_closest(whole, statistics, samples))
-    return Study(whole, statistics, samples, closest)
+    notes = () if samples is None else unequal_seeds_note(len(reports), len(samples.seeds))
+    return Study(replace(whole, notes=(*whole.notes, *notes)), statistics, samples, closest)
 
 
 def sample_point(samples: SampleReport, share: Fraction, place: str, measure: str) -> SamplePoint:

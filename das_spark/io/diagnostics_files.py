@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from das_spark.evaluation.run_record import FamilyLine, LevelLine
+from das_spark.evaluation.run_record import EstimatedLevel, FamilyLine
 from das_spark.io.files import part_files
 
 _COLUMNS: Final = (
@@ -26,7 +26,7 @@ _COLUMNS: Final = (
 _RESIDUAL: Final = "primal_residual"
 
 
-def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> LevelLine:
+def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedLevel:
     """Status counts, worst figures and the families of most work of one level.
 
     Args:
@@ -49,7 +49,7 @@ def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> LevelLine:
                 worst = {key: max(value, each[f"{key}_max"]) for key, value in worst.items()}
             largest = sorted([*largest, *_largest(rows, geolevel, most)], key=lambda each: (-each.work, each.family))
             del largest[most:]
-    return LevelLine(geolevel, dict(sorted(statuses.items())), worst["gap"], worst[_RESIDUAL], tuple(largest))
+    return EstimatedLevel(geolevel, dict(sorted(statuses.items())), worst["gap"], worst[_RESIDUAL], tuple(largest))
 
 
 def _largest(rows: Any, geolevel: str, most: int) -> list[FamilyLine]:  # noqa: ANN401 - pyarrow has no types

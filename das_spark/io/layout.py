@@ -11,11 +11,15 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
 from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.restricted_layout import MARKER, RestrictedLayout
 
-MARKER = "run.json"
+if TYPE_CHECKING:
+    from das_spark.config.plan import OutputSettings
+
 MARKER_VERSION = 1
 JOINT_MARKER = "joint.json"
 LATEST = "latest"
@@ -79,6 +83,11 @@ class PublicLayout:
         return self.path / "microdata" / f"{kind}.{flavour}"
 
     @property
+    def microdata_rows(self) -> Path:
+        """Rows of each microdata file."""
+        return self.path / "microdata" / "rows.json"
+
+    @property
     def spine(self) -> Path:
         """The spine of a run whose spine is made of areas."""
         return self.path / "spine"
@@ -112,86 +121,6 @@ class PublicLayout:
     def verification(self) -> Path:
         """The verification report."""
         return self.path / "verification.json"
-
-    @property
-    def marker(self) -> Path:
-        """The file that makes the folder a run folder."""
-        return self.path / MARKER
-
-
-@dataclass(frozen=True, slots=True)
-class RestrictedLayout:
-    """Paths of the restricted root of one run: everything that tells of the confidential input.
-
-    Its methods take the name of a table, the name of a geolevel, and the number of an attempt, from 1.
-
-    Attributes:
-        path: The restricted folder of the run, mode 0700.
-    """
-
-    path: Path
-
-    def table(self, name: str) -> Path:
-        """The folder of a restricted table."""
-        return self.path / name
-
-    def level(self, table: str, geolevel: str) -> Path:
-        """The folder of one level of a restricted table."""
-        return self.table(table) / f"level={geolevel}"
-
-    def staging(self, table: str, geolevel: str, attempt: int) -> Path:
-        """Where one attempt at a level is written before it is promoted; never shared between attempts."""
-        return self.path / "staging" / table / f"level={geolevel}.attempt={attempt}"
-
-    @property
-    def journal(self) -> Path:
-        """The folder of the measurement journal."""
-        return self.path / "journal"
-
-    @property
-    def input_record(self) -> Path:
-        """What ingestion read and found wrong, and the identity of the input."""
-        return self.path / "input.json"
-
-    @property
-    def removed(self) -> Path:
-        """When what is confidential was removed from a finished run; there only where it was."""
-        return self.path / "removed.json"
-
-    @property
-    def lock(self) -> Path:
-        """The file that the live driver holds locked."""
-        return self.path / "run.lock"
-
-    @property
-    def manifest(self) -> Path:
-        """The restricted manifest: checksums and row counts of the input, times, accuracy."""
-        return self.path / "manifest.json"
-
-    @property
-    def accuracy_json(self) -> Path:
-        """The accuracy report as data."""
-        return self.path / "accuracy.json"
-
-    @property
-    def accuracy_html(self) -> Path:
-        """The accuracy report as a page."""
-        return self.path / "accuracy.html"
-
-    @property
-    def log(self) -> Path:
-        """Row numbers of problems in the input."""
-        return self.path / "run.log"
-
-    @property
-    def events(self) -> Path:
-        """What the drivers of the run did, and when: one JSON object a line."""
-        return self.path / "log.jsonl"
-
-    @property
-    def page(self) -> Path:
-        """The run as a page."""
-        return self.path / "run.html"
 
     @property
     def marker(self) -> Path:
@@ -236,6 +165,19 @@ class RunLayout:
         if open_to_all.resolve() == closed.resolve():
             raise OutputError(f"{open_to_all}: the public and the restricted root are one folder")
         return cls(base, run_id, PublicLayout(open_to_all), RestrictedLayout(closed))
+
+    @classmethod
+    def of(cls, output: OutputSettings, run_id: str) -> RunLayout:
+        """The layout of a run of a plan.
+
+        Args:
+            output: Where the plan wants its runs.
+            run_id: The name of the run.
+
+        Raises:
+            OutputError: As `at`.
+        """
+        return cls.at(output.root, run_id, output.public, output.restricted)
 
     @property
     def folder(self) -> Path:
@@ -301,6 +243,15 @@ def require_kept(layout: RunLayout) -> None:
         )
 
 
+def is_public_root(folder: Path) -> bool:
+    """Whether a folder is the public root of a run.
+
+    Args:
+        folder: Any folder.
+    """
+    return (folder / MARKER).is_file() and folder.name != "restricted"
+
+
 def open_public(path: str | Path) -> PublicLayout:
     """The public root of a finished or running run, for those who hold nothing else.
 
@@ -311,7 +262,7 @@ def open_public(path: str | Path) -> PublicLayout:
         OutputError: Neither.
     """
     for folder in (Path(path), Path(path) / "public"):
-        if (folder / MARKER).is_file() and folder.name != "restricted":
+        if is_public_root(folder):
             _read_marker(folder)
             return PublicLayout(folder)
     raise _no_run(path, MARKER)

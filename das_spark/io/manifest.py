@@ -21,10 +21,10 @@ from das_spark.io.files import FileRecord, write_durably
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """A stage that is done.
+    """A stage that is done when the manifest is written.
 
     Attributes:
-        name: Such as `measure`.
+        name: Such as `measure` (`das_spark.config.stages` has all).
         geolevel: Its level; empty for a stage of the whole run.
         outputs: What it wrote, as paths below the root.
     """
@@ -97,7 +97,7 @@ class _Manifest:
             content["stages"] = tuple(StageRecord(**stage) for stage in stages)
         if "files" in content:
             content["files"] = tuple(FileRecord(**each) for each in content["files"])
-        for name in ("invariants", "overridden_guards", "relaxed"):
+        for name in ("invariants", "notices", "relaxed"):
             if name in content:
                 content[name] = tuple(content[name])
         return cls(**content)
@@ -118,11 +118,13 @@ class PublicManifest(_Manifest):
         rows: Rows of the public tables, by `<table>/<geolevel>` or `microdata/<kind>.<flavour>`.
         solver_status: Geolevel -> status -> families.
         worst_residuals: Geolevel -> name of a residual -> its largest value.
-        overridden_guards: Guards that were switched off by name, such as `insecure-test-key`.
+        notices: What readers must know, in sentences, such as that the run is insecure; every public file has them.
         relaxed: Families whose consistency with their parent was relaxed, by `<geolevel>/<parent>`.
         data_dictionary: Every output: what a row is, columns, types, units (`das_spark.io.dictionary`).
     """
 
+    #: 2: `notices` are called so; `stages` are all that are done, under the names that users see.
+    schema_version: ClassVar[int] = 2
     product: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     config_hash: str = ""
@@ -133,7 +135,7 @@ class PublicManifest(_Manifest):
     rows: Mapping[str, int] = field(default_factory=dict)
     solver_status: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     worst_residuals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    overridden_guards: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     relaxed: tuple[str, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
 
@@ -178,12 +180,14 @@ class MeasurementsManifest(_Manifest):
         versions: Software -> version, of the run that measured.
         ledger: Its entry of the privacy ledger: the budget that is spent, in exact fractions.
         invariants: Declared invariants, as sentences.
-        overridden_guards: Guards that were switched off, such as that the run is insecure.
+        notices: What readers must know, in sentences, as the run that measured has it.
         rows: Rows by folder.
         files: Every data file below the folder, with its checksum.
         data_dictionary: What a row and a column is.
     """
 
+    #: 2: `notices` are called so.
+    schema_version: ClassVar[int] = 2
     product: str = ""
     title: str = ""
     schema: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
@@ -192,7 +196,7 @@ class MeasurementsManifest(_Manifest):
     versions: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, Any] = field(default_factory=dict)
     invariants: tuple[str, ...] = ()
-    overridden_guards: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
     files: tuple[FileRecord, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()

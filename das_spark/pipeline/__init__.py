@@ -8,6 +8,7 @@ from das_spark.pipeline.joint import JointSummary, run_parts
 from das_spark.pipeline.measurements import MeasurementsSummary, publish_measurements
 from das_spark.pipeline.reestimate import estimate_from, open_source
 from das_spark.pipeline.runner import run_stages
+from das_spark.pipeline.study import study_runs
 from das_spark.pipeline.summary import RunSummary
 from das_spark.pipeline.sweep import SweepSummary, run_sweep
 from das_spark.pipeline.tabulate import TabulationSummary, tabulate_run
@@ -30,6 +31,7 @@ __all__ = [
     "run_parts",
     "run_stages",
     "run_sweep",
+    "study_runs",
     "tabulate_run",
     "verify_run",
 ]

@@ -18,7 +18,7 @@ from das_spark.evaluation import (
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.files import write_durably
 from das_spark.io.geography import geography_reader
-from das_spark.pipeline.finished import FinishedRun, Pair, check_alike, check_same_geounits, truth_of, truths
+from das_spark.pipeline.finished import FinishedRun, Pair, alike_runs, check_same_geounits, truth_of, truths
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.evaluate import Subject, evaluate_levels
@@ -86,8 +86,23 @@ def evaluate_runs(
         InputError: The areas cannot be read; the runs were made in different ways; the truth is of other geography.
         OutputError: A folder is no run, or its confidential histograms were removed.
     """
-    runs = [FinishedRun.at(folder) for folder in run_folders]
-    check_alike(runs)
+    return report_runs(alike_runs(run_folders), areas, truth)
+
+
+def report_runs(
+    runs: Sequence[FinishedRun], areas: Path | None = None, truth: Path | None = None
+) -> tuple[AccuracyReport, ...]:
+    """The same of runs that are open already. RESTRICTED.
+
+    Args:
+        runs: Made in the same way.
+        areas: As in `evaluate_runs`.
+        truth: As in `evaluate_runs`.
+
+    Raises:
+        InputError: The areas cannot be read, or the truth is of other geography.
+        OutputError: The confidential histograms of a run were removed.
+    """
     spark = session("das_spark evaluate")
     return tuple(_report(spark, run, areas, truth) for run in runs)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -184,7 +183,7 @@ def _shares(manifest: PublicManifest) -> tuple[dict[str, str], dict[str, str]]:
     for level in record["levels"]:
         configured[level["geolevel"]] = level["share"]
         configured |= {f"{level['geolevel']} / {query}": share for query, share in level["queries"].items()}
-    return budget_shares(LedgerEntry.from_json(json.dumps(manifest.ledger)).budget), configured
+    return budget_shares(LedgerEntry.of(manifest.ledger).budget), configured
 
 
 def _counted(layout: PublicLayout, manifest: PublicManifest, digest: Digest) -> dict[str, int]:

@@ -34,7 +34,7 @@ def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = No
     else:
         runs = {run_id: plan}
     for name, part in runs.items():
-        layout = RunLayout.at(part.output.root, name, part.output.public, part.output.restricted)
+        layout = RunLayout.of(part.output, name)
         for side in (layout.restricted, layout.public):
             if not side.marker.is_file():
                 raise PrivacyGuardError(

@@ -33,7 +33,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
         OutputError: If another driver has taken over the run, or a ledger cannot be written.
     """
     plan = context.plan
-    own = _own_entry(context)
+    own = context.layout.restricted.ledger_entry
     if own.is_file():
         entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
         charged = (entry.budget, entry.product, entry.table)
@@ -81,7 +81,7 @@ def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel
     require_held(context.layout)  # another driver may be further
     entry = entry.with_completed(geolevel)
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
-    write_durably(_own_entry(context), entry.to_json())
+    write_durably(context.layout.restricted.ledger_entry, entry.to_json())
     ledger = ledgers.enter(_ledgers(context, identity), entry)
     context.progress.note(Event.LEDGER_COMPLETED, geolevel=geolevel)
     return entry, ledger
@@ -90,7 +90,3 @@ def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel
 def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:
     own = ledgers.ledger_files(context.plan, context.layout, identity)
     return tuple(dict.fromkeys((*own, *context.joint_ledgers)))
-
-
-def _own_entry(context: RunContext) -> Path:
-    return context.layout.restricted.path / "ledger_entry.json"

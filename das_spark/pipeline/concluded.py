@@ -18,7 +18,7 @@ from das_spark.io.files import write_durably
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from das_spark.io.layout import PublicLayout, RestrictedLayout, RunLayout
+    from das_spark.io.layout import PublicLayout, RunLayout
 
 _STAGING = ".staging"
 
@@ -48,7 +48,7 @@ class Concluded:
             manifest: Text of its public manifest.
         """
         now = cls(_digest(layout.public, manifest))
-        path = _record(layout.restricted)
+        path = layout.restricted.concluded
         if not path.is_file():
             return now
         before = cls(**json.loads(path.read_text(encoding="utf-8")))
@@ -67,11 +67,7 @@ class Concluded:
         Raises:
             OutputError: The disk is full.
         """
-        write_durably(_record(layout.restricted), json.dumps(asdict(self), indent=1) + "\n")
-
-
-def _record(restricted: RestrictedLayout) -> Path:
-    return restricted.path / "concluded.json"
+        write_durably(layout.restricted.concluded, json.dumps(asdict(self), indent=1) + "\n")
 
 
 def _digest(public: PublicLayout, manifest: str) -> str:

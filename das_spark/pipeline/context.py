@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, require_staged, succeed
 from das_spark.io.run_lock import require_held
+from das_spark.pipeline.facts import PublicFacts, RestrictedFacts
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.measure import UNMEASURED
@@ -36,6 +37,16 @@ if TYPE_CHECKING:
 Check = Callable[["DataFrame"], None]
 
 
+def is_insecure(key: RunKey | None, origin: Origin | None) -> bool:
+    """Whether the noise of a run comes from a test key.
+
+    Args:
+        key: Its own key; None where it draws nothing.
+        origin: Where its measurements come from in that case.
+    """
+    return key.is_insecure if key is not None else origin is not None and origin.entry.insecure
+
+
 @dataclass(slots=True)
 class RunContext:
     """One run at work.
@@ -49,7 +60,7 @@ class RunContext:
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
         joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
         ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
-        public_facts: What stages found out for the public manifest, by name.
+        public_facts: What stages found out for the public manifest.
         restricted_facts: The same for the restricted one.
     """
 
@@ -61,16 +72,14 @@ class RunContext:
     origin: Origin | None = None
     joint_ledgers: tuple[Path, ...] = ()
     ingested_by: RunLayout | None = None
-    public_facts: dict[str, object] = field(default_factory=dict)
-    restricted_facts: dict[str, object] = field(default_factory=dict)
+    public_facts: PublicFacts = field(default_factory=PublicFacts)
+    restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
     _sizes: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_insecure(self) -> bool:
         """Whether the noise comes from a test key, of this run or of the one that measured."""
-        if self.key is not None:
-            return self.key.is_insecure
-        return self.origin is not None and self.origin.entry.insecure
+        return is_insecure(self.key, self.origin)
 
     def required_key(self) -> RunKey:
         """The run key, for what draws.

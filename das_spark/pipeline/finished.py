@@ -13,7 +13,7 @@ from das_spark.config.alike import differing_settings
 from das_spark.config.geography import planned_spine
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import finished
-from das_spark.io.layout import PublicLayout, RestrictedLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout, find_run, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.products import PRODUCTS, Product
 from das_spark.spark import tables
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
+    from das_spark.io.restricted_layout import RestrictedLayout
 
 
 class Pair(NamedTuple):
@@ -190,15 +191,17 @@ def check_same_geounits(run: FinishedRun, other: Path, levels: Sequence[Pair]) -
             )
 
 
-def check_alike(runs: Sequence[FinishedRun]) -> None:
-    """Refuse to pool runs that were not made in the same way.
+def alike_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+    """Open runs that can be pooled: those that were made in the same way.
 
     Args:
-        runs: At least one.
+        folders: At least one.
 
     Raises:
         InputError: Two runs differ in settings that decide what estimates look like.
+        OutputError: A folder is no run.
     """
+    runs = [FinishedRun.at(folder) for folder in folders]
     first = runs[0]
     for run in runs[1:]:
         differing = differing_settings(first.manifest.config, run.manifest.config)
@@ -209,6 +212,7 @@ def check_alike(runs: Sequence[FinishedRun]) -> None:
                 f"{first.folder} and {run.folder} cannot be pooled: {key} is {one} and {other}{more}",
                 hint="evaluate them apart, or set them side by side with --compare",
             )
+    return runs
 
 
 def require_one_truth(leaves: Mapping[Path, DataFrame], why: str = "", *, hint: str) -> None:

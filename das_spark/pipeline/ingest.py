@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.readers import Problem, reader
-from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
+from das_spark.pipeline.input_record import keep_problems, load_input_record, problems_kept, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
 from das_spark.spark import bounds, histograms, tables
@@ -86,10 +86,11 @@ def placed_leaves(context: RunContext, identity: str) -> DataFrame:
     if context.ingested_by is not None:
         take_over_input(context, context.ingested_by, identity)
     folder = context.layout.restricted.table("leaves")
-    if not finished(folder):
-        _write_leaves(context, folder, identity)
-    load_input_record(context, identity)
-    return placed(context, _leaves(context, folder))
+    with problems_kept(context):
+        if not finished(folder):
+            _write_leaves(context, folder, identity)
+        load_input_record(context, identity)
+        return placed(context, _leaves(context, folder))
 
 
 def _leaves(context: RunContext, folder: Path) -> DataFrame:
@@ -98,11 +99,7 @@ def _leaves(context: RunContext, folder: Path) -> DataFrame:
 
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
-    try:
-        ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
-    except InputError as error:
-        log_problems(context, getattr(error, "problems", ()))
-        raise
+    ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
     problems = ingested.problems
     staging = context.layout.restricted.path / ".staging" / "leaves"
     discard(staging)
@@ -112,7 +109,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         if plan.invariants.units:
             staging, settled = _settle_conflicts(context, staging)
             problems += settled
-        log_problems(context, problems)
+        keep_problems(context, problems)
         save_input_record(context, identity, _leaves(context, staging), problems)
         supplant(staging, folder)  # a driver may have died before all was there
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.readers import BadInputError
 from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -56,7 +58,8 @@ def load_input_record(context: RunContext, identity: str) -> None:
             f"the input has changed since run {context.layout.run_id} read it",
             hint="put back the files that the run began with, or start a new run on the new ones",
         )
-    context.restricted_facts |= {"input_rows": record["rows"], "problems": record["problems"]}
+    facts = context.restricted_facts
+    facts.input_rows, facts.problems = record["rows"], record["problems"]
 
 
 def read_identity(layout: RunLayout) -> str:
@@ -70,18 +73,34 @@ def read_identity(layout: RunLayout) -> str:
     return str(json.loads(layout.restricted.input_record.read_text(encoding="utf-8"))["identity"])
 
 
-def log_problems(context: RunContext, problems: Sequence[Problem]) -> None:
-    """Append problems with their row numbers, one JSON object a line, to the restricted log and nowhere else.
+@contextmanager
+def problems_kept(context: RunContext) -> Iterator[None]:
+    """Keep what makes the input unusable, and tell where.
 
     Args:
         context: The run.
-        problems: What was found wrong; nothing is written where there is none.
 
     Raises:
-        OutputError: The disk is full.
+        BadInputError: The one that was raised meanwhile; its hint names the file that holds row numbers.
+    """
+    try:
+        yield
+    except BadInputError as error:
+        keep_problems(context, error.problems)
+        if any(problem.examples for problem in error.problems):
+            error.hint = f"{context.layout.restricted.input_problems} holds row numbers; {error.hint}"
+        raise
+
+
+def keep_problems(context: RunContext, problems: Sequence[Problem]) -> None:
+    """Write down what is wrong in the input: row numbers go to this restricted file and nowhere else.
+
+    Args:
+        context: The run.
+        problems: What was found; nothing happens where there is none.
     """
     if not problems:
         return
-    log = context.layout.restricted.log
-    with disk_errors(log), log.open("a", encoding="utf-8") as file:
+    place = context.layout.restricted.input_problems
+    with disk_errors(place), place.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(problem)) + "\n" for problem in problems)

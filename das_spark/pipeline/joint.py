@@ -106,7 +106,7 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]
     costs = joint_costs(entries)
-    record = {"run_id": layout.run_id, "together": costs, "parts": [json.loads(entry.to_json()) for entry in entries]}
+    record = {"run_id": layout.run_id, "together": costs, "parts": [entry.as_record() for entry in entries]}
     with disk_errors(layout.path):
         write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts))
         write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")
@@ -121,5 +121,5 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
 
 def _part(record: str, summary: RunSummary) -> JointPart:
     manifest = PublicManifest.load(summary.layout.public.manifest)
-    entry = LedgerEntry.from_json(json.dumps(manifest.ledger))
-    return JointPart(record, summary.run_id, entry, manifest.invariants, manifest.overridden_guards)
+    entry = LedgerEntry.of(manifest.ledger)
+    return JointPart(record, summary.run_id, entry, manifest.invariants, manifest.notices)

@@ -18,6 +18,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.inputs import SIMULATED
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import disk_errors
 from das_spark.privacy import Ledger, LedgerEntry
@@ -43,7 +44,7 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
         InputError: If a file cannot be read.
     """
     whole = hashlib.sha256()
-    if settings.reader == "simulated":
+    if settings.reader == SIMULATED:
         whole.update(json.dumps(dict(settings.simulate), sort_keys=True, default=str).encode())
         return whole.hexdigest(), []
     files = []
@@ -71,7 +72,7 @@ def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path,
     """
     found = [ledger_with_runs(layout, identity)]
     settings = plan.input
-    if settings.reader != "simulated":
+    if settings.reader != SIMULATED:
         for source in filter(None, (settings.path, settings.persons, settings.units)):
             path = Path(source).resolve()
             beside = path.with_name(path.name + _SUFFIX)

@@ -34,7 +34,7 @@ def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: boo
     Raises:
         OutputError: The log cannot be written.
     """
-    progress.log = RunLog.open(layout.restricted.events, layout.run_id)
+    progress.log = RunLog.open(layout.restricted.log, layout.run_id)
     progress.note(
         Event.RUN_RESUMED if resumed else Event.RUN_OPENED,
         product=plan.product.name,

@@ -20,8 +20,16 @@ from das_spark.config.plan import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
-from das_spark.io.files import discard, disk_errors, finished, part_files, promote, record_of, sync_folder
-from das_spark.io.files import write_durably as write
+from das_spark.io.files import (
+    discard,
+    disk_errors,
+    finished,
+    part_files,
+    promote,
+    record_of,
+    sync_folder,
+    write_durably,
+)
 from das_spark.io.layout import open_public
 from das_spark.io.manifest import MeasurementsManifest, PublicManifest
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
@@ -87,7 +95,7 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
             sync_folder(target.parent)
         finally:
             discard(staging)
-    return MeasurementsSummary(out, rows, record_of(NoisyLayout(target).record).sha256, record.overridden_guards)
+    return MeasurementsSummary(out, rows, record_of(NoisyLayout(target).record).sha256, record.notices)
 
 
 def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
@@ -180,12 +188,12 @@ def _write_record(
         versions=manifest.versions,
         ledger=manifest.ledger,
         invariants=manifest.invariants,
-        overridden_guards=manifest.overridden_guards,
+        notices=manifest.notices,
         rows=rows,
         files=tuple(record_of(path, str(path.relative_to(below))) for path in files),
         data_dictionary=measurements_dictionary(plan.product),
     )
-    write(layout.about, about(_facts(record), record.data_dictionary))
+    write_durably(layout.about, about(_facts(record), record.data_dictionary))
     record.save(layout.record)
     return record
 
@@ -194,7 +202,7 @@ def _facts(record: MeasurementsManifest) -> list[str]:
     origin = record.config.get(ORIGIN)
     earlier = [f"The run had its measurements from run {origin['run_id']}."] if origin else []
     return [
-        *record.overridden_guards,
+        *record.notices,
         f"Run: {record.run_id}, product {record.product} ({record.title}), created {record.created}",
         *earlier,
         f"Privacy loss, spent once: {record.ledger['total']} ({record.ledger['framework']})",

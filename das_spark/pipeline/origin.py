@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -116,6 +115,6 @@ def entry_of(ledger: Mapping[str, Any], where: str) -> LedgerEntry:
         InputError: It is none.
     """
     try:
-        return LedgerEntry.from_json(json.dumps(ledger))
+        return LedgerEntry.of(ledger)
     except PrivacyGuardError as error:
         raise InputError(f"{where}: {error.message}") from error

@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 
 from das_spark import __version__
 from das_spark.config.inputs import input_sentences
+from das_spark.config.stages import StageKind, stages_from_measurements, stages_of
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.io.run_lock import require_held
 from das_spark.io.run_log import read_log
-from das_spark.pipeline.run_history import stages_of
+from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
 from das_spark.spark import tables
@@ -27,6 +28,7 @@ from das_spark.spark.spine_report import share_paths
 
 if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
+    from das_spark.config.stages import Stage
     from das_spark.evaluation.run_record import StageLine
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger, LedgerEntry
@@ -35,15 +37,11 @@ INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for
 _SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")
 #: Most right-hand sides of an added constraint that the statement spells out.
 _SPELLED = 16
-#: Name of the stage that takes over measurements that exist.
-ADOPT = "adopt"
-#: Name of the stage that writes the published tables.
-TABULATE = "tabulate"
 #: Public tables whose rows the manifest counts, by level.
 _COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
 
 
-def notices(context: RunContext) -> tuple[str, ...]:
+def notices_of(context: RunContext) -> tuple[str, ...]:
     """Sentences that every public file of the run must carry."""
     found = [INSECURE] if context.is_insecure else []
     if context.plan.estimation.failsafe:
@@ -64,9 +62,9 @@ def publish_microdata(context: RunContext, created: str) -> None:
     plan = context.plan
     kinds = plan.product.files(units=plan.invariants.units)
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]
-    rows_file = context.layout.public.path / "microdata" / "rows.json"
+    rows_file = context.layout.public.microdata_rows
     if all(finished(folder) for folder in folders) and rows_file.is_file():
-        context.public_facts["microdata_rows"] = json.loads(rows_file.read_text(encoding="utf-8"))
+        context.public_facts.microdata_rows = json.loads(rows_file.read_text(encoding="utf-8"))
         return
     leaf = plan.spine.leaf.name
     declared = context.read("invariants", leaf) if plan.invariants.units else None
@@ -77,11 +75,11 @@ def publish_microdata(context: RunContext, created: str) -> None:
         context.layout.public,
         plan.microdata_formats,
         created=created,
-        notices=notices(context),
+        notices=notices_of(context),
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))
-    context.public_facts["microdata_rows"] = rows
+    context.public_facts.microdata_rows = rows
 
 
 def publish_census(context: RunContext) -> None:
@@ -124,12 +122,12 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         unit=plan.product.record,
         held_within=plan.invariants.total_at,
         ledger=ledger,
-        overridden=notices(context),
+        notices=notices_of(context),
         origin="" if origin is None else origin.sentence,
         noise_of_others=origin is not None and origin.of_others,
     )
     write_durably(context.layout.public.privacy_statement, privacy_statement(facts))
-    write_durably(context.layout.public.privacy_ledger, json.dumps(json.loads(entry.to_json()), indent=1) + "\n")
+    write_durably(context.layout.public.privacy_ledger, json.dumps(entry.as_record(), indent=1) + "\n")
 
 
 def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> PublicManifest:
@@ -149,13 +147,13 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
         config=plan.resolved,
         config_hash=plan.config_hash,
         versions=software_versions(),
-        ledger=json.loads(entry.to_json()),
+        ledger=entry.as_record(),
         invariants=_declared(plan),
         stages=_stages(context),
         rows=_rows(context),
         solver_status=solver_status,
         worst_residuals=residuals,
-        overridden_guards=notices(context),
+        notices=notices_of(context),
         relaxed=relaxed,
         data_dictionary=data_dictionary(
             plan.product,
@@ -175,16 +173,16 @@ def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest
         created: When the run began, ISO 8601.
     """
     facts = context.restricted_facts
-    stages = stages_of(read_log(context.layout.restricted.events).lines, live=True)
+    stages = logged_stages(read_log(context.layout.restricted.log).lines, live=True)
     return RestrictedManifest(
         run_id=context.layout.run_id,
         created=created,
-        input_files=facts.get("input_files", {}),  # type: ignore[arg-type]
-        input_rows=facts.get("input_rows", {}),  # type: ignore[arg-type]
-        problems=facts.get("problems", []),  # type: ignore[arg-type]
+        input_files=facts.input_files,
+        input_rows=facts.input_rows,
+        problems=facts.problems,
         seconds=dict(context.progress.seconds) | {stage.name: stage.seconds for stage in stages},
         metrics={stage.name: _cost(stage) for stage in stages},
-        accuracy=facts.get("accuracy", {}),  # type: ignore[arg-type]
+        accuracy=facts.accuracy,
     )
 
 
@@ -233,16 +231,30 @@ def _constants(right: tuple[int, ...]) -> str:
 
 
 def _stages(context: RunContext) -> tuple[StageRecord, ...]:
+    """Every stage that has written something public when the manifest is written: all but verification and accuracy."""
     made = ("geounits", "invariants", "bounds")
-    records = [StageRecord("ingest", outputs=made)]
-    if context.origin is not None:
-        records = [StageRecord(ADOPT, outputs=(*made, "measurements"))]
-    for name in context.plan.spine.names:
-        if context.origin is None:
-            records.append(StageRecord("measure", name, (f"measurements/level={name}",)))
-        records.append(StageRecord("estimate", name, (f"estimates/level={name}", f"diagnostics/level={name}")))
-    tables_made = [StageRecord(TABULATE, outputs=tuple(_table_rows(context)))] if context.plan.table_formats else []
-    return (*records, StageRecord("microdata", outputs=("microdata",)), *tables_made)
+    spine = ("spine", "shares") if context.has_shares else ()
+    outputs = {
+        StageKind.SPINE: spine,
+        StageKind.INGEST: made,
+        StageKind.ADOPT: (*spine, *made, "measurements"),
+        StageKind.MEASURE: ("measurements",),
+        StageKind.ESTIMATE: ("estimates", "diagnostics"),
+        StageKind.CENSUS: (context.published,),
+        StageKind.MICRODATA: ("microdata",),
+        StageKind.TABULATE: tuple(context.public_facts.table_rows),
+    }
+    stages = stages_of(context.plan) if context.origin is None else stages_from_measurements(context.plan)
+    return tuple(
+        StageRecord(stage.kind.value, stage.geolevel, tuple(_output(name, stage) for name in outputs[stage.kind]))
+        for stage in stages
+        if stage.kind in outputs
+    )
+
+
+def _output(name: str, stage: Stage) -> str:
+    """What a stage wrote, as a path below the root."""
+    return f"{name}/level={stage.geolevel}" if stage.geolevel else name
 
 
 def _rows(context: RunContext) -> dict[str, int]:
@@ -251,13 +263,8 @@ def _rows(context: RunContext) -> dict[str, int]:
         places += [("shares", name) for name in context.plan.spine.names]
         places += [(context.published, name) for name in context.census.names]
     counted = {f"{table}/{name}": context.rows(table, name) for table, name in places}
-    micro = context.public_facts.get("microdata_rows", {})
-    counted |= {f"microdata/{name}": rows for name, rows in micro.items()}  # type: ignore[attr-defined]
-    return counted | _table_rows(context)
-
-
-def _table_rows(context: RunContext) -> dict[str, int]:
-    return context.public_facts.get("table_rows", {})  # type: ignore[return-value]
+    facts = context.public_facts
+    return counted | {f"microdata/{name}": rows for name, rows in facts.microdata_rows.items()} | dict(facts.table_rows)
 
 
 def _solver_facts(
@@ -285,7 +292,7 @@ def _solver_facts(
 
 
 __all__ = [
-    "notices",
+    "notices_of",
     "public_manifest",
     "publish_microdata",
     "publish_statement",

@@ -12,21 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.stages import Stage, StageKind
+from das_spark.config.stages import Stage, StageKind, stages_from_measurements
 from das_spark.errors import ConfigurationError, DasError
-from das_spark.io.files import discard, require_space, write_durably
-from das_spark.io.layout import RunLayout, open_run, point_latest
+from das_spark.io.files import discard, finished, write_durably
 from das_spark.io.noisy_files import RECORD
-from das_spark.io.run_lock import hold_run, require_held
-from das_spark.pipeline.context import RunContext
+from das_spark.io.run_lock import require_held
+from das_spark.pipeline.driver import at_work, place_of
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.from_measurements import open_measurements
 from das_spark.pipeline.from_others import open_others
 from das_spark.pipeline.from_run import ADOPTED, open_run_source
-from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.publish import ADOPT
-from das_spark.pipeline.runner import LEAST_SPACE, conclude, under_way
+from das_spark.pipeline.runner import conclude, under_way, usual_run_id
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.spark.session import session
 
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config.plan import RunPlan
+    from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.origin import Source
     from das_spark.pipeline.summary import RunSummary
 
@@ -91,46 +89,42 @@ def estimate_from(
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
     plan = source.plan
-    name = run_id or f"{plan.name}-estimate-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
-    require_space(layout.folder, LEAST_SPACE)
-    started = spark or session(f"das_spark {name}")
-    context = RunContext(plan, layout, started, None, Progress(progress, name), source.origin)
-    adopted = all(context.is_finished(table) for table in ADOPTED)
+    name = run_id or usual_run_id(f"{plan.name}-estimate")
+    layout = place_of(plan, name)
+    started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
+    levels = [layout.public.level(table, level) for table in ADOPTED for level in plan.spine.names]
+    adopted = all(finished(level) for level in levels)
     if not adopted:
-        with context.progress.stage(started, "check"):
+        with reported.stage(started, Stage(StageKind.CHECK).name):
             source.check(started)
-    resumed = open_run(layout, plan.config_hash)
-    with hold_run(layout), logged(layout, plan, context.progress, resumed=resumed, insecure=context.is_insecure):
-        note_application(context.progress, started)
-        if layout.folder.is_dir():  # not where both roots lie elsewhere
-            point_latest(layout)
+    with at_work(plan, layout, reported, origin=source.origin, spark=started) as context:
         created = _created(context)
         if not adopted:
-            _adopt(context, source)
+            with under_way(context, Stage(StageKind.ADOPT)):
+                _adopt(context, source)
         if context.has_shares:
             adopt_spine(context)
-        for level in plan.spine.names:
-            with under_way(context, Stage(StageKind.ESTIMATE, level)):
-                estimate(context, level)
+        for stage in stages_from_measurements(plan):
+            if stage.kind is StageKind.ESTIMATE:
+                with under_way(context, stage):
+                    estimate(context, stage.geolevel)
         return conclude(context, source.origin.entry, None, created)
 
 
 def _adopt(context: RunContext, source: Source) -> None:
     """Take the tables over, all or none."""
-    with context.progress.stage(context.spark, ADOPT):
-        try:
-            source.adopt(context)
-        except DasError:
-            require_held(context.layout)  # what stands there may belong to another driver by now
-            for table in ADOPTED:
-                discard(context.layout.public.table(table))
-            raise
+    try:
+        source.adopt(context)
+    except DasError:
+        require_held(context.layout)  # what stands there may belong to another driver by now
+        for table in ADOPTED:
+            discard(context.layout.public.table(table))
+        raise
 
 
 def _created(context: RunContext) -> str:
     """When the run began; a resumed run began when it was started first."""
-    path = context.layout.restricted.path / "begun.json"
+    path = context.layout.restricted.begun
     if not path.is_file():
         write_durably(path, json.dumps({"created": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n")
     return str(json.loads(path.read_text(encoding="utf-8"))["created"])

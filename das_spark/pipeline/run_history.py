@@ -59,7 +59,7 @@ class _Tally:
             self.name = ""
 
 
-def stages_of(lines: Sequence[Line], *, live: bool = False) -> tuple[StageLine, ...]:
+def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageLine, ...]:
     """Every stage that a driver began, in the order of their first beginning.
 
     Args:

@@ -9,22 +9,23 @@ from typing import Any, Final
 
 from das_spark.errors import OutputError
 from das_spark.evaluation.run_page import run_page
-from das_spark.evaluation.run_record import LevelLine, RunRecord, ShareLine, SpendingLine
+from das_spark.evaluation.run_record import EstimatedLevel, RunRecord, ShareLine, SpendingLine
 from das_spark.io.diagnostics_files import read_level_diagnostics
+from das_spark.io.events import Event
 from das_spark.io.files import finished, write_durably
-from das_spark.io.layout import MARKER, PublicLayout, RunLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout, RunLayout, find_run, is_public_root, open_public
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import ledger_with_runs
 from das_spark.pipeline.publish import INSECURE
-from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, openings_of, stages_of
+from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, logged_stages, openings_of
 from das_spark.privacy import Ledger, LedgerEntry
 
 #: Families of most work that are kept of a level, and shown of a run.
 MOST_FAMILIES: Final = 20
-_BEGUN: Final = ("run.opened", "run.resumed")
+_BEGUN: Final = (Event.RUN_OPENED, Event.RUN_RESUMED)
 
 
 def write_page(layout: RunLayout) -> Path:
@@ -56,7 +57,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
     Raises:
         OutputError: There is no run, or restricted facts would stand below a public root.
     """
-    record = record_of(run)
+    record = known_run(run)
     if record.restricted and _is_public(page):
         raise OutputError(
             f"{page}: lies in a public root, and the page holds restricted facts",
@@ -66,7 +67,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
     return record
 
 
-def record_of(run: Path) -> RunRecord:
+def known_run(run: Path) -> RunRecord:
     """What is known of a run whose folder is named.
 
     Args:
@@ -92,7 +93,7 @@ def public_record(layout: PublicLayout) -> RunRecord:
         OutputError: A file cannot be read.
     """
     manifest = _manifest(layout)
-    entry = None if manifest is None else LedgerEntry.from_json(json.dumps(manifest.ledger))
+    entry = None if manifest is None else LedgerEntry.of(manifest.ledger)
     begun = json.loads(layout.marker.read_text(encoding="utf-8"))
     levels = () if entry is None else tuple(level.geolevel for level in entry.budget.levels)
     return RunRecord(
@@ -115,7 +116,7 @@ def run_record(layout: RunLayout) -> RunRecord:
     Raises:
         OutputError: A file cannot be read.
     """
-    log = read_log(layout.restricted.events)
+    log = read_log(layout.restricted.log)
     live = is_held(layout) and not has_ended(log.lines)
     openings = openings_of(log.lines, live=live)
     state = _verified(layout.public)
@@ -132,7 +133,7 @@ def run_record(layout: RunLayout) -> RunRecord:
         restricted=True,
         facts=_facts(layout.public, manifest, entry, begun),
         notices=_notices(manifest, insecure=bool(begun.get("insecure"))),
-        stages=stages_of(log.lines, live=live),
+        stages=logged_stages(log.lines, live=live),
         levels=_levels(layout.public, begun.get("geolevels", ())),
         shares=_shares(entry),
         spending=_spending(layout),
@@ -156,16 +157,16 @@ def _verified(layout: PublicLayout) -> str:
 
 def _own_entry(layout: RunLayout) -> LedgerEntry | None:
     """The run's entry as it was charged; of a run from measurements, that of the run that measured."""
-    charged = layout.restricted.path / "ledger_entry.json"
+    charged = layout.restricted.ledger_entry
     file = charged if charged.is_file() else layout.public.privacy_ledger
     if not file.is_file():
         return None
-    return LedgerEntry.from_json(json.dumps(json.loads(file.read_text(encoding="utf-8"))))
+    return LedgerEntry.from_json(file.read_text(encoding="utf-8"))
 
 
 def _notices(manifest: PublicManifest | None, *, insecure: bool) -> tuple[str, ...]:
     if manifest is not None:
-        return manifest.overridden_guards
+        return manifest.notices
     return (INSECURE,) if insecure else ()
 
 
@@ -191,7 +192,7 @@ def _facts(
     return facts
 
 
-def _levels(layout: PublicLayout, names: Sequence[str]) -> tuple[LevelLine, ...]:
+def _levels(layout: PublicLayout, names: Sequence[str]) -> tuple[EstimatedLevel, ...]:
     """Levels whose diagnostics are whole."""
     folders = [(name, layout.level("diagnostics", name)) for name in names]
     return tuple(read_level_diagnostics(folder, name, MOST_FAMILIES) for name, folder in folders if finished(folder))
@@ -235,5 +236,4 @@ def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
 
 def _is_public(page: Path) -> bool:
     """Whether a file lies below the public root of any run."""
-    folders = page.resolve().parents
-    return any((folder / MARKER).is_file() and folder.name != "restricted" for folder in folders)
+    return any(is_public_root(folder) for folder in page.resolve().parents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
-from das_spark.io.files import discard, require_space
-from das_spark.io.layout import RunLayout, open_run, point_latest, require_kept
-from das_spark.io.run_lock import hold_run, require_held
+from das_spark.io.files import discard
+from das_spark.io.run_lock import require_held
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_run
 from das_spark.pipeline.concluded import Concluded
-from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.driver import at_work, place_of
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
-from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
@@ -36,16 +34,14 @@ from das_spark.pipeline.publish import (
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
-from das_spark.spark.session import require_safe_session, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config.plan import RunPlan
+    from das_spark.io.layout import RunLayout
+    from das_spark.pipeline.context import RunContext
     from das_spark.spark.checks import VerificationReport
-
-#: Room that a run asks for before it begins; what it really needs is known after ingestion.
-LEAST_SPACE = 50_000_000
 
 
 def run_stages(
@@ -77,7 +73,7 @@ def run_stages(
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
     stages_until(plan, until)  # a wrong name is refused before a folder is made
-    with _at_work(plan, run_id or usual_run_id(plan.name), test_key, spark, progress) as context:
+    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress) as context:
         context.joint_ledgers = tuple(joint_ledgers)
         context.ingested_by = ingested_by
         return _carry_out(context, until)
@@ -108,7 +104,7 @@ def prepare(
     Raises:
         DasError: The input is wrong, or the place cannot be written.
     """
-    with _at_work(plan, run_id, test_key, spark, progress) as context:
+    with _begun(plan, run_id, test_key, spark, progress) as context:
         identity = _read_input(context, stages_until(plan, until))
         return ledgers.ledger_files(plan, context.layout, identity)
 
@@ -118,30 +114,13 @@ def usual_run_id(name: str) -> str:
     return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
-@contextmanager
-def _at_work(
-    plan: RunPlan,
-    name: str,
-    test_key: str | None,
-    spark: SparkSession | None,
-    progress: Callable[[str], None],
-) -> Iterator[RunContext]:
-    """Open the folders of a run and hold them."""
-    layout = RunLayout.at(plan.output.root, name, plan.output.public, plan.output.restricted)
-    require_space(layout.folder, LEAST_SPACE)
-    resumed = open_run(layout, plan.config_hash)
+def _begun(
+    plan: RunPlan, name: str, test_key: str | None, spark: SparkSession | None, progress: Callable[[str], None]
+) -> AbstractContextManager[RunContext]:
+    """A run that reads the input, under a key of its own."""
+    layout = place_of(plan, name)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-    reported = Progress(progress, name)
-    with hold_run(layout), logged(layout, plan, reported, resumed=resumed, insecure=key.is_insecure):
-        open_run(layout, plan.config_hash)  # another configuration may have opened it before this driver held it
-        require_kept(layout)
-        if layout.folder.is_dir():  # not where both roots lie elsewhere
-            point_latest(layout)
-        started = spark or session(f"das_spark {name}")
-        note_application(reported, started)
-        # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
-        require_safe_session(started, insecure=key.is_insecure)
-        yield RunContext(plan, layout, started, key, reported)
+    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark)
 
 
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
@@ -169,7 +148,7 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
         Identity of the input.
     """
     identity, files = ledgers.fingerprint(context.plan.input)
-    context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
+    context.restricted_facts.input_files = {str(each["file"]): each for each in files}
     for stage in stages:
         if stage.kind in PREPARING:
             with under_way(context, stage):
@@ -236,7 +215,7 @@ def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> C
         elif stage.kind is StageKind.EVALUATE:
             with under_way(context, stage):
                 done = replace(done, accuracy=done.accuracy or evaluate_run(context))
-            context.restricted_facts["accuracy"] = dict(done.accuracy)
+            context.restricted_facts.accuracy = dict(done.accuracy)
         done.save(context.layout)
     return done
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.evaluation.sampling import SampleReport
-from das_spark.pipeline.finished import FinishedRun, check_alike, require_one_truth, truth_of
+from das_spark.pipeline.finished import FinishedRun, require_one_truth, truth_of
 from das_spark.spark.sample import sample_levels
 from das_spark.spark.session import session
 
@@ -44,22 +44,19 @@ def sample_run(
     return sample_levels(leaves, run.census, strata, shares, seeds, counted=run.product.counted)
 
 
-def check_one_population(run_folders: Sequence[Path], truth: Path | None = None) -> None:
+def require_one_population(runs: Sequence[FinishedRun], truth: Path | None = None) -> None:
     """Refuse runs of several populations: samples of one are no samples of the others. RESTRICTED.
 
     What runs are pooled by leaves their input out.
 
     Args:
-        run_folders: Finished runs, one at least, that still hold their confidential histograms.
+        runs: Made in the same way, one at least; they still hold their confidential histograms.
         truth: A run whose confidential histograms are taken for all, which are the same then.
 
     Raises:
-        InputError: Two runs have different confidential histograms in the lowest geolevel, or were made in different
-            ways.
-        OutputError: There is no run, or its confidential histograms were removed.
+        InputError: Two runs have different confidential histograms in the lowest geolevel.
+        OutputError: The confidential histograms of a run were removed.
     """
-    runs = [FinishedRun.at(folder) for folder in run_folders]
-    check_alike(runs)
     if truth is not None or len(runs) == 1:
         return
     spark = session("das_spark evaluate")

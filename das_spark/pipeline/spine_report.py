@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import BudgetError
-from das_spark.evaluation import LevelLine, SpineReport, spine_page
+from das_spark.evaluation import SpineLevelLine, SpineReport, spine_page
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
 from das_spark.io.files import disk_errors, write_durably
 from das_spark.io.geography import geography_reader
@@ -109,16 +109,18 @@ def write_spine_report(report: SpineReport, folder: Path) -> None:
         write_durably(folder / f"spine_report.{name}", text)
 
 
-def _levels(record: SpineRecord) -> tuple[LevelLine, ...]:
+def _levels(record: SpineRecord) -> tuple[SpineLevelLine, ...]:
     return tuple(
-        LevelLine(level.name, level.share, level.geounits, level.children, level.most, level.bypassed, level.unmeasured)
+        SpineLevelLine(
+            level.name, level.share, level.geounits, level.children, level.most, level.bypassed, level.unmeasured
+        )
         for level in record.levels
     )
 
 
-def _census_levels(shares: LevelShares, fan_outs: Sequence[FanOut]) -> tuple[LevelLine, ...]:
+def _census_levels(shares: LevelShares, fan_outs: Sequence[FanOut]) -> tuple[SpineLevelLine, ...]:
     whole = [*((each.units, each.children, each.most) for each in fan_outs), (fan_outs[-1].children, 0, 0)]
     return tuple(
-        LevelLine(name, Fraction(part, shares.denominator), *counts)
+        SpineLevelLine(name, Fraction(part, shares.denominator), *counts)
         for name, part, counts in zip(shares.levels, shares.numerators, whole, strict=True)
     )

@@ -81,8 +81,6 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         "worst certified gap": f"{max(each['gap'] for each in manifest.worst_residuals.values()):.1e}",
         "verification": verified,
     }
-    accuracy = context.restricted_facts.get("accuracy")
-    restricted = {name: str(value) for name, value in accuracy.items()} if isinstance(accuracy, dict) else {}
     paths = {
         "microdata": layout.public.path / "microdata",
         "privacy statement": layout.public.privacy_statement,
@@ -94,7 +92,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         paths |= {"tables": layout.public.tables.path}
     if plan.evaluation.enabled:
         paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}
-    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure, restricted)
+    return RunSummary(layout.run_id, layout, figures, paths, context.is_insecure, context.restricted_facts.accuracy)
 
 
 def _in_order(context: RunContext) -> dict[str, int]:

@@ -227,7 +227,7 @@ def _announcement(plan: SweepPlan, finished: int) -> Sequence[str]:
 
 def _run_layout(run: GridRun) -> RunLayout:
     output = run.plan.output
-    return RunLayout.at(output.root, run.run_id, output.public, output.restricted)
+    return RunLayout.of(output, run.run_id)
 
 
 def _key_of(test_key: str | None, plan: SweepPlan, run: GridRun) -> str | None:

@@ -12,13 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.config.geography import planned_spine
+from das_spark.config.stages import StageKind
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.files import discard, disk_errors, finished, part_files, supplant
 from das_spark.io.layout import PublicLayout, TablesLayout, open_public
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
-from das_spark.pipeline.publish import TABULATE, notices
+from das_spark.pipeline.publish import notices_of
 from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
@@ -87,12 +88,12 @@ def publish_tables(context: RunContext, created: str) -> None:
     """
     plan, public = context.plan, context.layout.public
     flavours = tuple(plan.table_formats)
-    facts = _facts(context.layout.run_id, plan.product.name, created, notices(context))
+    facts = _facts(context.layout.run_id, plan.product.name, created, notices_of(context))
     for folder in public.tables.abandoned:  # by drivers that died: this one holds the run
         discard(folder)
     work = _Work(context.spark, public, public.tables, context.published, context.census.names, flavours, facts)
     _write_all(work, [table for table in plan.product.tables if not _finished(work, table)])
-    context.public_facts["table_rows"] = _rows(work, plan.product.tables)
+    context.public_facts.table_rows = _rows(work, plan.product.tables)
 
 
 def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
@@ -119,7 +120,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     if missing := [level for level in levels if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="finish the run first")
     target = public.tables if out is None else TablesLayout(out)
-    facts = _facts(manifest.run_id, product.name, manifest.created, manifest.overridden_guards)
+    facts = _facts(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
     work = _Work(started, public, target, estimates, levels, flavours, facts)
@@ -133,18 +134,18 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
 def _listed(manifest: PublicManifest, rows: Mapping[str, int], tables: Sequence[Table]) -> PublicManifest:
     """The manifest of a run whose tables were made after it."""
     other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
-    stages = tuple(stage for stage in manifest.stages if stage.name != TABULATE)
+    stages = tuple(stage for stage in manifest.stages if stage.name != StageKind.TABULATE)
     told = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
     return replace(
         manifest,
         rows={**other_rows, **rows},
-        stages=(*stages, StageRecord(TABULATE, outputs=tuple(rows))),
+        stages=(*stages, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows))),
         data_dictionary=(*told, *tables_dictionary(tables)),
     )
 
 
-def _facts(run_id: str, product: str, created: str, said: Sequence[str]) -> tuple[str, ...]:
-    return (*said, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
+def _facts(run_id: str, product: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+    return (*notices, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
 
 
 def _finished(work: _Work, table: Table) -> bool:

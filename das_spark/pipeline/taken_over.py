@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from das_spark.config.plan import RunPlan
-    from das_spark.io.layout import PublicLayout, RestrictedLayout, RunLayout
+    from das_spark.io.layout import PublicLayout, RunLayout
+    from das_spark.io.restricted_layout import RestrictedLayout
     from das_spark.pipeline.context import RunContext
 
 #: Tables by level that ingestion writes, in its order; those of a spine of areas stand first.

@@ -75,9 +75,9 @@ class LedgerEntry:
             raise PrivacyGuardError(f"run {self.run_id}: geolevel '{geolevel}' was completed without a budget")
         return replace(self, completed_levels=tuple(name for name in known if name in done))
 
-    def to_json(self) -> str:
-        """One line of JSON; fractions as text."""
-        record = {
+    def as_record(self) -> dict[str, Any]:
+        """The entry as JSON values; fractions as text."""
+        return {
             "format": LEDGER_FORMAT,
             "run_id": self.run_id,
             "created": self.created,
@@ -89,22 +89,40 @@ class LedgerEntry:
             "insecure": self.insecure,
             "completed_levels": list(self.completed_levels),
         }
-        return json.dumps(record, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, line: str) -> LedgerEntry:
-        """Read one line.
+    def of(cls, record: Mapping[str, Any]) -> LedgerEntry:
+        """The entry of a record, such as a manifest holds.
+
+        Args:
+            record: Result of `as_record`, as it was read.
 
         Raises:
-            PrivacyGuardError: If the line is no entry of this format.
+            PrivacyGuardError: If the record is no entry of this format.
         """
         try:
-            record = json.loads(line)
             if record["format"] != LEDGER_FORMAT:
                 raise PrivacyGuardError(f"an entry of format {record['format']}, expected {LEDGER_FORMAT}")
             return _entry(record)
         except (ValueError, KeyError, TypeError, BudgetError) as error:
-            raise PrivacyGuardError(f"not an entry of a privacy ledger: {type(error).__name__}: {error}") from error
+            raise _no_entry(error) from error
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.as_record(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> LedgerEntry:
+        """Read one entry.
+
+        Raises:
+            PrivacyGuardError: If the text is no entry of this format.
+        """
+        try:
+            record = json.loads(text)
+        except ValueError as error:
+            raise _no_entry(error) from error
+        return cls.of(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +222,10 @@ def _check_successor(earlier: LedgerEntry, later: LedgerEntry) -> None:
     same = replace(later, completed_levels=earlier.completed_levels) == earlier
     if not same or not set(earlier.completed_levels) <= set(later.completed_levels):
         raise PrivacyGuardError(f"run {later.run_id} stands in the privacy ledger with another budget or state")
+
+
+def _no_entry(error: Exception) -> PrivacyGuardError:
+    return PrivacyGuardError(f"not an entry of a privacy ledger: {type(error).__name__}: {error}")
 
 
 def _level_record(level: LevelBudget) -> dict[str, Any]:

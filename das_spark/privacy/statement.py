@@ -56,7 +56,7 @@ class StatementFacts:
         unit: What one record is: "person" or "unit".
         held_within: Name of what a record does not leave between neighbours, such as the level of invariant totals.
         ledger: All runs on this input, this one included.
-        overridden: Guards that were switched off for this run, each a sentence.
+        notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
         noise_of_others: Whether other software drew them, of whose randomness nothing can be said.
         delta: For the conversions.
@@ -74,7 +74,7 @@ class StatementFacts:
     unit: str = "person"
     held_within: str | None = None
     ledger: Ledger | None = None
-    overridden: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     origin: str = ""
     noise_of_others: bool = False
     delta: Fraction = PUBLISHED_DELTA
@@ -102,7 +102,7 @@ def privacy_statement(facts: StatementFacts) -> str:
         _partial("## About the place within a geounit", "moves within", facts.within, facts.budget.framework),
         _noise_of_others() if facts.noise_of_others else _randomness(),
         _bullets("## What is not claimed", _NOT_CLAIMED),
-        _bullets("## Guards that were overridden", facts.overridden),
+        _bullets("## What readers must know", facts.notices),
         "" if facts.ledger is None else f"## All runs on this input\n\n{facts.ledger.describe(facts.delta)}\n",
     ]
     return "\n".join(section for section in sections if section)

@@ -20,6 +20,7 @@ from das_spark.evaluation import (
     SampleReport,
     compare_reports,
     frequencies_of,
+    study_of,
 )
 from das_spark.evaluation.bins import COUNTY, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
@@ -27,7 +28,7 @@ from das_spark.evaluation.sample_draws import Draw
 from das_spark.evaluation.sampling import entries_of
 from das_spark.io.layout import RunLayout, open_run, require_kept
 from das_spark.io.manifest import PublicManifest, StageRecord
-from das_spark.pipeline import Check, VerificationReport, samples
+from das_spark.pipeline import Check, VerificationReport, study
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -90,7 +91,7 @@ def finished_run(tmp_path: Path) -> RunLayout:
         rows={"estimates/County": 3},
         solver_status={"County": {"optimal": 1}},
         worst_residuals={"County": {"gap": 1e-9}},
-        overridden_guards=("insecure-test-key",),
+        notices=("INSECURE: made under a test key",),
     ).save(layout.public.manifest)
     layout.public.verification.write_text('{"passed": true}')
     layout.restricted.manifest.write_text("{}")
@@ -105,7 +106,7 @@ def finished_run(tmp_path: Path) -> RunLayout:
 def test_show_prints_the_public_manifest(capsys, finished_run):
     assert main(["show", str(finished_run.root / "latest")]) == 0
     printed = capsys.readouterr().out
-    for text in ("insecure-test-key", "run first", "total 1/4", "estimates/County", "optimal", "gap 1e-09"):
+    for text in ("NOTICE: INSECURE", "run first", "total 1/4", "estimates/County", "optimal", "gap 1e-09"):
         assert text in printed
 
 
@@ -175,7 +176,7 @@ def test_several_runs_are_evaluated_with_their_spread(capsys, monkeypatch):
         AccuracyReport("e2e_1940", (name,), (Entry("State", "total", frequencies_of(np.array(errors))),))
         for name, errors in (("a", [0, 2]), ("b", [4, 6]))
     )
-    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
+    monkeypatch.setattr(das_spark.pipeline, "study_runs", lambda *_, **__: (reports, study_of(reports)))
     assert main(["evaluate", "runs/a", "runs/b"]) == 0
     printed = capsys.readouterr().out
     assert "not protected by noise" in printed
@@ -197,9 +198,10 @@ def test_samples_are_as_many_as_runs_unless_it_is_said_that_they_are_not(capsys,
         ]
         return SampleReport(tuple(shares), tuple(given), tuple(found))
 
-    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
-    monkeypatch.setattr(samples, "check_one_population", lambda runs, truth: checked.append(runs))
-    monkeypatch.setattr(samples, "sample_run", lambda *given: asked.append(given[2]) or drawn(*given))
+    monkeypatch.setattr(study, "alike_runs", lambda runs: runs)
+    monkeypatch.setattr(study, "report_runs", lambda *_: reports)
+    monkeypatch.setattr(study, "require_one_population", lambda runs, truth: checked.append(runs))
+    monkeypatch.setattr(study, "sample_run", lambda *given: asked.append(given[2]) or drawn(*given))
     asked = []
     assert main(["evaluate", "runs/a", "runs/b", "--samples", "1/2", *more]) == 0
     assert [list(given) for given in asked] == [list(range(seeds))]
@@ -247,7 +249,7 @@ def test_an_evaluation_prints_queries_and_criteria_and_writes_everything_where_i
         )
         for name, within in (("a", 3), ("b", 4))
     )
-    monkeypatch.setattr(das_spark.pipeline, "evaluate_runs", lambda *_: reports)
+    monkeypatch.setattr(das_spark.pipeline, "study_runs", lambda *_, **__: (reports, study_of(reports)))
     assert main(["evaluate", "runs/a", "runs/b", "--out", str(tmp_path / "both")]) == 0
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "cenrace 98.00%" in printed

@@ -7,8 +7,17 @@ from pathlib import Path
 import pytest
 
 from das_spark.config.joint import load_run
-from das_spark.config.stages import name_in_part, names_until, part_of, stage_names
+from das_spark.config.stages import (
+    Stage,
+    StageKind,
+    name_in_part,
+    names_until,
+    part_of,
+    stage_names,
+    stages_from_measurements,
+)
 from das_spark.errors import ConfigurationError
+from das_spark.evaluation.run_record import ESTIMATE, MEASURE, StageLine
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -55,6 +64,19 @@ def test_all_parts_of_a_joint_run_read_their_input_before_any_part_draws():
     assert [name for name in joint if name.startswith("person")] == persons
     assert joint.index("person: evaluate") < joint.index("unit: measure State")
     assert part_of("unit: measure Block_Group") == ("unit", "measure Block_Group")
+
+
+def test_a_run_from_measurements_adopts_instead_of_reading_and_measuring():
+    plan = load_run(CONF / "pl94_2020_to_tract.toml", files=False)
+    found = [stage.name for stage in stages_from_measurements(plan)]
+    assert found[:3] == ["check", "adopt", "estimate State"]
+    assert found[3:] == [name for name in PERSONS[3:] if not name.startswith("measure")]
+
+
+def test_the_page_of_a_run_calls_the_work_at_a_level_as_the_stages_do():
+    for kind, work in ((StageKind.MEASURE, MEASURE), (StageKind.ESTIMATE, ESTIMATE)):
+        line = StageLine(Stage(kind, "County").name)
+        assert (line.work, line.geolevel) == (work, "County")
 
 
 def test_stages_up_to_one_end_with_it():

@@ -10,9 +10,9 @@ import pytest
 
 from das_spark.evaluation.run_page import PUBLIC, RESTRICTED, duration, run_page, size
 from das_spark.evaluation.run_record import (
+    EstimatedLevel,
     FamilyLine,
     Incident,
-    LevelLine,
     Opening,
     RunRecord,
     ShareLine,
@@ -34,7 +34,7 @@ RECORD = RunRecord(
         StageLine("measure County", 3.0, 1),
         StageLine("estimate County", 9.0, 1, 1),
     ),
-    levels=(LevelLine("County", {"optimal (piqp)": 51, "relaxed (osqp)": 1}, 1e-8, 1e-12, (SMALL, LARGE)),),
+    levels=(EstimatedLevel("County", {"optimal (piqp)": 51, "relaxed (osqp)": 1}, 1e-8, 1e-12, (SMALL, LARGE)),),
     shares=(ShareLine("County", "1/3", {"hhgq": "1/2", "detailed": "1/2"}, released=True),),
     spending=(SpendingLine("r#1", "2030", "e2e_1940", "person", "pure_dp", "1/4", "1/12", insecure=True),),
     openings=(Opening(1, "T1", "T2", "app-1", "failed: DAS500"), Opening(2, "T3", "T4", "", "finished")),

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from das_spark.evaluation import LevelLine, merged_levels
+from das_spark.evaluation import SpineLevelLine, merged_levels
 from das_spark.evaluation.spine_figures import MOST_POINTS, spoken, thinned
 
 
 def levels(*names):
-    return [LevelLine(name, Fraction(1, len(names)), 1, 1, 1) for name in names]
+    return [SpineLevelLine(name, Fraction(1, len(names)), 1, 1, 1) for name in names]
 
 
 def test_levels_of_both_spines_stand_in_one_order():

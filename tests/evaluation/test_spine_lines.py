@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from das_spark.errors import GeographyError
-from das_spark.evaluation import LevelLine, share_path
+from das_spark.evaluation import SpineLevelLine, share_path
 
 
 def test_shares_are_read_exactly():
@@ -26,4 +26,4 @@ def test_what_is_no_path_is_refused(shares, message):
 
 
 def test_the_mean_fan_out_is_over_geounits():
-    assert LevelLine("County", Fraction(1, 2), 4, 10, 5).mean_fan_out == 2.5
+    assert SpineLevelLine("County", Fraction(1, 2), 4, 10, 5).mean_fan_out == 2.5

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from das_spark.evaluation import LevelLine
+from das_spark.evaluation import SpineLevelLine
 from das_spark.evaluation.spine_lines_json import (
     entities_json,
     entities_of_json,
@@ -20,7 +20,7 @@ from das_spark.geography import EntityComparison
 
 
 def test_a_level_is_read_again():
-    line = LevelLine("Tract", Fraction(687, 4099), 4, 10, 5, 1, 2)
+    line = SpineLevelLine("Tract", Fraction(687, 4099), 4, 10, 5, 1, 2)
     assert level_of_json(json.loads(json.dumps(level_json(line)))) == line
     assert level_json(line)["mean_fan_out"] == 2.5
 

@@ -31,3 +31,10 @@ def test_without_samples_the_page_says_why_there_is_no_figure_2():
     study = made_study()
     assert len(list(study.drawn())) == 2
     assert "needs --samples" in accuracy_page(study.report, (), study)
+
+
+def test_samples_that_are_not_as_many_as_the_runs_are_noted():
+    assert made_study(1, samples=True).report.notes == ()
+    assert made_study(2).report.notes == ()
+    (note,) = made_study(2, samples=True).report.notes
+    assert note.startswith("samples of every share: 1, runs beside them: 2;")

@@ -24,7 +24,7 @@ PUBLIC = PublicManifest(
     rows={"estimates/State": 51},
     solver_status={"State": {"optimal": 1}},
     worst_residuals={"State": {"gap": 1e-9}},
-    overridden_guards=("insecure-test-key",),
+    notices=("INSECURE: made under a test key",),
     data_dictionary=({"path": "x"},),
 )
 RESTRICTED = RestrictedManifest(
@@ -72,7 +72,7 @@ def test_a_restricted_manifest_of_the_first_version_is_refused_by_name(tmp_path)
         RestrictedManifest.load(tmp_path / "m")
 
 
-@pytest.mark.parametrize("change", [{"schema_version": 2}, {"surprise": 1}, {"kind": None}])
+@pytest.mark.parametrize("change", [{"schema_version": 1}, {"surprise": 1}, {"kind": None}])
 def test_another_version_or_an_unknown_field_is_refused(tmp_path, change):
     content = {**json.loads(PUBLIC.to_json()), **change}
     (tmp_path / "m").write_text(json.dumps(content))

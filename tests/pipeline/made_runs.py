@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -45,7 +44,7 @@ def manifest(run: str = "run", total: str = "1") -> PublicManifest:
             "output": {"microdata": ["text"]},
             "budget": {"framework": str(budget.framework), "total": total, "levels": levels},
         },
-        ledger=json.loads(entry.to_json()),
+        ledger=entry.as_record(),
     )
 
 

@@ -18,7 +18,9 @@ from das_spark.pipeline import accuracy
 from das_spark.pipeline.accuracy import _subject, evaluate_runs
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison
-from das_spark.pipeline.samples import check_one_population, sample_run
+from das_spark.pipeline.finished import alike_runs
+from das_spark.pipeline.samples import require_one_population, sample_run
+from das_spark.pipeline.study import study_runs
 from das_spark.products import PRODUCTS
 
 
@@ -68,12 +70,12 @@ def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner
         (line,) = (each for each in report.headlines("largest group") if each.place == "Enumdist")
         assert (line.query, line.whole.undefined) == ("hispanic * race", 1)
     folders = [layout.folder for layout, _, _ in runs]
-    check_one_population(folders)
+    require_one_population(alike_runs(folders))
     others, _, _ = finished_run(tmp_path / "runs", "c", 3, people=3)
     with pytest.raises(InputError, match=r"a and .*c have different confidential histograms: samples") as refused:
-        check_one_population([*folders, others.folder])
+        study_runs([*folders, others.folder], shares=(Fraction(1, 2),))
     assert "same input" in refused.value.hint
-    check_one_population([*folders, others.folder], truth=folders[0])
+    require_one_population(alike_runs([*folders, others.folder]), truth=folders[0])
     samples = sample_run(runs[0][0].folder, (Fraction(1, 2),), (0, 1))
     out = tmp_path / "new" / "accuracy"
     names = write_accuracy(reports, study_of(reports, samples, replicates=40), out)

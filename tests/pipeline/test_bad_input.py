@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -15,8 +16,8 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.io.layout import open_run
 from das_spark.io.run_lock import hold_run
+from das_spark.pipeline import driver, ledgers, runner
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.pipeline import ledgers, runner
 from das_spark.pipeline import measure as measure_stage
 from das_spark.spark import session as session_module
 
@@ -69,7 +70,7 @@ class TestConfiguration:
     @pytest.fixture(autouse=True)
     def no_spark(self, monkeypatch):
         monkeypatch.setattr(session_module, "session", lambda *_: pytest.fail("Spark was asked for"))
-        monkeypatch.setattr(runner, "session", lambda *_: pytest.fail("Spark was asked for"))
+        monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was asked for"))
 
     @pytest.mark.parametrize(
         ("change", "needles"),
@@ -127,7 +128,7 @@ class TestConfiguration:
         assert (place / "thesis.txt").read_text() == "years of work"
 
     def test_a_disk_that_is_nearly_full_is_refused_at_once(self, dry_workshop, refused, monkeypatch):
-        monkeypatch.setattr(runner, "LEAST_SPACE", 1 << 62)
+        monkeypatch.setattr(driver, "LEAST_SPACE", 1 << 62)
         refused(dry_workshop, FAILED, "are free", "make room")
 
 
@@ -166,9 +167,11 @@ class TestTables:
         tools.write_census(workshop.census, table)
         text = refused(workshop, FAILED, *needles)
         assert str(2**63 - 2) not in text
-        log = workshop.layout("bad").restricted.log
+        problems = workshop.layout("bad").restricted.input_problems
         if "sum over all rows" not in needles and "0999999999" not in needles:
-            assert '"examples": [4]' in log.read_text(), "the row's number goes to the restricted log"
+            kept = [json.loads(line) for line in problems.read_text().splitlines()]
+            assert [4] in [each["examples"] for each in kept], "the row's number goes to the restricted root"
+            assert f"{problems} holds row numbers" in text
 
     def test_wrong_units_are_named_too(self, workshop, refused, tools):
         _, units = tools.census_tables()
@@ -303,7 +306,7 @@ class TestFullDisk:
 
     @pytest.fixture(autouse=True)
     def begin_anyway(self, monkeypatch):
-        monkeypatch.setattr(runner, "LEAST_SPACE", 0)
+        monkeypatch.setattr(driver, "LEAST_SPACE", 0)
 
     @pytest.mark.parametrize("stage", ["ingest", "measure", "estimate", "publish_microdata"])
     def test_it_is_one_error_and_the_run_resumes(self, workshop, small_disk, capsys, monkeypatch, tools, calm, stage):
@@ -335,7 +338,7 @@ class TestGuards:
 
     @pytest.mark.parametrize("first", ["a test key", "a real key"])
     def test_a_run_goes_on_under_the_kind_of_key_it_was_begun_with(self, workshop, capsys, monkeypatch, first, calm):
-        for module in (measure_stage, runner):
+        for module in (measure_stage, driver):
             monkeypatch.setattr(module, "require_safe_session", lambda *_, **__: None)
         workshop.ingested("begun", calm)
         keys = [["--test-key", "x"], []]

@@ -55,7 +55,7 @@ def test_a_run_that_was_charged_with_another_budget_does_not_go_on(context, chan
 
 
 def test_a_driver_that_lost_its_run_writes_nothing_behind_the_back_of_the_other(context):
-    own = context.layout.restricted.path / "ledger_entry.json"
+    own = context.layout.restricted.ledger_entry
     with hold_run(context.layout):
         entry, _ = enter_run(context, "f" * 64)
         ahead, _ = enter_level(context, "f" * 64, entry, "State")

@@ -25,6 +25,7 @@ from das_spark.io.files import finished
 from das_spark.io.journal import Journal, State
 from das_spark.io.layout import RunLayout
 from das_spark.pipeline import context as context_module
+from das_spark.pipeline import driver as driver_module
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import ledgers, run_stages, runner
@@ -98,7 +99,7 @@ def measured_levels(layout: RunLayout) -> set[str]:
 def believed_safe(monkeypatch):
     """Runs under a real key in the session of the tests, whose properties are those of quick tests."""
     monkeypatch.setattr(measure_stage, "require_safe_session", lambda *_, **__: None)
-    monkeypatch.setattr(runner, "require_safe_session", lambda *_, **__: None, raising=False)
+    monkeypatch.setattr(driver_module, "require_safe_session", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("unverified", "believed_safe")

@@ -16,6 +16,8 @@ from das_spark.io.layout import RunLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline import estimate_from, from_measurements, open_source, reestimate
 from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import INSECURE
 from das_spark.spark import session as session_module
 
@@ -74,14 +76,14 @@ class TestEstimated:
         assert first.ledger["run_id"] in statement
         assert "spent nothing" in statement
         assert "INSECURE" in statement
-        assert INSECURE in manifest.overridden_guards
+        assert INSECURE in manifest.notices
 
     def test_the_run_holds_nothing_confidential_and_cannot_draw(self, again, spark):
         assert {path.name for path in again.restricted.path.iterdir()} == {
             *("run.json", "run.lock", "manifest.json", "begun.json", "concluded.json", "log.jsonl", "run.html"),
         }
         source = reestimate.open_source(again.folder, None)
-        context = reestimate.RunContext(source.plan, again, spark, None, reestimate.Progress(lambda _: None, "x"))
+        context = RunContext(source.plan, again, spark, None, Progress(lambda _: None, "x"))
         with pytest.raises(PrivacyGuardError, match="draws nothing"):
             measure_stage.measurement_task(context, "State", 1)
 

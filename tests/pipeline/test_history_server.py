@@ -90,7 +90,7 @@ def asked(port: int, path: str):
 def test_the_server_lists_the_application_and_its_stages(observed, server):
     workshop, _ = observed
     (application,) = asked(server, "applications")
-    log = (workshop.layout("seen").restricted.events).read_text().splitlines()
+    log = (workshop.layout("seen").restricted.log).read_text().splitlines()
     assert application["id"] == json.loads(log[-1])["application"], "the same name as in the log of the run"
     assert application["attempts"][0]["completed"]
     groups = {job["jobGroup"] for job in asked(server, f"applications/{application['id']}/jobs")}

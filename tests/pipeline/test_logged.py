@@ -13,14 +13,14 @@ from das_spark.io.manifest import RestrictedManifest
 from das_spark.io.run_log import COMMON, read_log
 from das_spark.pipeline import logged as module
 from das_spark.pipeline import run_stages, runner
-from das_spark.pipeline.run_record import record_of
+from das_spark.pipeline.run_record import known_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
 
 @pytest.fixture(scope="module")
 def lines(measured):
-    log = read_log(measured.layout("whole").restricted.events)
+    log = read_log(measured.layout("whole").restricted.log)
     assert log.torn == ()
     return log.lines
 
@@ -67,7 +67,7 @@ def test_nothing_of_the_log_is_public(measured):
     layout = measured.layout("whole")
     assert layout.restricted.page.is_file()
     names = {path.name for path in layout.public.path.rglob("*")}
-    assert not names & {layout.restricted.page.name, layout.restricted.events.name}
+    assert not names & {layout.restricted.page.name, layout.restricted.log.name}
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def ending(workshop, monkeypatch, tools):
         try:
             run_stages(workshop.plan(), run_id="short", test_key=tools.TEST_KEY, spark=workshop.spark)
         finally:
-            end.lines = read_log(layout.restricted.events).lines
+            end.lines = read_log(layout.restricted.log).lines
         return layout
 
     end.layout = workshop.layout("short")
@@ -140,16 +140,16 @@ def test_a_driver_that_does_less_than_the_run_leaves_it(ending):
         "run.resumed",
         "run.left",
     ]
-    record = record_of(ending.layout.folder)
+    record = known_run(ending.layout.folder)
     assert [opening.number for opening in record.openings] == [1, 2]
     assert record.state == "left, as it was asked to"
 
 
 def test_a_run_at_work_says_so(ending):
     seen = []
-    ending(lambda context: seen.append(record_of(context.layout.folder)))
+    ending(lambda context: seen.append(known_run(context.layout.folder)))
     assert seen[0].state == "at work"
-    assert record_of(ending.layout.folder).state != "at work"
+    assert known_run(ending.layout.folder).state != "at work"
 
 
 def test_a_page_that_fails_costs_no_run(ending, monkeypatch):

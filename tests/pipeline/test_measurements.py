@@ -83,7 +83,7 @@ class TestPublished:
         assert record.ledger == json.loads(measured.layout("whole").public.privacy_ledger.read_text())
         assert [each["name"] for each in record.schema] == ATTRIBUTES
         assert record.rows["e2e_1940/County.parquet/DPQuery"] == 10
-        assert INSECURE in record.overridden_guards
+        assert INSECURE in record.notices
         assert INSECURE in (folder / "_about.txt").read_text()
         described = {each["path"] for each in record.data_dictionary}
         assert {"e2e_1940/<geolevel>.parquet/DPQuery", "geounits/level=<geolevel>"} <= described

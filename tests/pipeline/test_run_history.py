@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from das_spark.io.events import Event
-from das_spark.pipeline.run_history import KILLED, has_ended, incidents_of, openings_of, stages_of
+from das_spark.pipeline.run_history import KILLED, has_ended, incidents_of, logged_stages, openings_of
 
 
 def line(opening: int, event: Event, second: int = 0, **fields):
@@ -39,7 +39,7 @@ RESUMED = [
 
 
 def test_the_cost_of_a_stage_is_that_of_all_drivers():
-    ingest, measure = stages_of(RESUMED)
+    ingest, measure = logged_stages(RESUMED)
     assert (ingest.name, ingest.seconds, ingest.entered, ingest.failed, ingest.cut_short) == ("ingest", 5.5, 2, 0, 0)
     assert (ingest.metrics.tasks, ingest.metrics.heap_bytes) == (5, 10), "sums, but the largest of what is a peak"
     assert (measure.seconds, measure.entered, measure.failed, measure.cut_short) == (23.0, 2, 1, 1)
@@ -48,19 +48,19 @@ def test_the_cost_of_a_stage_is_that_of_all_drivers():
 
 
 def test_a_stage_at_work_is_not_cut_short():
-    assert stages_of(KILLED_IN_COUNTY)[-1].cut_short == 1
-    assert stages_of(KILLED_IN_COUNTY, live=True)[-1].cut_short == 0
+    assert logged_stages(KILLED_IN_COUNTY)[-1].cut_short == 1
+    assert logged_stages(KILLED_IN_COUNTY, live=True)[-1].cut_short == 0
 
 
 def test_a_stage_whose_figures_are_not_known_keeps_those_that_are():
     lines = [began(1, "x"), line(1, Event.STAGE_FINISHED, stage="x", seconds=1.0)]
-    assert stages_of(lines)[0].metrics is None
+    assert logged_stages(lines)[0].metrics is None
     lines += [began(2, "x"), ended(2, "x", 1.0, tasks=3)]
-    assert stages_of(lines)[0].metrics.tasks == 3
+    assert logged_stages(lines)[0].metrics.tasks == 3
 
 
 def test_figures_of_a_later_version_are_left_out():
-    assert stages_of([began(1, "x"), ended(1, "x", 1.0, tasks=3, of_the_future=9)])[0].metrics.tasks == 3
+    assert logged_stages([began(1, "x"), ended(1, "x", 1.0, tasks=3, of_the_future=9)])[0].metrics.tasks == 3
 
 
 def test_drivers_are_told_apart_with_their_ends():

@@ -10,7 +10,7 @@ from browser import opened
 
 from das_spark.io.manifest import PublicManifest, RestrictedManifest
 from das_spark.io.run_log import read_log
-from das_spark.pipeline.run_record import record_of, write_page
+from das_spark.pipeline.run_record import known_run, write_page
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -117,11 +117,11 @@ def test_text_that_cannot_be_read_and_a_page_that_is_too_wide_would_be_seen(brow
 def test_the_page_of_a_run_that_was_killed_is_whole_too(browser, layout, workshop, calm):
     """Its log ends in the middle of a line, two levels are estimated, and there is no manifest."""
     killed = workshop.ingested("killed", calm).layout
-    lines = layout.restricted.events.read_bytes().splitlines(keepends=True)
-    named = [line for line in read_log(layout.restricted.events).lines if line["event"] == "stage.started"]
+    lines = layout.restricted.log.read_bytes().splitlines(keepends=True)
+    named = [line for line in read_log(layout.restricted.log).lines if line["event"] == "stage.started"]
     assert named[3]["stage"] == "measure County"
     cut = next(number for number, line in enumerate(lines) if b'"measure County"' in line) + 2
-    killed.restricted.events.write_bytes(b"".join(lines[:cut]) + lines[cut][:30])
+    killed.restricted.log.write_bytes(b"".join(lines[:cut]) + lines[cut][:30])
     (killed.public.level("diagnostics", "State")).parent.mkdir(parents=True, exist_ok=True)
     (killed.public.level("diagnostics", "State")).symlink_to(layout.public.level("diagnostics", "State"))
     browser.open(write_page(killed), NARROW)
@@ -132,4 +132,4 @@ def test_the_page_of_a_run_that_was_killed_is_whole_too(browser, layout, worksho
     assert [row[0] for row in read["tables"]["levels"]] == ["State"]
     assert read["width"] <= read["viewport"]
     assert browser.log("browser") == []
-    assert record_of(killed.folder).torn == 1
+    assert known_run(killed.folder).torn == 1

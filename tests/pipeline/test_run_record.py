@@ -19,7 +19,7 @@ def layout(tmp_path) -> RunLayout:
 
 
 def driver(layout: RunLayout, first: Event, last: Event) -> None:
-    log = RunLog.open(layout.restricted.events, layout.run_id)
+    log = RunLog.open(layout.restricted.log, layout.run_id)
     log.note(first, product="p", geolevels=["State"], config_hash="0" * 64, insecure=False, software="1")
     log.note(last)
 

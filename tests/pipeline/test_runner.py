@@ -68,7 +68,7 @@ def test_latest_points_to_the_last_run(whole):
 
 def test_everything_of_a_run_under_a_test_key_says_so(whole):
     public = whole.layout("whole").public
-    assert INSECURE in json.loads(public.manifest.read_text())["overridden_guards"]
+    assert INSECURE in json.loads(public.manifest.read_text())["notices"]
     assert json.loads(public.privacy_ledger.read_text())["insecure"] is True
     assert "INSECURE" in public.privacy_statement.read_text()
 

@@ -118,6 +118,10 @@ def test_the_manifest_tells_of_the_tables_of_the_spine(optimised):
     manifest = json.loads(optimised.public.manifest.read_text())
     told = {entry["path"] for entry in manifest["data_dictionary"]}
     assert {"spine/blocks", "shares/level=<geolevel>", "census_estimates/level=<census geolevel>"} <= told
+    done = {stage["name"]: stage["outputs"] for stage in manifest["stages"]}
+    assert list(done) == ["spine", "ingest", "measure", "estimate", "census geounits", "microdata", "tabulate"]
+    assert (done["spine"], done["census geounits"]) == (["spine", "shares"], ["census_estimates"])
+    assert all((optimised.public.path / output).exists() for outputs in done.values() for output in outputs)
     blocks = len(rows(optimised.public, "estimates", "Block"))
     assert manifest["rows"]["shares/Block"] == manifest["rows"]["census_estimates/Block"] == blocks
 

@@ -66,7 +66,7 @@ def test_a_run_of_another_budget_shares_the_files_and_reads_nothing(first, secon
     assert parts(second.layout) == parts(first)
     assert holds_input(second.layout, second.plan)
     assert json.loads(second.layout.restricted.input_record.read_text())["read_by"] == "first"
-    assert second.restricted_facts["input_rows"]["geounits"] == 25
+    assert second.restricted_facts.input_rows["geounits"] == 25
     assert list(second.layout.folder.rglob(".staging/*/*")) == []
 
 

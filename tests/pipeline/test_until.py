@@ -12,7 +12,7 @@ from das_spark.config.stages import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
 from das_spark.io.journal import Journal
 from das_spark.io.layout import RunLayout
-from das_spark.pipeline import Check, RunSummary, VerificationReport, run_stages, runner
+from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, run_stages, runner
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline.measure import journal_of
@@ -136,13 +136,13 @@ def test_a_measured_level_is_charged_and_the_next_one_is_not_begun(workshop, cal
 def test_steps_of_a_run_are_all_under_one_kind_of_key(workshop, calm, monkeypatch):
     workshop.ingested("steps", calm)
     go(workshop, "measure State")
-    monkeypatch.setattr(runner, "require_safe_session", lambda *_, **__: None)
+    monkeypatch.setattr(driver, "require_safe_session", lambda *_, **__: None)
     with pytest.raises(PrivacyGuardError, match="test key"):
         go(workshop, "estimate State", key=None)
 
 
 def test_an_unknown_stage_is_refused_before_a_folder_is_made(dry_workshop, monkeypatch):
-    monkeypatch.setattr(runner, "session", lambda *_: pytest.fail("Spark was asked for"))
+    monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was asked for"))
     with pytest.raises(ConfigurationError, match="ingest; measure State"):
         go(dry_workshop, "measure Block")
     assert not dry_workshop.root.exists()

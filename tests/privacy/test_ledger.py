@@ -57,6 +57,12 @@ def test_a_line_holds_every_share_as_an_exact_text() -> None:
     }
 
 
+def test_the_record_of_an_entry_is_what_its_line_holds() -> None:
+    one = entry().with_completed("State")
+    assert one.as_record() == json.loads(one.to_json())
+    assert LedgerEntry.of(one.as_record()) == LedgerEntry.from_json(one.to_json()) == one
+
+
 def test_every_run_is_charged_with_its_whole_total() -> None:
     ledger = Ledger((entry("a"), entry("b", Fraction(1, 3)), entry("c", Fraction(1, 7), Framework.ZCDP)))
     total = ledger.composition()

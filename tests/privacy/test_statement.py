@@ -68,11 +68,11 @@ def test_a_run_without_invariants_says_so(facts: StatementFacts) -> None:
     assert "there are no invariants" in privacy_statement(replace(facts, invariants=()))
 
 
-def test_overridden_guards_and_the_ledger_are_told(facts: StatementFacts) -> None:
+def test_notices_and_the_ledger_are_told(facts: StatementFacts) -> None:
     run = LedgerEntry("r-6", "2026-01-01T00:00:00Z", "p", "person", PURE, False)
-    text = privacy_statement(replace(facts, ledger=Ledger((run,)), overridden=("spill is not encrypted",)))
+    text = privacy_statement(replace(facts, ledger=Ledger((run,)), notices=("consistency may be relaxed",)))
     assert "## All runs on this input\n\n1 run with a real key" in text
-    assert "- spill is not encrypted" in text
+    assert "## What readers must know\n\n- consistency may be relaxed" in text
 
 
 def test_an_epsilon_beyond_every_double_is_stated(facts: StatementFacts) -> None:

@@ -1,7 +1,7 @@
 """Checks of rows in one pass over a file, and the numbers of the rows that fail.
 
 Every check is one bit of an integer column; one aggregation counts the rows by that integer. Only when a row fails is
-the file read again, to number such rows for the restricted log.
+the file read again, to number such rows for the restricted root.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Problem:
         field: Field, as the file calls it.
         expected: What was expected there.
         rows: How many rows are not so.
-        examples: Numbers of some of those rows, counted from 1: for the restricted log only.
+        examples: Numbers of some of those rows, counted from 1: for the restricted root only.
         geounits: Some well-formed geocodes that are concerned.
     """
 
@@ -60,7 +60,7 @@ class BadInputError(InputError):
     Args:
         message: All problems, one a line, without any value.
         hint: What to do about them.
-        problems: The same as values, with row numbers for the restricted log.
+        problems: The same as values, with row numbers, for the restricted root only.
     """
 
     code = "DAS201"
@@ -130,7 +130,7 @@ def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
     lines = [str(problem) for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"and {len(problems) - MOST_PROBLEMS} problems more")
-    hint = hint or "the restricted log holds row numbers; correct the files, or the columns and code bases of [input]"
+    hint = hint or "correct the files, or the columns and code bases of [input]"
     raise BadInputError("\n".join(lines), hint=hint, problems=tuple(problems))
 
 

@@ -1,0 +1,80 @@
+"""A driver at work on a run: room for it found, its folders opened and held, its log begun, its session checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from das_spark.io.files import require_space
+from das_spark.io.layout import RunLayout, open_run, point_latest, require_kept
+from das_spark.io.run_lock import hold_run
+from das_spark.pipeline.context import RunContext, is_insecure
+from das_spark.pipeline.logged import logged, note_application
+from das_spark.spark.session import require_safe_session, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.pipeline.origin import Origin
+    from das_spark.pipeline.progress import Progress
+    from das_spark.privacy import RunKey
+
+#: Room that a run asks for before it begins; what it really needs is known after ingestion.
+LEAST_SPACE = 50_000_000
+
+
+def place_of(plan: RunPlan, run_id: str) -> RunLayout:
+    """Where a run lies, or will lie; there is room to begin it. Nothing is made.
+
+    Args:
+        plan: What to do.
+        run_id: Name of the run folder.
+
+    Raises:
+        OutputError: The name would lead out of the folder, or the disk is nearly full.
+    """
+    layout = RunLayout.of(plan.output, run_id)
+    require_space(layout.folder, LEAST_SPACE)
+    return layout
+
+
+@contextmanager
+def at_work(
+    plan: RunPlan,
+    layout: RunLayout,
+    progress: Progress,
+    *,
+    key: RunKey | None = None,
+    origin: Origin | None = None,
+    spark: SparkSession | None = None,
+) -> Iterator[RunContext]:
+    """Open the folders of a run and hold them; give the run to whoever works on it.
+
+    Args:
+        plan: What to do.
+        layout: Result of `place_of`.
+        progress: Gets the log of the run.
+        key: The run key; None where nothing confidential is read and nothing is drawn.
+        origin: Where the measurements come from of a run without a key.
+        spark: The session; found or started where None.
+
+    Raises:
+        OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
+            is finished and its confidential side was removed.
+        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear.
+    """
+    insecure = is_insecure(key, origin)
+    resumed = open_run(layout, plan.config_hash)
+    with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
+        open_run(layout, plan.config_hash)  # another configuration may have opened it before this driver held it
+        require_kept(layout)
+        if layout.folder.is_dir():  # not where both roots lie elsewhere
+            point_latest(layout)
+        started = spark or session(f"das_spark {layout.run_id}")
+        note_application(progress, started)
+        if key is not None:
+            # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
+            require_safe_session(started, insecure=insecure)
+        yield RunContext(plan, layout, started, key, progress, origin)

@@ -1,0 +1,86 @@
+"""A driver opens and holds the folders of a run, and goes on only where nobody else has made it another run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.io.files import write_durably
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.run_lock import hold_run, is_held
+from das_spark.pipeline import driver, estimate_from, reestimate, run_stages, runner
+from das_spark.pipeline.driver import at_work
+from das_spark.pipeline.progress import Progress
+from das_spark.privacy import RunKey
+
+ORIGIN = SimpleNamespace(entry=SimpleNamespace(insecure=True))
+#: A session of which nothing is asked but its name, and properties that protect nothing.
+SPARK = SimpleNamespace(
+    version="4",
+    sparkContext=SimpleNamespace(
+        setJobGroup=lambda *_, **__: None,
+        applicationId="app",
+        master="local[2]",
+        defaultParallelism=2,
+        getConf=dict,
+    ),
+)
+
+
+def run_of(workshop: Any) -> None:
+    run_stages(workshop.plan(), run_id="mine", test_key="x", spark=SPARK)
+
+
+def estimate_of(workshop: Any) -> None:
+    source = SimpleNamespace(plan=workshop.plan(), origin=ORIGIN, check=lambda _: None)
+    estimate_from(source, run_id="mine", spark=SPARK)
+
+
+@pytest.mark.parametrize("begin", [run_of, estimate_of])
+def test_a_driver_whose_run_was_made_another_before_it_held_it_stops(
+    dry_workshop, monkeypatch, begin: Callable[[Any], None]
+):
+    @contextmanager
+    def held_late(layout: RunLayout) -> Iterator[None]:
+        for marker in (layout.restricted.marker, layout.public.marker):
+            write_durably(marker, json.dumps({**json.loads(marker.read_text()), "config_hash": "of others"}))
+        with hold_run(layout):
+            yield
+
+    monkeypatch.setattr(driver, "hold_run", held_late)
+    monkeypatch.setattr(runner, "_carry_out", lambda *_: pytest.fail("at work in a run of others"))
+    monkeypatch.setattr(reestimate, "_created", lambda *_: pytest.fail("at work in a run of others"))
+    with pytest.raises(OutputError, match="belongs to another run"):
+        begin(dry_workshop)
+    assert not is_held(dry_workshop.layout("mine"))
+
+
+@pytest.mark.parametrize("begin", [run_of, estimate_of])
+def test_a_finished_run_whose_confidential_side_was_removed_is_not_begun_again(dry_workshop, begin):
+    layout = dry_workshop.layout("mine")
+    open_run(layout, dry_workshop.plan().config_hash)
+    layout.restricted.removed.write_text('{"removed": "2030-01-01"}')
+    with pytest.raises(OutputError, match="removed on 2030-01-01"):
+        begin(dry_workshop)
+
+
+def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry_workshop):
+    plan, layout = dry_workshop.plan(), dry_workshop.layout("mine")
+    progress = Progress(lambda _: None, "mine")
+    with at_work(plan, layout, progress, origin=ORIGIN, spark=SPARK) as context:
+        assert context.key is None
+        assert context.is_insecure
+        assert is_held(layout)
+    with (
+        pytest.raises(PrivacyGuardError, match="does not protect key and confidential data"),
+        at_work(plan, layout, progress, key=RunKey.from_system(), spark=SPARK),
+    ):
+        pytest.fail("at work")
+    with at_work(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK) as context:
+        assert context.is_insecure
