@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from das_spark.errors import OutputError
+from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.files import disk_errors, write_durably
 
 MARKER = "run.json"
@@ -252,8 +252,18 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
 
     Raises:
         OutputError: The folder is not empty and no run folder, or belongs to another run.
+        PrivacyGuardError: The public root is there, and the restricted one is not: the run would begin again.
     """
-    known = [_belongs(path, layout.run_id, config_hash) for path in (layout.restricted.path, layout.public.path)]
+    # The restricted root gets its marker first, so that it is asked for last: another driver may be making both.
+    published = _belongs(layout.public.path, layout.run_id, config_hash)
+    known = [_belongs(layout.restricted.path, layout.run_id, config_hash), published]
+    if known == [False, True]:
+        raise PrivacyGuardError(
+            f"{layout.restricted.path}: the run {layout.run_id} has its public root at {layout.public.path}, and its "
+            "restricted root is not there; is the restricted disk mounted?",
+            hint="Begun again, the run would be charged and drawn a second time. Bring the restricted root back, or "
+            "begin a run of another name.",
+        )
     with disk_errors(layout.folder):
         layout.restricted.path.parent.mkdir(parents=True, exist_ok=True)
         layout.restricted.path.mkdir(mode=0o700, exist_ok=True)

@@ -24,7 +24,7 @@ from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
 from das_spark.pipeline.logged import logged, note_application
-from das_spark.pipeline.measure import measure
+from das_spark.pipeline.measure import journal_of, measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
     public_manifest,
@@ -141,7 +141,10 @@ def _at_work(
         note_application(reported, started)
         # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
         require_safe_session(started, insecure=key.is_insecure)
-        yield RunContext(plan, layout, started, key, reported)
+        context = RunContext(plan, layout, started, key, reported)
+        for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
+            journal_of(context).require_known(geolevel)
+        yield context
 
 
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.errors import OutputError
+from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.layout import (
     PublicLayout,
     RunLayout,
@@ -56,6 +56,19 @@ def test_a_run_is_opened_again_with_the_same_configuration_only(layout):
     assert open_run(layout, "hash")
     with pytest.raises(OutputError, match="belongs to another run"):
         open_run(layout, "other hash")
+
+
+def test_a_run_whose_restricted_disk_is_not_mounted_does_not_begin_again(tmp_path):
+    apart = RunLayout.at(tmp_path / "runs", "first", str(tmp_path / "open"), str(tmp_path / "closed"))
+    open_run(apart, "hash")
+    apart.restricted.path.parent.rename(tmp_path / "unmounted")
+    (tmp_path / "closed").mkdir()
+    with pytest.raises(PrivacyGuardError, match="is the restricted disk mounted"):
+        open_run(apart, "hash")
+    assert list((tmp_path / "closed").iterdir()) == []
+    (tmp_path / "closed").rmdir()
+    (tmp_path / "unmounted").rename(tmp_path / "closed")
+    assert open_run(apart, "hash")
 
 
 def test_a_folder_with_strange_files_is_refused_and_left_alone(layout):
