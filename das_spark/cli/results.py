@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from das_spark.io.manifest import PublicManifest
     from das_spark.pipeline import Check
 
-#: What stays in the restricted root: without the journal, a level could be drawn twice.
-KEPT = ("journal", "ledger_entry.json", "removed.json", "run.json", "run.lock")
+#: What stays in the restricted root: without the journal, a level could be drawn twice. Of `staging` only the plain
+#: files stay, without which an executor that was lost could still write there when it wakes up.
+KEPT = ("journal", "ledger_entry.json", "removed.json", "run.json", "run.lock", "staging")
 
 
 def verify(run: Run) -> None:
@@ -93,9 +94,9 @@ def show(
         return
     layout = find_run(run)
     found = _confidential(layout)
-    out.print(
-        table(f"Confidential in {layout.restricted.path}", ("what", "bytes"), [(p.name, size(b)) for p, b in found])
-    )
+    root = layout.restricted.path
+    rows = [(str(path.relative_to(root)), size(number)) for path, number in found]
+    out.print(table(f"Confidential in {root}", ("what", "bytes"), rows))
     if remove:
         _remove(layout, [path for path, _ in found])
         out.print(f"removed {len(found)}; kept {', '.join(KEPT)}, which hold no counts and fence off a second draw")
@@ -135,8 +136,10 @@ def _show_manifest(manifest: PublicManifest, out: Console) -> None:
 
 
 def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
-    """Entries of the restricted root with their sizes in bytes, without what stays."""
-    entries = sorted(path for path in layout.restricted.path.iterdir() if path.name not in KEPT)
+    """Entries of the restricted root and of its staging folders with their sizes in bytes, without what stays."""
+    root = layout.restricted.path
+    staged = (path for path in root.glob("staging/*/*") if path.is_dir())
+    entries = sorted((*(path for path in root.iterdir() if path.name not in KEPT), *staged))
     return [(path, sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())) for path in entries]
 
 

@@ -25,6 +25,7 @@ from das_spark.evaluation.bins import COUNTY, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
 from das_spark.evaluation.sample_draws import Draw
 from das_spark.evaluation.sampling import entries_of
+from das_spark.io.files import discard
 from das_spark.io.layout import RunLayout, open_run, require_kept
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.pipeline import Check, VerificationReport, samples
@@ -126,6 +127,20 @@ def test_retention_removes_what_is_confidential_when_told_to(finished_run):
     with pytest.raises(OutputError, match="this run is finished, and what was confidential in it was removed on 20"):
         require_kept(finished_run)
     assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0, "again, after a kill in between"
+
+
+def test_retention_keeps_the_fences_against_executors_that_wake_up_later(capsys, finished_run):
+    fenced = finished_run.restricted.staging("measurements", "County", 1)
+    discard(fenced, fence=True)
+    left = fenced.with_name(f".{fenced.name}.destroyed")  # of a driver that died while it destroyed
+    (left / "part").mkdir(parents=True)
+    assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0
+    printed = capsys.readouterr().out
+    assert f"staging/measurements/{left.name}" in printed
+    assert fenced.is_file()
+    assert not left.exists()
+    with pytest.raises(NotADirectoryError):
+        (fenced / "part-0").touch()
 
 
 @pytest.mark.parametrize(
