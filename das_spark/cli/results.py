@@ -77,7 +77,7 @@ def show(
 
     Example: das-spark show runs/latest --restricted
     """
-    from das_spark.io.layout import find_run, open_public  # noqa: PLC0415
+    from das_spark.io.existing_runs import find_run, open_public  # noqa: PLC0415
     from das_spark.io.manifest import PublicManifest  # noqa: PLC0415
 
     if remove and not retention:

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 from das_spark.config.alike import differing_settings
 from das_spark.config.geography import planned_spine
 from das_spark.errors import InputError, OutputError
+from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.files import finished
-from das_spark.io.layout import PublicLayout, RestrictedLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout, RestrictedLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.products import PRODUCTS, Product
 from das_spark.spark import tables

@@ -11,11 +11,13 @@ from das_spark.errors import OutputError
 from das_spark.evaluation.run_page import run_page
 from das_spark.evaluation.run_record import LevelLine, RunRecord, ShareLine, SpendingLine
 from das_spark.io.diagnostics_files import read_level_diagnostics
+from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.files import finished, write_durably
-from das_spark.io.layout import MARKER, PublicLayout, RunLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout, RunLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
+from das_spark.io.run_marker import is_public_root
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import ledger_with_runs
 from das_spark.pipeline.publish import INSECURE
@@ -236,4 +238,4 @@ def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
 def _is_public(page: Path) -> bool:
     """Whether a file lies below the public root of any run."""
     folders = page.resolve().parents
-    return any((folder / MARKER).is_file() and folder.name != "restricted" for folder in folders)
+    return any(is_public_root(folder) for folder in folders)

@@ -12,16 +12,10 @@ from pathlib import Path
 import pytest
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.io.layout import (
-    PublicLayout,
-    RunLayout,
-    TablesLayout,
-    find_run,
-    open_public,
-    open_run,
-    point_latest,
-)
+from das_spark.io.existing_runs import find_run, open_public
+from das_spark.io.layout import PublicLayout, RunLayout, TablesLayout, open_run, point_latest
 from das_spark.io.run_lock import hold_run, is_held, require_held
+from das_spark.io.run_marker import is_public_root
 
 
 @pytest.fixture
@@ -112,6 +106,60 @@ def test_latest_points_to_the_last_run_and_is_found(tmp_path, layout):
         point_latest(run)
     assert find_run(tmp_path / "runs" / "latest").run_id == "second"
     assert open_public(tmp_path / "runs" / "latest").path.name == "public"
+
+
+@pytest.mark.parametrize("sides", [("public", "restricted"), ("public",), ("restricted",)])
+def test_a_run_whose_roots_lie_apart_is_found_by_its_restricted_root(tmp_path, sides):
+    elsewhere = {side: str(tmp_path / "other" / side) for side in sides}
+    layout = RunLayout.at(tmp_path / "runs", "first", **elsewhere)
+    open_run(layout, "hash")
+    assert find_run(layout.restricted.path) == layout
+    assert open_public(layout.restricted.path) == layout.public
+    assert open_public(layout.public.path) == layout.public
+    with pytest.raises(OutputError, match="the public root of a run") as caught:
+        find_run(layout.public.path)
+    assert "its restricted root" in caught.value.hint
+    assert str(tmp_path) not in layout.public.marker.read_text()
+    assert is_public_root(layout.public.path)
+    assert not is_public_root(layout.restricted.path)
+
+
+def test_the_folder_of_a_run_leads_to_a_public_root_elsewhere(tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "first", public=str(tmp_path / "open"))
+    open_run(layout, "hash")
+    assert find_run(layout.folder) == layout
+    assert open_public(layout.folder) == layout.public
+
+
+def test_a_run_folder_can_be_moved_and_found_by_either_name(layout):
+    open_run(layout, "hash")
+    moved = layout.folder.rename(layout.root.parent / "moved")
+    for folder in (moved, moved / "restricted"):
+        assert find_run(folder).public.path == moved / "public"
+        assert open_public(folder).path == moved / "public"
+    with pytest.raises(OutputError, match="the public root of a run"):
+        find_run(moved / "public")
+
+
+def test_a_public_root_that_is_not_where_the_restricted_one_says_is_named(tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "first", str(tmp_path / "open"), str(tmp_path / "closed"))
+    open_run(layout, "hash")
+    layout.public.path.rename(tmp_path / "away")
+    with pytest.raises(OutputError, match=f"{layout.public.path}: not a run folder"):
+        find_run(layout.restricted.path)
+    layout.public.path.mkdir()
+    layout.public.marker.write_text(layout.restricted.marker.read_text().replace("first", "second"))
+    with pytest.raises(OutputError, match=f"{layout.public.path}: not a run folder"):
+        find_run(layout.restricted.path)
+
+
+def test_a_public_marker_says_whose_it_is_and_nothing_else(layout):
+    open_run(layout, "hash")
+    text = '{"schema_version": 1, "run_id": "first", "config_hash": "hash"}\n'
+    assert layout.public.marker.read_text() == text
+    layout.restricted.marker.write_text(text)  # as earlier versions wrote it
+    assert not is_public_root(layout.restricted.path)
+    assert find_run(layout.folder) == layout
 
 
 def test_latest_never_replaces_a_real_folder(tmp_path, layout):
