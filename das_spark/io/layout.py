@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.files import disk_errors
 from das_spark.io.run_marker import MARKER, PUBLIC, RESTRICTED, RunMarker
 
 JOINT_MARKER = "joint.json"
@@ -269,10 +269,8 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
         layout.restricted.path.mkdir(mode=0o700, exist_ok=True)
         layout.restricted.path.chmod(0o700)  # also where it was there, or the umask is a strange one
         layout.public.path.mkdir(parents=True, exist_ok=True)
-        if not known[0]:
-            write_durably(layout.restricted.marker, closed.to_json())
-        if not known[1]:
-            write_durably(layout.public.marker, open_to_all.to_json())
+        closed.put(layout.restricted.path)
+        open_to_all.put(layout.public.path)
     return all(known)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from das_spark.errors import OutputError
+from das_spark.io.claims import create_durably
 
 MARKER = "run.json"
 MARKER_VERSION = 1
@@ -73,6 +74,18 @@ class RunMarker:
     def is_of_run(self, other: RunMarker) -> bool:
         """Whether two markers belong to one run."""
         return (self.run_id, self.config_hash) == (other.run_id, other.config_hash)
+
+    def put(self, folder: Path) -> None:
+        """Mark a folder, which must be free or this run's. Nobody needs to hold the run: no marker is ever replaced.
+
+        Args:
+            folder: A root that is there.
+
+        Raises:
+            OutputError: Another run was quicker, or the disk is full.
+        """
+        if not self.marks(folder) and not create_durably(folder / MARKER, self.to_json()):
+            self.marks(folder)
 
     def marks(self, folder: Path) -> bool:
         """Whether a folder is this run's already; False: it is free.

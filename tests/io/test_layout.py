@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,22 @@ def test_a_run_whose_restricted_disk_is_not_mounted_does_not_begin_again(tmp_pat
     (tmp_path / "closed").rmdir()
     (tmp_path / "unmounted").rename(tmp_path / "closed")
     assert open_run(apart, "hash")
+
+
+def test_of_two_drivers_that_begin_a_run_together_none_takes_the_folder_from_the_other(layout, monkeypatch):
+    real = Path.mkdir
+
+    def first_begins(path: Path, *given: Any, **named: Any) -> None:
+        """The second driver has seen that nothing is there, and the first one begins."""
+        real(path, *given, **named)
+        if path == layout.restricted.path:
+            monkeypatch.setattr(Path, "mkdir", real)
+            open_run(layout, "hash of the first")
+
+    monkeypatch.setattr(Path, "mkdir", first_begins)
+    with pytest.raises(OutputError, match="belongs to another run"):
+        open_run(layout, "hash of the second")
+    assert open_run(layout, "hash of the first")
 
 
 def test_a_folder_with_strange_files_is_refused_and_left_alone(layout):
