@@ -9,6 +9,15 @@ from pathlib import Path
 from das_spark.io.files import disk_errors, sync_folder, write_durably
 
 
+def names_in(folder: Path) -> set[str]:
+    """Names in a folder, but for those of half-written files that a killed process left behind.
+
+    Args:
+        folder: That is there.
+    """
+    return {path.name for path in folder.iterdir() if not (path.name.startswith(".") and path.name.endswith(".tmp"))}
+
+
 def create_durably(path: Path, content: str) -> bool:
     """Write a small file in one step where there is none; of two processes that try, one does, and nothing is replaced.
 

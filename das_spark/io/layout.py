@@ -12,12 +12,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
 from das_spark.io.files import disk_errors
 from das_spark.io.run_marker import MARKER, PUBLIC, RESTRICTED, RunMarker
 
 JOINT_MARKER = "joint.json"
 LATEST = "latest"
+LEDGERS = "ledgers"
+#: Names in the folder of all runs that no run can have: the link to the last run, and the ledgers of their inputs.
+RESERVED = (LATEST, LEDGERS)
 SUCCESS = "_SUCCESS"
 
 
@@ -222,8 +225,14 @@ class RunLayout:
             restricted: The same for restricted roots.
 
         Raises:
+            ConfigurationError: The name stands for something else beside the runs.
             OutputError: The name would lead out of the folder.
         """
+        if run_id in RESERVED:
+            raise ConfigurationError(
+                f"run id {run_id!r}: beside the runs that name stands for something else",
+                hint=f"Choose another run id; {' and '.join(RESERVED)} are taken.",
+            )
         if not run_id or run_id.startswith(".") or not all(sign.isalnum() or sign in "._-" for sign in run_id):
             raise OutputError(f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', not starting with '.'")
         base = Path(root)

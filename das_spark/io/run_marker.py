@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from das_spark.errors import OutputError
-from das_spark.io.claims import create_durably
+from das_spark.io.claims import create_durably, names_in
 
 MARKER = "run.json"
 MARKER_VERSION = 1
@@ -102,7 +102,7 @@ class RunMarker:
             raise OutputError(f"{folder} is a file", hint="Choose another output folder.")
         found = RunMarker.find(folder)
         if found is None:
-            if any(folder.iterdir()):
+            if names_in(folder):
                 raise OutputError(f"{folder}: not empty and not a run folder", hint="Choose another output folder.")
             return False
         if not self.is_of_run(found):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import disk_errors
+from das_spark.io.layout import LEDGERS
 from das_spark.privacy import Ledger, LedgerEntry
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def ledger_with_runs(layout: RunLayout, identity: str) -> Path:
         layout: Of a run.
         identity: Result of `fingerprint`.
     """
-    return layout.root / "ledgers" / f"{identity[:32]}{_SUFFIX}"
+    return layout.root / LEDGERS / f"{identity[:32]}{_SUFFIX}"
 
 
 def enter(files: Sequence[Path], entry: LedgerEntry) -> Ledger:

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
 from das_spark.io.existing_runs import find_run, open_public
+from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import PublicLayout, RunLayout, TablesLayout, open_run, point_latest
 from das_spark.io.run_lock import hold_run, is_held, require_held
 from das_spark.io.run_marker import is_public_root
+from das_spark.io.sweep_files import SweepLayout
 
 
 @pytest.fixture
@@ -102,6 +104,31 @@ def test_a_file_in_the_place_of_the_run_is_refused(layout):
 def test_a_run_id_cannot_lead_elsewhere(tmp_path, name):
     with pytest.raises(OutputError, match="run id"):
         RunLayout.at(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["latest", "ledgers"])
+def test_a_run_cannot_have_a_name_that_stands_for_something_else(tmp_path, name):
+    for at in (RunLayout.at, JointLayout.at):
+        with pytest.raises(ConfigurationError, match=f"run id '{name}'"):
+            at(tmp_path, name)
+
+
+@pytest.mark.parametrize("side", ["restricted", "public"])
+def test_half_a_marker_that_a_killed_driver_left_bars_no_run(layout, side):
+    folder = getattr(layout, side).path
+    folder.mkdir(parents=True)
+    (folder / ".run.json.17.tmp").write_text("{")
+    assert not open_run(layout, "hash")
+    assert open_run(layout, "hash")
+
+
+def test_half_a_file_that_a_killed_driver_left_bars_no_joint_run_and_no_sweep(tmp_path):
+    for name in (".joint.json.17.tmp", ".sweep.json.17.tmp"):
+        folder = tmp_path / name.split(".")[1]
+        folder.mkdir()
+        (folder / name).write_text("{")
+    assert JointLayout.at(tmp_path, "joint").path == tmp_path / "joint"
+    assert SweepLayout(tmp_path / "sweep").open() is None
 
 
 def test_the_two_roots_cannot_be_one_folder(tmp_path):
