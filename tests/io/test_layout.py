@@ -3,6 +3,7 @@
 import fcntl
 import inspect
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
+from das_spark.io import run_lock
 from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import PublicLayout, RunLayout, TablesLayout, open_run, point_latest
@@ -326,3 +328,40 @@ def test_what_is_restricted_is_closed_when_a_driver_begins_and_when_it_ends(layo
     assert is_closed(layout.restricted.path)
     assert modes(layout.restricted.path)["log.jsonl"] == "0o600"
     assert modes(layout.public.path)["open.txt"] == oct(0o666 & ~umask)
+
+
+def test_a_folder_that_vanishes_while_modes_are_set_is_in_nobodys_way(layout, monkeypatch):
+    open_run(layout, "hash")
+    left = layout.restricted.path / "_temporary" / "0"
+    left.mkdir(parents=True)
+    (left / "part-0").touch()
+    real = os.scandir
+
+    def too_late(path: Any = ".") -> Any:
+        """A task that was killed removes its folder as soon as somebody wants to look into it."""
+        if path in (left.parent, str(left.parent)):
+            shutil.rmtree(left.parent)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", too_late)
+    with hold_run(layout):
+        pass
+    assert not left.exists()
+
+
+def test_what_ends_a_run_is_told_and_no_trouble_with_modes_behind_it(layout, monkeypatch):
+    open_run(layout, "hash")
+
+    def fail(_: Path) -> None:
+        raise PermissionError
+
+    def stop() -> None:
+        with hold_run(layout):
+            monkeypatch.setattr(run_lock, "close_to_others", fail)
+            raise PrivacyGuardError("no")
+
+    with pytest.raises(PrivacyGuardError, match="no"):
+        stop()
+    monkeypatch.undo()
+    with pytest.raises(PermissionError), hold_run(layout):
+        monkeypatch.setattr(run_lock, "close_to_others", fail)
