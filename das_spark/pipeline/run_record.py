@@ -18,11 +18,11 @@ from das_spark.io.manifest import PublicManifest
 from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
 from das_spark.io.run_marker import is_public_root
+from das_spark.pipeline import ledgers
 from das_spark.pipeline.input_record import read_identity
-from das_spark.pipeline.ledgers import ledger_with_runs
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, openings_of, stages_of
-from das_spark.privacy import Framework, Ledger, LedgerEntry
+from das_spark.privacy import Framework, LedgerEntry
 
 #: Families of most work that are kept of a level, and shown of a run.
 MOST_FAMILIES: Final = 20
@@ -216,10 +216,9 @@ def _shares(entry: LedgerEntry | None) -> tuple[ShareLine, ...]:
 def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
     """The ledger of the input in the copy that lies with the runs."""
     identity = read_identity(layout)
-    file = ledger_with_runs(layout, identity)
+    file = ledgers.ledger_with_runs(layout, identity)
     if not identity or not file.is_file():
         return ()
-    entries = Ledger.from_json_lines(file.read_text(encoding="utf-8")).entries
     return tuple(
         SpendingLine(
             each.run_id,
@@ -231,7 +230,7 @@ def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
             str(each.released),
             each.insecure,
         )
-        for each in entries
+        for each in ledgers.read(file).entries
     )
 
 
