@@ -94,6 +94,7 @@ def _entered(context: RunContext, identity: str, entry: LedgerEntry) -> Ledger:
         context.progress.say("ledger: a last line that was half written is cut off; nothing was drawn under it")
         context.progress.note(Event.LEDGER_MENDED, file=str(file))
 
+    ledgers.make_folder(context.layout)
     return ledgers.enter(_ledgers(context, identity), entry, tell)
 
 

@@ -85,6 +85,25 @@ def ledger_with_runs(layout: RunLayout, identity: str) -> Path:
     return layout.root / LEDGERS / f"{identity[:32]}{_SUFFIX}"
 
 
+def make_folder(layout: RunLayout) -> None:
+    """Make the folder of the ledgers with the runs, durably, and close it to others: their names tell of the inputs.
+
+    Args:
+        layout: Of a run.
+
+    Raises:
+        OutputError: It cannot be made.
+    """
+    folder = layout.root / LEDGERS
+    with disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.stat()
+        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+            folder.chmod(0o700)  # an earlier version left it open
+        sync_folder(folder.parent)
+
+
 def enter(files: Sequence[Path], entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
     """Enter a run in every copy of the ledger of its input: see `commit`.
 

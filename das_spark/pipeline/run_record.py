@@ -41,7 +41,7 @@ def write_page(layout: RunLayout) -> Path:
     Raises:
         OutputError: A file cannot be read, or the disk is full.
     """
-    write_durably(layout.restricted.page, run_page(run_record(layout)))
+    write_durably(layout.restricted.page, run_page(run_record(layout)), mode=0o600)
     return layout.restricted.page
 
 
@@ -64,7 +64,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
             f"{page}: lies in a public root, and the page holds restricted facts",
             hint="Name another file, or make a public page: name the public folder of the run.",
         )
-    write_durably(page, run_page(record))
+    write_durably(page, run_page(record), mode=0o600 if record.restricted else 0o666)
     return record
 
 

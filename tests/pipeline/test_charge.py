@@ -69,6 +69,15 @@ def test_a_ledger_that_was_mended_is_told_of(context):
     assert (Event.LEDGER_MENDED, {"file": str(file)}) in noted
 
 
+def test_the_folder_of_the_ledgers_is_closed_to_others(context):
+    folder = context.layout.root / "ledgers"
+    enter_run(context, "f" * 64)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o755)  # as an earlier version made it
+    enter_run(context, "f" * 64)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_driver_that_lost_its_run_writes_nothing_behind_the_back_of_the_other(context):
     own = context.layout.restricted.path / "ledger_entry.json"
     with hold_run(context.layout):
