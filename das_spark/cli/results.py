@@ -73,7 +73,7 @@ def show(
 
     Example: das-spark show runs/latest --restricted
     """
-    from das_spark.io.layout import find_run, open_public  # noqa: PLC0415
+    from das_spark.io.existing_runs import find_run, open_public  # noqa: PLC0415
     from das_spark.io.manifest import PublicManifest  # noqa: PLC0415
 
     if remove and not retention:
@@ -90,9 +90,9 @@ def show(
         return
     layout = find_run(run)
     found = _confidential(layout)
-    out.print(
-        table(f"Confidential in {layout.restricted.path}", ("what", "bytes"), [(p.name, size(b)) for p, b in found])
-    )
+    root = layout.restricted.path
+    rows = [(str(path.relative_to(root)), size(number)) for path, number in found]
+    out.print(table(f"Confidential in {root}", ("what", "bytes"), rows))
     if remove:
         _remove(layout, [path for path, _ in found])
         kept = ", ".join(path.name for path in layout.restricted.kept)
@@ -133,8 +133,10 @@ def _show_manifest(manifest: PublicManifest, out: Console) -> None:
 
 
 def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
-    """Entries of the restricted root with their sizes in bytes, without what stays."""
-    entries = sorted(path for path in layout.restricted.path.iterdir() if path not in layout.restricted.kept)
+    """Entries of the restricted root and of its staging folders with their sizes in bytes, without what stays."""
+    restricted = layout.restricted
+    staged = (path for path in restricted.path.glob("staging/*/*") if path.is_dir())
+    entries = sorted((*(path for path in restricted.path.iterdir() if path not in restricted.kept), *staged))
     return [(path, sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())) for path in entries]
 
 

@@ -42,7 +42,10 @@ def show(run: Path, out: Console) -> None:
 
     record = known_run(run)
     if not record.restricted:
-        raise OutputError(f"{run}: its restricted root cannot be read", hint="leave --restricted out")
+        raise OutputError(
+            f"{run}: its restricted root cannot be read",
+            hint="name the run's restricted root, or leave --restricted out",
+        )
     out.print("RESTRICTED", style="bold red")
     for notice in record.notices:
         out.print(notice, style="bold red")

@@ -66,6 +66,12 @@ class Event(StrEnum):
         "the ledger knows that the measurements of a level are public",
         {"geolevel": str},
     )
+    LEDGER_MENDED = (
+        "ledger.mended",
+        WARNING,
+        "the last line of a ledger was half written, and was cut off; nothing was drawn under it",
+        {"file": str},
+    )
     STAGE_STARTED = ("stage.started", INFO, "a stage began", {"stage": str, "families": int})
     STAGE_PROGRESS = (
         "stage.progress",

@@ -269,12 +269,16 @@ def _set_fence(path: Path) -> bool:
 
 
 def close_to_others(folder: Path) -> None:
-    """Take every permission in a folder from group and others, whatever umask it was written under."""
-    for path in (folder, *folder.rglob("*")):
-        with suppress(FileNotFoundError):  # a task of a dead driver may still be cleaning up
-            mode = path.lstat().st_mode
-            if not stat.S_ISLNK(mode) and mode & 0o077:
-                path.chmod(stat.S_IMODE(mode) & ~0o077)
+    """Take every permission in a folder from group and others, whatever umask it was written under.
+
+    A task of a dead driver may still be cleaning up: what vanishes meanwhile needs no other mode.
+    """
+    for place, folders, files in os.walk(folder):  # passes over folders that are gone, where rglob fails
+        for path in (Path(place), *(Path(place, name) for name in (*folders, *files))):
+            with suppress(FileNotFoundError):
+                mode = path.lstat().st_mode
+                if not stat.S_ISLNK(mode) and mode & 0o077:
+                    path.chmod(stat.S_IMODE(mode) & ~0o077)
 
 
 def open_as_marker(folder: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from das_spark.errors import OutputError
+from das_spark.io.claims import names_in
 from das_spark.io.layout import JOINT_MARKER, RunLayout
 
 
@@ -30,10 +31,11 @@ class JointLayout:
             run_id: The name of the joint run: as of runs.
 
         Raises:
+            ConfigurationError: The name stands for something else beside the runs.
             OutputError: The name would lead out of the folder, or a run of that name stands there.
         """
         path = RunLayout.at(root, run_id).folder
-        if path.exists() and not (path / JOINT_MARKER).is_file() and any(path.iterdir()):
+        if path.exists() and not (path / JOINT_MARKER).is_file() and names_in(path):
             raise OutputError(f"{path}: not empty and not a joint run", hint="choose another run id")
         return cls(run_id, path)
 

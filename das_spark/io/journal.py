@@ -35,6 +35,7 @@ from das_spark.io.files import (
 )
 
 JOURNAL_VERSION = 1
+_UNKNOWN = "measurements are published that the journal does not know"
 
 
 class State(StrEnum):
@@ -138,6 +139,16 @@ class Journal:
         self._destroy(last)
         return Decision(Step.DRAW, last.number + 1)
 
+    def require_known(self, geolevel: str) -> None:
+        """Refuse measurements that are public and of which the journal knows nothing, before the run is charged again.
+
+        Raises:
+            PrivacyGuardError: There are such measurements, or the journal of the level cannot be read.
+        """
+        target = self.target(geolevel)
+        if (finished(target) or part_files(target)) and not self.attempts(geolevel):
+            raise _refusal(geolevel, _UNKNOWN)
+
     def open(self, geolevel: str, number: int) -> Attempt:
         """Open an attempt durably and exclusively; draw only after this returned.
 
@@ -205,7 +216,7 @@ class Journal:
 
     def _check_finished(self, geolevel: str, last: Attempt | None) -> Decision:
         if last is None or last.state not in (State.STAGED, State.PROMOTED):
-            raise _refusal(geolevel, "measurements are published that the journal does not know")
+            raise _refusal(geolevel, _UNKNOWN)
         names = {path.name for path in part_files(self.target(geolevel))}
         if names != {record.name for record in last.files}:
             raise _refusal(geolevel, "the published files are not those of the journal")

@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.errors import OutputError
-from das_spark.io.files import disk_errors, write_durably
-from das_spark.io.restricted_layout import MARKER, RestrictedLayout
+from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
+from das_spark.io.files import disk_errors
+from das_spark.io.restricted_layout import RestrictedLayout
+from das_spark.io.run_marker import MARKER, PUBLIC, RESTRICTED, RunMarker
 
 if TYPE_CHECKING:
     from das_spark.config.plan import OutputSettings
 
-MARKER_VERSION = 1
 JOINT_MARKER = "joint.json"
 LATEST = "latest"
+LEDGERS = "ledgers"
+#: Names in the folder of all runs that no run can have: the link to the last run, and the ledgers of their inputs.
+RESERVED = (LATEST, LEDGERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +158,19 @@ class RunLayout:
             restricted: The same for restricted roots.
 
         Raises:
+            ConfigurationError: The name stands for something else beside the runs.
             OutputError: The name would lead out of the folder.
         """
+        if run_id in RESERVED:
+            raise ConfigurationError(
+                f"run id {run_id!r}: beside the runs that name stands for something else",
+                hint=f"choose another run id; {' and '.join(RESERVED)} are taken",
+            )
         if not run_id or run_id.startswith(".") or not all(sign.isalnum() or sign in "._-" for sign in run_id):
             raise OutputError(f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', not starting with '.'")
         base = Path(root)
-        open_to_all = Path(public) / run_id if public else base / run_id / "public"
-        closed = Path(restricted) / run_id if restricted else base / run_id / "restricted"
+        open_to_all = Path(public) / run_id if public else base / run_id / PUBLIC
+        closed = Path(restricted) / run_id if restricted else base / run_id / RESTRICTED
         if open_to_all.resolve() == closed.resolve():
             raise OutputError(f"{open_to_all}: the public and the restricted root are one folder")
         return cls(base, run_id, PublicLayout(open_to_all), RestrictedLayout(closed))
@@ -197,20 +206,35 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
 
     Raises:
         OutputError: The folder is not empty and no run folder, or belongs to another run.
+        PrivacyGuardError: The public root is there, and the restricted one is not: the run would begin again.
     """
-    known = [_belongs(path, layout.run_id, config_hash) for path in (layout.restricted.path, layout.public.path)]
+    # The restricted root gets its marker first, so that it is asked for last: another driver may be making both.
+    closed, open_to_all = _markers(layout, config_hash)
+    published = open_to_all.marks(layout.public.path)
+    known = [closed.marks(layout.restricted.path), published]
+    if known == [False, True]:
+        raise PrivacyGuardError(
+            f"{layout.restricted.path}: the run {layout.run_id} has its public root at {layout.public.path}, and its "
+            "restricted root is not there; is the restricted disk mounted?",
+            hint="begun again, the run would be charged and drawn a second time. Bring the restricted root back, or "
+            "begin a run of another name.",
+        )
     with disk_errors(layout.folder):
         layout.restricted.path.parent.mkdir(parents=True, exist_ok=True)
         layout.restricted.path.mkdir(mode=0o700, exist_ok=True)
         layout.restricted.path.chmod(0o700)  # also where it was there, or the umask is a strange one
         layout.public.path.mkdir(parents=True, exist_ok=True)
-        text = (
-            json.dumps({"schema_version": MARKER_VERSION, "run_id": layout.run_id, "config_hash": config_hash}) + "\n"
-        )
-        for marker, there in zip((layout.restricted.marker, layout.public.marker), known, strict=True):
-            if not there:
-                write_durably(marker, text)
+        closed.put(layout.restricted.path)
+        open_to_all.put(layout.public.path)
     return all(known)
+
+
+def _markers(layout: RunLayout, config_hash: str) -> tuple[RunMarker, RunMarker]:
+    """The markers of the restricted and of the public root; a run folder with both in it can be moved as a whole."""
+    public = RunMarker(layout.run_id, config_hash)
+    together = layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC
+    places = () if together else (str(layout.root.resolve()), str(layout.public.path.resolve()))
+    return RunMarker(layout.run_id, config_hash, True, *places), public
 
 
 def is_concluded(layout: RunLayout) -> bool:
@@ -243,57 +267,6 @@ def require_kept(layout: RunLayout) -> None:
         )
 
 
-def is_public_root(folder: Path) -> bool:
-    """Whether a folder is the public root of a run.
-
-    Args:
-        folder: Any folder.
-    """
-    return (folder / MARKER).is_file() and folder.name != "restricted"
-
-
-def open_public(path: str | Path) -> PublicLayout:
-    """The public root of a finished or running run, for those who hold nothing else.
-
-    Args:
-        path: The public folder, or a run folder that holds one.
-
-    Raises:
-        OutputError: Neither.
-    """
-    for folder in (Path(path), Path(path) / "public"):
-        if is_public_root(folder):
-            _read_marker(folder)
-            return PublicLayout(folder)
-    raise _no_run(path, MARKER)
-
-
-def find_run(path: str | Path) -> RunLayout:
-    """The layout of an existing run with both roots under one folder.
-
-    Args:
-        path: The run folder, or a link to it such as `runs/latest`.
-
-    Raises:
-        OutputError: There is no run.
-    """
-    folder = Path(path).resolve()
-    for part in ("public", "restricted"):
-        if not (folder / part / MARKER).is_file():
-            raise _no_run(path, f"{part}/{MARKER}")
-    return RunLayout.at(folder.parent, folder.name)
-
-
-def _no_run(path: str | Path, missing: str) -> OutputError:
-    """The error that names what was meant, perhaps."""
-    try:
-        parts = json.loads((Path(path) / JOINT_MARKER).read_text(encoding="utf-8"))["parts"].values()
-    except (OSError, ValueError, KeyError, AttributeError):
-        return OutputError(f"{path}: not a run folder (no {missing})", hint="name a folder under runs/, or runs/latest")
-    named = " or ".join(str(Path(path).parent / part) for part in parts)
-    return OutputError(f"{path}: a joint run, and one of its parts is asked for", hint=f"name {named}")
-
-
 def point_latest(layout: RunLayout) -> None:
     """Let `<root>/latest` be a link to the run; replaced in one step.
 
@@ -308,33 +281,3 @@ def point_latest(layout: RunLayout) -> None:
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(layout.run_id)
         fresh.replace(link)
-
-
-def _belongs(path: Path, run_id: str, config_hash: str) -> bool:
-    """True: the folder is this run's; False: it is free."""
-    if not path.exists():
-        return False
-    if not path.is_dir():
-        raise OutputError(f"{path} is a file", hint="choose another output folder")
-    if not (path / MARKER).is_file():
-        if any(path.iterdir()):
-            raise OutputError(f"{path}: not empty and not a run folder", hint="choose another output folder")
-        return False
-    found = _read_marker(path)
-    if found != (run_id, config_hash):
-        raise OutputError(
-            f"{path} belongs to another run ({found[0]}, configuration {found[1][:12]})",
-            hint="choose another run id, or resume with the configuration that the run was started with",
-        )
-    return True
-
-
-def _read_marker(path: Path) -> tuple[str, str]:
-    try:
-        content = json.loads((path / MARKER).read_text(encoding="utf-8"))
-        version, run_id, config_hash = content["schema_version"], content["run_id"], content["config_hash"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise OutputError(f"{path / MARKER}: not readable as the marker of a run") from error
-    if version != MARKER_VERSION:
-        raise OutputError(f"{path / MARKER}: version {version}, expected {MARKER_VERSION}")
-    return str(run_id), str(config_hash)

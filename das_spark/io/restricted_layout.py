@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Name of the file that makes a folder the root of a run, public or restricted.
-MARKER = "run.json"
+from das_spark.io.run_marker import MARKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +102,9 @@ class RestrictedLayout:
 
     @property
     def kept(self) -> tuple[Path, ...]:
-        """What stays when all that is confidential is removed: without the journal, a level could be drawn twice."""
-        return self.journal, self.ledger_entry, self.removed, self.marker, self.lock
+        """What stays when all that is confidential is removed: without the journal, a level could be drawn twice.
+
+        Of `staging` only the plain files stay, without which an executor that was lost could still write there when it
+        wakes up.
+        """
+        return self.journal, self.ledger_entry, self.removed, self.marker, self.lock, self.path / "staging"

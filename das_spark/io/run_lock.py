@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
@@ -56,11 +56,14 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
         os.fsync(descriptor)
         _HELD[layout.restricted.lock] = word
         close_to_others(layout.restricted.path)
+        failed = True
         try:
             yield
+            failed = False
         finally:
             _HELD.pop(layout.restricted.lock, None)  # here: a driver that was refused has no word to take away
-            close_to_others(layout.restricted.path)
+            with suppress(OSError) if failed else nullcontext():  # the error that ends the run is the one to tell
+                close_to_others(layout.restricted.path)
     finally:
         os.close(descriptor)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from das_spark.errors import GeographyError, InputError, OutputError
 from das_spark.geography import LevelShares, NationalSpine, SpineSettings
+from das_spark.io.claims import names_in
 from das_spark.io.files import (
     FileRecord,
     discard,
@@ -262,7 +263,7 @@ def require_new(folder: Path) -> None:
     if not folder.exists():
         return
     unfinished = folder.is_dir() and not finished(folder)
-    if not unfinished or {path.name for path in folder.iterdir()} - {BLOCKS, RECORD}:
+    if not unfinished or names_in(folder) - {BLOCKS, RECORD}:
         raise OutputError(f"{folder}: there is something already", hint="choose a new folder with --out")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from das_spark.errors import OutputError
 from das_spark.evaluation.definitions import RESTRICTED
+from das_spark.io.claims import names_in
 from das_spark.io.files import disk_errors, write_durably
 
 SWEEP_VERSION: Final = 1
@@ -142,7 +143,7 @@ class SweepLayout:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.record.is_file():
                 return SweepRecord.load(self.record)
-            if any(self.path.iterdir()):
+            if names_in(self.path):
                 raise OutputError(f"{self.path}: not empty and not the folder of a sweep", hint="choose another --out")
             self.path.chmod(0o700)
         return None

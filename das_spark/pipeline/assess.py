@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from das_spark.config.geography import planned_spine
 from das_spark.constraints import Invariants
+from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, finished, part_files, write_durably
-from das_spark.io.layout import PublicLayout, open_public
+from das_spark.io.layout import PublicLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
 from das_spark.pipeline.spines import spine_of_run

@@ -60,7 +60,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
             insecure=context.is_insecure,
         )
         write_durably(own, entry.to_json())
-    ledger = ledgers.enter(_ledgers(context, identity), entry)
+    ledger = _entered(context, identity, entry)
     cost = {"framework": entry.framework.value, "total": str(entry.total)}
     context.progress.note(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
     return entry, ledger
@@ -82,9 +82,20 @@ def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel
     entry = entry.with_completed(geolevel)
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
     write_durably(context.layout.restricted.ledger_entry, entry.to_json())
-    ledger = ledgers.enter(_ledgers(context, identity), entry)
+    ledger = _entered(context, identity, entry)
     context.progress.note(Event.LEDGER_COMPLETED, geolevel=geolevel)
     return entry, ledger
+
+
+def _entered(context: RunContext, identity: str, entry: LedgerEntry) -> Ledger:
+    """Enter the run in every ledger of its input; a ledger that was mended is told of."""
+
+    def tell(file: Path) -> None:
+        context.progress.say("ledger: a last line that was half written is cut off; nothing was drawn under it")
+        context.progress.note(Event.LEDGER_MENDED, file=str(file))
+
+    ledgers.make_folder(context.layout)
+    return ledgers.enter(_ledgers(context, identity), entry, tell)
 
 
 def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:

@@ -11,6 +11,7 @@ from das_spark.io.layout import RunLayout, open_run, point_latest, require_kept
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.context import RunContext, is_insecure
 from das_spark.pipeline.logged import logged, note_application
+from das_spark.pipeline.measure import journal_of
 from das_spark.spark.session import require_safe_session, session
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def at_work(
     Raises:
         OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
             is finished and its confidential side was removed.
-        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear.
+        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear, or measurements
+            are published that the journal does not know.
     """
     insecure = is_insecure(key, origin)
     resumed = open_run(layout, plan.config_hash)
@@ -77,4 +79,8 @@ def at_work(
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
             require_safe_session(started, insecure=insecure)
-        yield RunContext(plan, layout, started, key, progress, origin)
+        context = RunContext(plan, layout, started, key, progress, origin)
+        if key is not None:
+            for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
+                journal_of(context).require_known(geolevel)
+        yield context

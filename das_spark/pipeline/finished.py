@@ -12,9 +12,11 @@ from pyspark.sql import functions as F
 from das_spark.config.alike import differing_settings
 from das_spark.config.geography import planned_spine
 from das_spark.errors import InputError, OutputError
+from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.files import finished
-from das_spark.io.layout import PublicLayout, find_run, open_public
+from das_spark.io.layout import PublicLayout
 from das_spark.io.manifest import PublicManifest
+from das_spark.io.restricted_layout import RestrictedLayout
 from das_spark.products import PRODUCTS, Product
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, published_estimates

@@ -12,15 +12,16 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config.inputs import SIMULATED
-from das_spark.errors import InputError, OutputError
-from das_spark.io.files import disk_errors
+from das_spark.errors import InputError, OutputError, PrivacyGuardError
+from das_spark.io.files import disk_errors, sync_folder
+from das_spark.io.layout import LEDGERS
 from das_spark.privacy import Ledger, LedgerEntry
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".privacy-ledger.jsonl"
 _BLOCK = 1 << 22
+Mended = Callable[[Path], None]
 
 
 def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
@@ -89,28 +91,52 @@ def ledger_with_runs(layout: RunLayout, identity: str) -> Path:
         layout: Of a run.
         identity: Result of `fingerprint`.
     """
-    return layout.root / "ledgers" / f"{identity[:32]}{_SUFFIX}"
+    return layout.root / LEDGERS / f"{identity[:32]}{_SUFFIX}"
 
 
-def enter(files: Sequence[Path], entry: LedgerEntry) -> Ledger:
+def make_folder(layout: RunLayout) -> None:
+    """Make the folder of the ledgers with the runs, durably, and close it to others: their names tell of the inputs.
+
+    Args:
+        layout: Of a run.
+
+    Raises:
+        OutputError: It cannot be made.
+    """
+    folder = layout.root / LEDGERS
+    with disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.stat()
+        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+            folder.chmod(0o700)  # an earlier version left it open
+        sync_folder(folder.parent)
+
+
+def enter(files: Sequence[Path], entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
     """Enter a run in every copy of the ledger of its input: see `commit`.
 
     Args:
         files: Result of `ledger_files`.
         entry: The run.
+        mended: As in `commit`.
 
     Returns:
         All runs that stand in any copy.
     """
-    return reduce(Ledger.union, [commit(file, entry) for file in files])
+    return reduce(Ledger.union, [commit(file, entry, mended) for file in files])
 
 
-def commit(file: Path, entry: LedgerEntry) -> Ledger:
+def commit(file: Path, entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
     """Enter a run in the ledger of its input, durably, before it draws, or its new state; it is charged once.
+
+    A last line that a power cut tore is cut off: no run draws before its line is durable, so that nothing was drawn
+    under it.
 
     Args:
         file: One copy of the ledger.
         entry: The run.
+        mended: Is told of the copy where its last line was cut off.
 
     Returns:
         The whole ledger, this run included.
@@ -124,12 +150,52 @@ def commit(file: Path, entry: LedgerEntry) -> Ledger:
         with os.fdopen(_open(file), "r+b", buffering=0) as opened:
             fcntl.flock(opened, fcntl.LOCK_EX)
             content = opened.readall()
-            before = Ledger.from_json_lines(content.decode())
+            whole = _without_torn_end(content)
+            before = _parsed(whole)
             after = before.with_entry(entry)
+            if whole != content:
+                opened.truncate(len(whole))
+                mended(file)
             if after != before:
-                torn = b"" if content.endswith(b"\n") or not content else b"\n"  # a whole entry, but for its end
-                _append(opened, torn + entry.to_json().encode() + b"\n")
+                end = b"" if whole.endswith(b"\n") or not whole else b"\n"  # a whole entry, but for its end
+                _append(opened, end + entry.to_json().encode() + b"\n")
+            os.fsync(opened.fileno())  # also of a line that stands there: whoever wrote it may have died before this
+            if not content:
+                sync_folder(file.parent)
             return after
+
+
+def read(file: Path) -> Ledger:
+    """The runs in one copy of a ledger, but for a last line that was half written.
+
+    Args:
+        file: The copy, which is there.
+
+    Raises:
+        PrivacyGuardError: If it cannot be understood.
+    """
+    return _parsed(_without_torn_end(file.read_bytes()))
+
+
+def _without_torn_end(content: bytes) -> bytes:
+    """A ledger without a last line that has no end and is no JSON; a whole entry that lacks its end alone is kept."""
+    start = content.rfind(b"\n") + 1
+    try:
+        json.loads(content[start:].decode() or "null")
+    except ValueError:
+        return content[:start]
+    return content
+
+
+def _parsed(content: bytes) -> Ledger:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        number = content[: error.start].count(b"\n") + 1
+        raise PrivacyGuardError(
+            f"privacy ledger, line {number}: is no text", hint="restore the ledger from its copy"
+        ) from error
+    return Ledger.from_json_lines(text)
 
 
 def _open(file: Path) -> int:

@@ -20,6 +20,7 @@ from das_spark.config.plan import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
+from das_spark.io.existing_runs import open_public
 from das_spark.io.files import (
     discard,
     disk_errors,
@@ -30,7 +31,6 @@ from das_spark.io.files import (
     sync_folder,
     write_durably,
 )
-from das_spark.io.layout import open_public
 from das_spark.io.manifest import MeasurementsManifest, PublicManifest
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
 from das_spark.pipeline.tabulate import read_levels

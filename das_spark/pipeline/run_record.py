@@ -12,16 +12,18 @@ from das_spark.evaluation.run_page import run_page
 from das_spark.evaluation.run_record import EstimatedLevel, RunRecord, ShareLine, SpendingLine
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.io.events import Event
+from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.files import finished, write_durably
-from das_spark.io.layout import PublicLayout, RunLayout, find_run, is_public_root, open_public
+from das_spark.io.layout import PublicLayout, RunLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
+from das_spark.io.run_marker import is_public_root
+from das_spark.pipeline import ledgers
 from das_spark.pipeline.input_record import read_identity
-from das_spark.pipeline.ledgers import ledger_with_runs
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, logged_stages, openings_of
-from das_spark.privacy import Ledger, LedgerEntry
+from das_spark.privacy import LedgerEntry
 
 #: Families of most work that are kept of a level, and shown of a run.
 MOST_FAMILIES: Final = 20
@@ -40,7 +42,7 @@ def write_page(layout: RunLayout) -> Path:
     Raises:
         OutputError: A file cannot be read, or the disk is full.
     """
-    write_durably(layout.restricted.page, run_page(run_record(layout)))
+    write_durably(layout.restricted.page, run_page(run_record(layout)), mode=0o600)
     return layout.restricted.page
 
 
@@ -63,7 +65,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
             f"{page}: lies in a public root, and the page holds restricted facts",
             hint="name another file, or make a public page: name the public folder of the run",
         )
-    write_durably(page, run_page(record))
+    write_durably(page, run_page(record), mode=0o600 if record.restricted else 0o666)
     return record
 
 
@@ -215,10 +217,9 @@ def _shares(entry: LedgerEntry | None) -> tuple[ShareLine, ...]:
 def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
     """The ledger of the input in the copy that lies with the runs."""
     identity = read_identity(layout)
-    file = ledger_with_runs(layout, identity)
+    file = ledgers.ledger_with_runs(layout, identity)
     if not identity or not file.is_file():
         return ()
-    entries = Ledger.from_json_lines(file.read_text(encoding="utf-8")).entries
     return tuple(
         SpendingLine(
             each.run_id,
@@ -230,7 +231,7 @@ def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
             str(each.released),
             each.insecure,
         )
-        for each in entries
+        for each in ledgers.read(file).entries
     )
 
 

@@ -15,6 +15,7 @@ from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.files import discard, finished
 from das_spark.io.geography import geography_reader, read_crosswalk
+from das_spark.io.run_lock import require_held
 from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
 from das_spark.pipeline.spine_build import write_built
 from das_spark.spark.census import geounit_shares, on_spine, strangers
@@ -83,11 +84,14 @@ def copy_spine(context: RunContext, source: PublicLayout) -> None:
 
     Raises:
         InputError: The spine is not whole.
-        OutputError: The disk is full.
+        OutputError: The disk is full, or another driver has taken over the run.
     """
-    if context.has_shares and not finished(context.layout.public.spine):
+    folder = context.layout.public.spine
+    if context.has_shares and not finished(folder):
         stored = read_spine(context.spark, source.spine)
-        write_spine(stored.blocks, stored.record, context.layout.public.spine)
+        require_held(context.layout)
+        discard(folder)  # what a driver left that died
+        write_spine(stored.blocks, stored.record, folder)
 
 
 def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, Any]) -> Spine:

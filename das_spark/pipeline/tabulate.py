@@ -15,8 +15,9 @@ from das_spark.config.geography import planned_spine
 from das_spark.config.stages import StageKind
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
+from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, disk_errors, finished, part_files, supplant
-from das_spark.io.layout import PublicLayout, TablesLayout, open_public
+from das_spark.io.layout import PublicLayout, TablesLayout
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
 from das_spark.pipeline.publish import notices_of

@@ -26,9 +26,10 @@ from das_spark.evaluation.bins import COUNTY, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
 from das_spark.evaluation.sample_draws import Draw
 from das_spark.evaluation.sampling import entries_of
+from das_spark.io.files import discard
 from das_spark.io.layout import RunLayout, open_run, require_kept
 from das_spark.io.manifest import PublicManifest, StageRecord
-from das_spark.pipeline import Check, VerificationReport, study
+from das_spark.pipeline import Check, VerificationReport, finished, study
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -74,7 +75,13 @@ def test_simulate_refuses_what_cannot_be(capsys, tmp_path, wrong):
 
 @pytest.fixture
 def finished_run(tmp_path: Path) -> RunLayout:
-    layout = RunLayout.at(tmp_path / "runs", "first")
+    layout = made_finished(RunLayout.at(tmp_path / "runs", "first"))
+    (tmp_path / "runs" / "latest").symlink_to("first")
+    return layout
+
+
+def made_finished(layout: RunLayout) -> RunLayout:
+    """What a finished run leaves, as far as `show` looks at it."""
     open_run(layout, "0" * 64)
     budget = {
         "framework": "pure_dp",
@@ -99,8 +106,27 @@ def finished_run(tmp_path: Path) -> RunLayout:
     (layout.restricted.path / "histograms" / "part").write_text("x" * 2500)
     (layout.restricted.path / "journal").mkdir()
     layout.restricted.accuracy_json.write_text("{}")
-    (tmp_path / "runs" / "latest").symlink_to("first")
     return layout
+
+
+def test_a_run_whose_roots_lie_apart_is_shown_and_cleared_by_its_restricted_root(capsys, tmp_path, monkeypatch):
+    layout = made_finished(RunLayout.at(tmp_path / "runs", "first", str(tmp_path / "open"), str(tmp_path / "closed")))
+    closed, public = str(layout.restricted.path), str(layout.public.path)
+    assert main(["show", closed]) == 0
+    assert "run first" in capsys.readouterr().out
+    assert main(["show", closed, "--retention"]) == 0
+    assert "histograms" in capsys.readouterr().out
+    monkeypatch.setattr(finished, "truths", lambda _, restricted, *__: restricted)
+    run = finished.FinishedRun(Path(closed), *[None] * 4)
+    monkeypatch.setattr(finished, "check_same_shape", lambda *_: None)
+    monkeypatch.setattr(finished, "require_safe_session", lambda *_, **__: None)
+    assert finished.truth_of(None, run) == layout.restricted
+    assert main(["show", public, "--retention", "--remove"]) == 1
+    assert "name the folder of the run, or" in capsys.readouterr().err
+    assert layout.restricted.accuracy_json.exists()
+    assert main(["show", closed, "--retention", "--remove"]) == 0
+    assert not layout.restricted.accuracy_json.exists()
+    assert layout.restricted.removed.is_file()
 
 
 def test_show_prints_the_public_manifest(capsys, finished_run):
@@ -127,6 +153,20 @@ def test_retention_removes_what_is_confidential_when_told_to(finished_run):
     with pytest.raises(OutputError, match="this run is finished, and what was confidential in it was removed on 20"):
         require_kept(finished_run)
     assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0, "again, after a kill in between"
+
+
+def test_retention_keeps_the_fences_against_executors_that_wake_up_later(capsys, finished_run):
+    fenced = finished_run.restricted.staging("measurements", "County", 1)
+    discard(fenced, fence=True)
+    left = fenced.with_name(f".{fenced.name}.destroyed")  # of a driver that died while it destroyed
+    (left / "part").mkdir(parents=True)
+    assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0
+    printed = capsys.readouterr().out
+    assert f"staging/measurements/{left.name}" in printed
+    assert fenced.is_file()
+    assert not left.exists()
+    with pytest.raises(NotADirectoryError):
+        (fenced / "part-0").touch()
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,18 @@ def test_a_level_goes_from_opened_to_staged_to_promoted(journal):
     assert journal.next_step(LEVEL).step is Step.NOTHING
 
 
+def test_public_measurements_are_known_to_the_journal_or_refused(journal):
+    journal.require_known(LEVEL)
+    journal.open(LEVEL, 1)
+    draw(journal, 1)
+    journal.stage(LEVEL, 1)
+    journal.promote(LEVEL, 1)
+    journal.require_known(LEVEL)
+    journal.folder.rename(journal.folder.with_name("lost"))
+    with pytest.raises(PrivacyGuardError, match="published that the journal does not know"):
+        journal.require_known(LEVEL)
+
+
 def test_what_is_published_can_be_read_though_it_was_staged_behind_closed_doors(journal):
     journal.open(LEVEL, 1)
     draw(journal, 1)

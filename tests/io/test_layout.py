@@ -3,25 +3,24 @@
 import fcntl
 import inspect
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from das_spark.errors import OutputError
-from das_spark.io.layout import (
-    PublicLayout,
-    RunLayout,
-    TablesLayout,
-    find_run,
-    open_public,
-    open_run,
-    point_latest,
-)
+from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
+from das_spark.io import run_lock
+from das_spark.io.existing_runs import find_run, open_public
+from das_spark.io.joint_layout import JointLayout
+from das_spark.io.layout import PublicLayout, RunLayout, TablesLayout, open_run, point_latest
 from das_spark.io.run_lock import hold_run, is_held, require_held
+from das_spark.io.run_marker import is_public_root
+from das_spark.io.sweep_files import SweepLayout
 
 
 @pytest.fixture
@@ -58,6 +57,35 @@ def test_a_run_is_opened_again_with_the_same_configuration_only(layout):
         open_run(layout, "other hash")
 
 
+def test_a_run_whose_restricted_disk_is_not_mounted_does_not_begin_again(tmp_path):
+    apart = RunLayout.at(tmp_path / "runs", "first", str(tmp_path / "open"), str(tmp_path / "closed"))
+    open_run(apart, "hash")
+    apart.restricted.path.parent.rename(tmp_path / "unmounted")
+    (tmp_path / "closed").mkdir()
+    with pytest.raises(PrivacyGuardError, match="is the restricted disk mounted"):
+        open_run(apart, "hash")
+    assert list((tmp_path / "closed").iterdir()) == []
+    (tmp_path / "closed").rmdir()
+    (tmp_path / "unmounted").rename(tmp_path / "closed")
+    assert open_run(apart, "hash")
+
+
+def test_of_two_drivers_that_begin_a_run_together_none_takes_the_folder_from_the_other(layout, monkeypatch):
+    real = Path.mkdir
+
+    def first_begins(path: Path, *given: Any, **named: Any) -> None:
+        """The second driver has seen that nothing is there, and the first one begins."""
+        real(path, *given, **named)
+        if path == layout.restricted.path:
+            monkeypatch.setattr(Path, "mkdir", real)
+            open_run(layout, "hash of the first")
+
+    monkeypatch.setattr(Path, "mkdir", first_begins)
+    with pytest.raises(OutputError, match="belongs to another run"):
+        open_run(layout, "hash of the second")
+    assert open_run(layout, "hash of the first")
+
+
 def test_a_folder_with_strange_files_is_refused_and_left_alone(layout):
     layout.public.path.mkdir(parents=True)
     (layout.public.path / "thesis.txt").write_text("mine")
@@ -80,6 +108,31 @@ def test_a_run_id_cannot_lead_elsewhere(tmp_path, name):
         RunLayout.at(tmp_path, name)
 
 
+@pytest.mark.parametrize("name", ["latest", "ledgers"])
+def test_a_run_cannot_have_a_name_that_stands_for_something_else(tmp_path, name):
+    for at in (RunLayout.at, JointLayout.at):
+        with pytest.raises(ConfigurationError, match=f"run id '{name}'"):
+            at(tmp_path, name)
+
+
+@pytest.mark.parametrize("side", ["restricted", "public"])
+def test_half_a_marker_that_a_killed_driver_left_bars_no_run(layout, side):
+    folder = getattr(layout, side).path
+    folder.mkdir(parents=True)
+    (folder / ".run.json.17.tmp").write_text("{")
+    assert not open_run(layout, "hash")
+    assert open_run(layout, "hash")
+
+
+def test_half_a_file_that_a_killed_driver_left_bars_no_joint_run_and_no_sweep(tmp_path):
+    for name in (".joint.json.17.tmp", ".sweep.json.17.tmp"):
+        folder = tmp_path / name.split(".")[1]
+        folder.mkdir()
+        (folder / name).write_text("{")
+    assert JointLayout.at(tmp_path, "joint").path == tmp_path / "joint"
+    assert SweepLayout(tmp_path / "sweep").open() is None
+
+
 def test_the_two_roots_cannot_be_one_folder(tmp_path):
     with pytest.raises(OutputError, match="one folder"):
         RunLayout.at(tmp_path, "first", public=str(tmp_path), restricted=str(tmp_path))
@@ -99,6 +152,60 @@ def test_latest_points_to_the_last_run_and_is_found(tmp_path, layout):
         point_latest(run)
     assert find_run(tmp_path / "runs" / "latest").run_id == "second"
     assert open_public(tmp_path / "runs" / "latest").path.name == "public"
+
+
+@pytest.mark.parametrize("sides", [("public", "restricted"), ("public",), ("restricted",)])
+def test_a_run_whose_roots_lie_apart_is_found_by_its_restricted_root(tmp_path, sides):
+    elsewhere = {side: str(tmp_path / "other" / side) for side in sides}
+    layout = RunLayout.at(tmp_path / "runs", "first", **elsewhere)
+    open_run(layout, "hash")
+    assert find_run(layout.restricted.path) == layout
+    assert open_public(layout.restricted.path) == layout.public
+    assert open_public(layout.public.path) == layout.public
+    with pytest.raises(OutputError, match="the public root of a run") as caught:
+        find_run(layout.public.path)
+    assert "its restricted root" in caught.value.hint
+    assert str(tmp_path) not in layout.public.marker.read_text()
+    assert is_public_root(layout.public.path)
+    assert not is_public_root(layout.restricted.path)
+
+
+def test_the_folder_of_a_run_leads_to_a_public_root_elsewhere(tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "first", public=str(tmp_path / "open"))
+    open_run(layout, "hash")
+    assert find_run(layout.folder) == layout
+    assert open_public(layout.folder) == layout.public
+
+
+def test_a_run_folder_can_be_moved_and_found_by_either_name(layout):
+    open_run(layout, "hash")
+    moved = layout.folder.rename(layout.root.parent / "moved")
+    for folder in (moved, moved / "restricted"):
+        assert find_run(folder).public.path == moved / "public"
+        assert open_public(folder).path == moved / "public"
+    with pytest.raises(OutputError, match="the public root of a run"):
+        find_run(moved / "public")
+
+
+def test_a_public_root_that_is_not_where_the_restricted_one_says_is_named(tmp_path):
+    layout = RunLayout.at(tmp_path / "runs", "first", str(tmp_path / "open"), str(tmp_path / "closed"))
+    open_run(layout, "hash")
+    layout.public.path.rename(tmp_path / "away")
+    with pytest.raises(OutputError, match=f"{layout.public.path}: not a run folder"):
+        find_run(layout.restricted.path)
+    layout.public.path.mkdir()
+    layout.public.marker.write_text(layout.restricted.marker.read_text().replace("first", "second"))
+    with pytest.raises(OutputError, match=f"{layout.public.path}: not a run folder"):
+        find_run(layout.restricted.path)
+
+
+def test_a_public_marker_says_whose_it_is_and_nothing_else(layout):
+    open_run(layout, "hash")
+    text = '{"schema_version": 1, "run_id": "first", "config_hash": "hash"}\n'
+    assert layout.public.marker.read_text() == text
+    layout.restricted.marker.write_text(text)  # as earlier versions wrote it
+    assert not is_public_root(layout.restricted.path)
+    assert find_run(layout.folder) == layout
 
 
 def test_latest_never_replaces_a_real_folder(tmp_path, layout):
@@ -221,3 +328,40 @@ def test_what_is_restricted_is_closed_when_a_driver_begins_and_when_it_ends(layo
     assert is_closed(layout.restricted.path)
     assert modes(layout.restricted.path)["log.jsonl"] == "0o600"
     assert modes(layout.public.path)["open.txt"] == oct(0o666 & ~umask)
+
+
+def test_a_folder_that_vanishes_while_modes_are_set_is_in_nobodys_way(layout, monkeypatch):
+    open_run(layout, "hash")
+    left = layout.restricted.path / "_temporary" / "0"
+    left.mkdir(parents=True)
+    (left / "part-0").touch()
+    real = os.scandir
+
+    def too_late(path: Any = ".") -> Any:
+        """A task that was killed removes its folder as soon as somebody wants to look into it."""
+        if path in (left.parent, str(left.parent)):
+            shutil.rmtree(left.parent)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", too_late)
+    with hold_run(layout):
+        pass
+    assert not left.exists()
+
+
+def test_what_ends_a_run_is_told_and_no_trouble_with_modes_behind_it(layout, monkeypatch):
+    open_run(layout, "hash")
+
+    def fail(_: Path) -> None:
+        raise PermissionError
+
+    def stop() -> None:
+        with hold_run(layout):
+            monkeypatch.setattr(run_lock, "close_to_others", fail)
+            raise PrivacyGuardError("no")
+
+    with pytest.raises(PrivacyGuardError, match="no"):
+        stop()
+    monkeypatch.undo()
+    with pytest.raises(PermissionError), hold_run(layout):
+        monkeypatch.setattr(run_lock, "close_to_others", fail)

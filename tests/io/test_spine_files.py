@@ -11,7 +11,7 @@ import pytest
 from das_spark.errors import InputError, OutputError
 from das_spark.geography import PL94_PERSON, CountySummary, FanOut, LevelShares, SpineSettings, join_counties
 from das_spark.io.files import part_files
-from das_spark.io.spine_files import RECORD, SpineRecord, read_record, read_spine, write_spine
+from das_spark.io.spine_files import RECORD, SpineRecord, read_record, read_spine, require_new, write_spine
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of({level: Fraction(part, 21) for level, part in zip(LEVELS, range(1, 7), strict=True)})
@@ -109,6 +109,11 @@ def test_a_folder_is_written_once_and_an_unfinished_one_again(folder, blocks, re
     (folder / "mine.txt").touch()
     with pytest.raises(OutputError, match="there is something already"):
         write_spine(blocks, record, folder)
+
+
+def test_half_a_record_that_a_killed_driver_left_bars_no_spine(tmp_path):
+    (tmp_path / f".{RECORD}.17.tmp").touch()
+    require_new(tmp_path)
 
 
 @pytest.mark.spark

@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from das_spark.config.joint import load_run
 from das_spark.config.resolve import load_plan
 from das_spark.errors import PrivacyGuardError
+from das_spark.io.files import succeed
 from das_spark.io.layout import RunLayout, open_run
-from das_spark.pipeline import require_begun
+from das_spark.io.spine_files import require_new
+from das_spark.pipeline import driver, require_begun, run_stages, runner, spines
 
 CONF = Path(__file__).parents[2] / "conf"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_run_whose_journal_is_lost_is_refused_before_it_is_charged(dry_workshop, monkeypatch, whole):
+    plan, layout = dry_workshop.plan(), dry_workshop.layout("first")
+    open_run(layout, plan.config_hash)
+    published = layout.public.level("measurements", "County")
+    published.mkdir(parents=True)
+    (published / "part-0").touch()
+    if whole:
+        succeed(published)
+    monkeypatch.setattr(driver, "note_application", lambda *_: None)
+    monkeypatch.setattr(driver, "require_safe_session", lambda *_, **__: None)
+    monkeypatch.setattr(runner, "_read_input", lambda *_: "f" * 64)
+    with pytest.raises(PrivacyGuardError, match="level County: measurements are published that the journal does not"):
+        run_stages(plan, run_id="first", test_key="x", spark=cast("Any", object()))
+    assert dry_workshop.ledger() == []
+    assert not (dry_workshop.root / "ledgers").exists()
+
+
+def test_a_spine_is_taken_over_where_a_driver_left_half_of_one(dry_workshop, monkeypatch):
+    layout = begin(dry_workshop.root, "first")
+    layout.public.spine.mkdir()
+    (layout.public.spine / "left").touch()
+    monkeypatch.setattr(spines, "read_spine", lambda *_: SimpleNamespace(blocks=None, record=None))
+    monkeypatch.setattr(spines, "write_spine", lambda blocks, record, folder, *_: require_new(folder))
+    spines.copy_spine(cast("Any", SimpleNamespace(has_shares=True, layout=layout, spark=None)), layout.public)
 
 
 def begin(root: Path, run_id: str, public: Path | None = None) -> RunLayout:

@@ -11,6 +11,7 @@ import pytest
 
 from das_spark.config.plan import InputSettings
 from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.io.events import Event
 from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.charge import enter_level, enter_run
@@ -52,6 +53,29 @@ def test_a_run_that_was_charged_with_another_budget_does_not_go_on(context, chan
     context.plan = SimpleNamespace(**vars(context.plan) | change)
     with pytest.raises(PrivacyGuardError, match="charged with another budget"):
         enter_run(context, "f" * 64)
+
+
+def test_a_ledger_that_was_mended_is_told_of(context):
+    said, noted = [], []
+    context.progress = SimpleNamespace(say=said.append, note=lambda event, **fields: noted.append((event, fields)))
+    entry, _ = enter_run(context, "f" * 64)
+    (file,) = (context.layout.root / "ledgers").iterdir()
+    with file.open("a") as ledger:
+        ledger.write('{"format": 1, "run')
+    assert enter_run(context, "f" * 64)[1].entries == (entry,)
+    (line,) = said
+    assert "half written" in line
+    assert file.name not in line, "half of the checksum of the input is restricted"
+    assert (Event.LEDGER_MENDED, {"file": str(file)}) in noted
+
+
+def test_the_folder_of_the_ledgers_is_closed_to_others(context):
+    folder = context.layout.root / "ledgers"
+    enter_run(context, "f" * 64)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o755)  # as an earlier version made it
+    enter_run(context, "f" * 64)
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_driver_that_lost_its_run_writes_nothing_behind_the_back_of_the_other(context):

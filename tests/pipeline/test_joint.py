@@ -18,7 +18,7 @@ from das_spark.config.joint import load_parts
 from das_spark.config.plan import JointPlan
 from das_spark.config.stages import stage_names
 from das_spark.errors import OutputError
-from das_spark.io.layout import find_run
+from das_spark.io.existing_runs import find_run
 from das_spark.pipeline import estimate_from, joint, open_source, publish_measurements, run_parts, runner
 from das_spark.privacy import Ledger
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import multiprocessing
+import os
 import stat
 from dataclasses import replace
 from fractions import Fraction
@@ -210,13 +211,71 @@ def test_a_run_that_says_something_else_of_itself_is_refused(tmp_path, other):
     assert file.read_text() == before
 
 
-def test_a_line_cut_short_by_a_power_cut_is_refused_with_its_number(tmp_path):
+@pytest.mark.parametrize(
+    "torn",
+    [
+        entry("b").to_json().encode()[:-40],
+        entry("\u00fcber").to_json().encode().partition(b"\xc3")[0] + b"\xc3",  # in the middle of a letter
+        entry("b").to_json().encode() + b"\0" * 10,
+        b"\0" * 100,
+        b"\n" + entry("b").to_json().encode()[:20],
+    ],
+    ids=["text", "letter", "zeros behind it", "zeros", "empty line before it"],
+)
+def test_a_last_line_that_a_power_cut_tore_is_cut_off_and_bars_nobody(tmp_path, torn):
     file = tmp_path / "x"
     ledgers.commit(file, entry("a"))
-    ledgers.commit(file, entry("b"))
-    file.write_text(file.read_text()[:-40])
-    with pytest.raises(PrivacyGuardError, match="line 2"):
-        ledgers.commit(file, entry("c"))
+    file.write_bytes(file.read_bytes() + torn)
+    assert ledgers.read(file).entries == (entry("a"),)
+    mended: list[Path] = []
+    assert ledgers.commit(file, entry("c"), mended.append).entries == (entry("a"), entry("c"))
+    assert mended == [file]
+    assert ledgers.read(file) == Ledger.from_json_lines(file.read_text())
+    ledgers.commit(file, entry("d"), mended.append)
+    assert mended == [file]
+
+
+def test_a_torn_first_line_is_no_entry(tmp_path):
+    file = tmp_path / "x"
+    file.write_bytes(b'{"format": 1, "run')
+    assert ledgers.commit(file, entry("a")).entries == (entry("a"),)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        entry("b").to_json().encode()[:-40] + b"\n",
+        entry("b").to_json().encode()[:-40] + b"\n" + entry("c").to_json().encode()[:-40],
+        entry("\u00fcber").to_json().encode().replace(b"\xc3", b"") + b"\n",
+        b'{"format": 2}',
+    ],
+    ids=["ended", "another behind it", "no text", "another format"],
+)
+def test_any_other_broken_line_is_refused_with_its_number_and_left(tmp_path, broken):
+    file = tmp_path / "x"
+    ledgers.commit(file, entry("a"))
+    before = file.read_bytes() + broken
+    file.write_bytes(before)
+    with pytest.raises(PrivacyGuardError, match="privacy ledger, line 2"):
+        ledgers.commit(file, entry("d"))
+    assert file.read_bytes() == before
+
+
+def test_an_entry_is_durable_before_its_run_goes_on_whoever_wrote_it(tmp_path, monkeypatch):
+    file, synced = tmp_path / "x", []
+    real = os.fsync
+
+    def noting(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    ledgers.commit(file, entry("a"))
+    assert synced[-1] == tmp_path, "the name of a new ledger"
+    assert file in synced
+    synced.clear()
+    ledgers.commit(file, entry("a"))
+    assert synced == [file], "a killed driver may have written the line, and nobody have synced it"
 
 
 def _enter(file: Path, number: int) -> None:

@@ -8,7 +8,7 @@ from das_spark.io.events import Event
 from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.run_log import RunLog
 from das_spark.pipeline.run_history import LEFT
-from das_spark.pipeline.run_record import run_record
+from das_spark.pipeline.run_record import page_of, run_record, write_page
 
 
 @pytest.fixture
@@ -36,6 +36,17 @@ def test_a_scheduler_that_looks_at_an_early_stage_of_a_finished_run_does_not_cha
     assert "verified" in done
     driver(layout, Event.RUN_RESUMED, Event.RUN_LEFT)
     assert run_record(layout).state == done
+
+
+def test_a_page_with_restricted_facts_is_for_its_owner_alone(layout, tmp_path):
+    page = tmp_path / "page.html"
+    page.touch(mode=0o644)
+    page_of(layout.folder, page)
+    assert page.stat().st_mode & 0o777 == 0o600
+    page_of(layout.public.path, page)
+    (tmp_path / "usual").touch()
+    assert page.stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert write_page(layout).stat().st_mode & 0o777 == 0o600
 
 
 def test_one_that_was_verified_and_left_before_its_evaluation_is_not_finished(layout):
