@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, require_staged, succeed
-from das_spark.io.run_lock import require_held
+from das_spark.io.run_lock import require_held, staging_of
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.measure import UNMEASURED
@@ -122,7 +122,7 @@ class RunContext:
         """
         schema, restricted = tables.LEVEL_TABLES[table]
         side = self.layout.restricted if restricted else self.layout.public
-        staging = side.path / ".staging" / table
+        staging = staging_of(self.layout, side) / table
         discard(staging)
         with disk_errors(staging):
             columns = ["level", *[each.name for each in schema.fields]]

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.readers import READERS, Problem
+from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
@@ -103,7 +104,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         log_problems(context, getattr(error, "problems", ()))
         raise
     problems = ingested.problems
-    staging = context.layout.restricted.path / ".staging" / "leaves"
+    staging = staging_of(context.layout, context.layout.restricted) / "leaves"
     discard(staging)
     with disk_errors(staging):
         leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=plan.product.vacant_counted)
@@ -113,6 +114,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
             problems += settled
         log_problems(context, problems)
         save_input_record(context, identity, _leaves(context, staging), problems)
+        require_held(context.layout)
         supplant(staging, folder)  # a driver may have died before all was there
 
 
@@ -163,7 +165,7 @@ def write_bounds(context: RunContext, further: Check | None = None) -> None:
     """
     plan = context.plan
     invariants, formulas = context.read_all("invariants"), plan.product.unit_bounds
-    staging = context.layout.public.path / ".staging" / "boxes"
+    staging = staging_of(context.layout, context.layout.public) / "boxes"
     frame = bounds.all_bounds(
         invariants,
         context.read_all("geounits"),

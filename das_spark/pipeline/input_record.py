@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError
+from das_spark.errors import InputError, OutputError
 from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.run_lock import require_held
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,14 +30,26 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
         identity: Result of `ledgers.fingerprint`.
         leaves: The table of leaves, as written.
         problems: What was put right.
+
+    Raises:
+        OutputError: Rows of the leaves stand there twice, the disk is full, or another driver has taken over the run.
     """
     people = F.aggregate("counts", F.lit(0).cast("bigint"), lambda total, count: total + count)
     (found,) = leaves.agg(
         F.count(F.lit(1)).alias("geounits"),
+        F.countDistinct("geocode").alias("different"),
         F.coalesce(F.sum(F.size("cells")), F.lit(0)).alias("occupied cells"),
         F.coalesce(F.sum(people), F.lit(0)).alias("people"),
     ).collect()
-    record = {"identity": identity, "rows": found.asDict(), "problems": [asdict(each) for each in problems]}
+    rows = found.asDict()
+    if rows["geounits"] != rows.pop("different"):
+        # Each person would be counted as often: a loss of privacy that no ledger knows.
+        raise OutputError(
+            f"{context.layout.restricted.path}: the leaves that were written hold geounits more than once",
+            hint="Nothing is drawn from them. See that no other driver writes there, and run the same command again.",
+        )
+    require_held(context.layout)
+    record = {"identity": identity, "rows": rows, "problems": [asdict(each) for each in problems]}
     write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))
 
 

@@ -32,7 +32,7 @@ def counted(monkeypatch) -> dict[str, int]:
     """How often verification and evaluation really look; both take long and have tests of their own."""
     calls = {"verify": 0, "evaluate": 0}
 
-    def verify(_: object, public: Any) -> VerificationReport:
+    def verify(_: object, public: Any, *__: object) -> VerificationReport:
         calls["verify"] += 1
         public.verification.write_text("{}")
         return VerificationReport((Check("left out", "", True, 0),))
