@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
                 f"run {context.layout.run_id} was begun under {kind} and cannot go on under the other kind",
                 hint="resume it as it was begun, or start a new run",
             )
+        entry = _caught_up(context, identity, entry)
     else:
         require_held(context.layout)
         entry = LedgerEntry(
@@ -85,6 +87,21 @@ def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel
     ledger = ledgers.enter(_ledgers(context, identity), entry)
     context.progress.note(Event.LEDGER_COMPLETED, geolevel=geolevel)
     return entry, ledger
+
+
+def _caught_up(context: RunContext, identity: str, entry: LedgerEntry) -> LedgerEntry:
+    """The run's own entry with all levels that a ledger knows.
+
+    A driver that slept while it wrote the own entry, and had lost the run, has put its older state in the place of that
+    of the driver which took over.
+    """
+    for known in ledgers.entries_of(_ledgers(context, identity), entry.run_id):
+        ahead = set(known.completed_levels) > set(entry.completed_levels)
+        if ahead and replace(known, completed_levels=entry.completed_levels) == entry:
+            require_held(context.layout)
+            write_durably(_own_entry(context), known.to_json())
+            entry = known
+    return entry
 
 
 def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:

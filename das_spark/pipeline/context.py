@@ -134,12 +134,15 @@ class RunContext:
                 except DasError:
                     discard(staging)
                     raise
-            require_held(self.layout)
             require_staged(staging)
+            # Listed once: a level has no rows because none were written, not because they are gone by now.
+            with_rows = {path.name for path in staging.glob("level=*")}
             for name in levels or self.plan.spine.names:
                 source, target = staging / f"level={name}", self.folder(table, name)
+                require_held(self.layout)
+                require_staged(source if source.name in with_rows else staging)
                 discard(target)  # what a driver promoted that died before the table was whole
-                if source.is_dir():
+                if source.name in with_rows:
                     promote(source, target)
                 else:
                     target.mkdir(parents=True, exist_ok=True)

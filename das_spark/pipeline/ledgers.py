@@ -123,6 +123,29 @@ def commit(file: Path, entry: LedgerEntry) -> Ledger:
             return after
 
 
+def entries_of(files: Sequence[Path], run_id: str) -> tuple[LedgerEntry, ...]:
+    """What the copies of a ledger say of a run, each that knows it.
+
+    Args:
+        files: Result of `ledger_files`.
+        run_id: As in its entry.
+
+    Raises:
+        PrivacyGuardError: One cannot be understood.
+    """
+    return tuple(each for file in files for each in _read(file).entries if each.run_id == run_id)
+
+
+def _read(file: Path) -> Ledger:
+    """A copy of a ledger as it is now; empty where it cannot be read, of which `commit` will tell."""
+    try:
+        with file.open("rb") as opened:
+            fcntl.flock(opened, fcntl.LOCK_SH)  # no line is half written
+            return Ledger.from_json_lines(opened.read().decode())
+    except OSError:
+        return Ledger()
+
+
 def _open(file: Path) -> int:
     try:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)

@@ -6,7 +6,8 @@ import pytest
 
 from das_spark.errors import OutputError, VerificationError
 from das_spark.io import microdata_files
-from das_spark.io.files import finished
+from das_spark.io.files import discard, finished, part_files, succeed
+from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import assess, run_stages, runner
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import estimate as estimate_stage
@@ -61,3 +62,30 @@ def test_a_driver_that_lost_its_run_publishes_nothing_more_and_the_run_goes_on_e
     assert tools.level_rows(layout.public.path) == reference
     attempts = sorted(path.name for path in layout.restricted.journal.glob("State.*.json"))
     assert attempts == ["State.1.json", "State.2.json"], "the draw of the lost driver was destroyed, and another made"
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empty_ones(
+    workshop, calm, monkeypatch, knows
+):
+    context = workshop.ingested("late", calm)
+    layout, theirs = context.layout, context.layout.public.level("invariants", "County")
+    frame = context.read_all("invariants").localCheckpoint()
+    discard(layout.public.table("invariants"))
+    promote = context_module.promote
+
+    def taken_over(source, target):
+        promote(source, target)
+        theirs.mkdir(parents=True)
+        (theirs / "part-0").write_text("of the driver that took over")
+        succeed(theirs)
+        discard(source.parent)
+        if knows:
+            layout.restricted.lock.write_text("the word of another driver")
+
+    monkeypatch.setattr(context_module, "promote", taken_over)
+    reason = "another driver has taken over" if knows else "what was written there is gone"
+    with hold_run(layout), pytest.raises(OutputError, match=reason):
+        context.write_all("invariants", frame)
+    assert finished(theirs)
+    assert [path.read_text() for path in part_files(theirs)] == ["of the driver that took over"]
