@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -11,6 +11,7 @@ from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.readers import READERS, Problem
 from das_spark.io.run_lock import require_held, staging_of
+from das_spark.pipeline import ledgers
 from das_spark.pipeline.input_record import load_input_record, log_problems, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
@@ -38,7 +39,8 @@ def ingest(context: RunContext, identity: str) -> None:
         identity: Of the input, as `ledgers.fingerprint` gives it: a resumed run goes on with what it began with.
 
     Raises:
-        InputError: If the input cannot be read, contradicts itself, or has changed since the run read it.
+        InputError: If the input cannot be read, contradicts itself, or has changed since the run read it or while it
+            did.
         OutputError: If the input of another run is to be taken over, and cannot be.
         InfeasibleError: If invariants and bounds leave no possible estimate.
     """
@@ -112,10 +114,22 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         if plan.invariants.units:
             staging, settled = _settle_conflicts(context, staging)
             problems += settled
+        _refuse_changed(context, staging)
         log_problems(context, problems)
         save_input_record(context, identity, _leaves(context, staging), problems)
         require_held(context.layout)
         supplant(staging, folder)  # a driver may have died before all was there
+
+
+def _refuse_changed(context: RunContext, staging: Path) -> None:
+    """The ledger is that of the files that were hashed; what was read since then must be the same."""
+    hashed: dict[str, Any] = context.restricted_facts.get("input_files", {})  # type: ignore[assignment]
+    try:
+        if hashed:
+            ledgers.require_unchanged(context.plan.input, hashed.values())
+    except InputError:
+        discard(staging)
+        raise
 
 
 def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[Problem, ...]]:
