@@ -89,6 +89,22 @@ def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel
     return entry, ledger
 
 
+def is_measured(context: RunContext) -> bool:
+    """Whether the measurements of every level are public, by the run's own entry: nothing is drawn any more.
+
+    Args:
+        context: The run.
+
+    Raises:
+        PrivacyGuardError: The entry cannot be understood.
+    """
+    own = _own_entry(context)
+    if not own.is_file():
+        return False
+    entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
+    return set(entry.completed_levels) >= {level.geolevel for level in context.plan.budget.levels}
+
+
 def _caught_up(context: RunContext, identity: str, entry: LedgerEntry) -> LedgerEntry:
     """The run's own entry with all levels that a ledger knows.
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, OutputError
-from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.files import disk_errors, finished, write_durably
 from das_spark.io.run_lock import require_held
+from das_spark.pipeline import ledgers
+from das_spark.pipeline.charge import is_measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +51,13 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
             hint="Nothing is drawn from them. See that no other driver writes there, and run the same command again.",
         )
     require_held(context.layout)
-    record = {"identity": identity, "rows": rows, "problems": [asdict(each) for each in problems]}
+    hashed: dict[str, Any] | None = context.restricted_facts.get("input_files")  # type: ignore[assignment]
+    record = {
+        "identity": identity,
+        "files": None if hashed is None else list(hashed.values()),
+        "rows": rows,
+        "problems": [asdict(each) for each in problems],
+    }
     write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))
 
 
@@ -70,6 +78,27 @@ def load_input_record(context: RunContext, identity: str) -> None:
             hint="put back the files that the run began with, or start a new run on the new ones",
         )
     context.restricted_facts |= {"input_rows": record["rows"], "problems": record["problems"]}
+
+
+def identity_of_input(context: RunContext) -> tuple[str, list[dict[str, object]]]:
+    """What `ledgers.fingerprint` gives, without reading the files again where the leaves were made of them.
+
+    They are asked for their sizes and times of change as long as something is to be measured. After that the input may
+    be withdrawn: it is what the run has recorded.
+
+    Args:
+        context: The run.
+
+    Raises:
+        InputError: A file that is asked for cannot be read.
+    """
+    restricted = context.layout.restricted
+    if finished(restricted.table("leaves")) and restricted.input_record.is_file():
+        record = json.loads(restricted.input_record.read_text(encoding="utf-8"))
+        files = record.get("files")
+        if files is not None and (is_measured(context) or ledgers.is_unchanged(context.plan.input, files)):
+            return record["identity"], files
+    return ledgers.fingerprint(context.plan.input)
 
 
 def read_identity(layout: RunLayout) -> str:

@@ -23,6 +23,7 @@ from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
+from das_spark.pipeline.input_record import identity_of_input
 from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
@@ -168,7 +169,7 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
     Returns:
         Identity of the input.
     """
-    identity, files = ledgers.fingerprint(context.plan.input)
+    identity, files = identity_of_input(context)
     context.restricted_facts["input_files"] = {str(each["file"]): each for each in files}
     for stage in stages:
         if stage.kind in PREPARING:
