@@ -107,10 +107,14 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         raise
     problems = ingested.problems
     staging = staging_of(context.layout, context.layout.restricted) / "leaves"
-    discard(staging)
     with disk_errors(staging):
-        leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=plan.product.vacant_counted)
-        leaves.write.parquet(str(staging))
+        try:
+            discard(staging)
+            counted = plan.product.vacant_counted
+            leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=counted)
+            leaves.write.parquet(str(staging))
+        finally:
+            ingested.release()
         if plan.invariants.units:
             staging, settled = _settle_conflicts(context, staging)
             problems += settled

@@ -13,6 +13,7 @@ from das_spark.config.plan import InputSettings
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import succeed
 from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.readers import IngestedTables
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import ledgers, run_stages
 from das_spark.pipeline.input_record import identity_of_input, save_input_record
@@ -38,9 +39,11 @@ def test_leaves_of_which_rows_stand_twice_are_no_input(workshop):
 def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it_is_kept(workshop, monkeypatch):
     layout, plan = workshop.layout("replaced"), workshop.plan()
 
-    settle = ingest_stage._settle_conflicts
+    settle, released = ingest_stage._settle_conflicts, []
+    monkeypatch.setattr(IngestedTables, "release", released.append)
 
     def delivered(*given):
+        assert len(released) == 1, "what Spark keeps of the input is released when the leaves are written"
         os.utime(workshop.census / "units.parquet", ns=(1, 1))
         return settle(*given)
 
