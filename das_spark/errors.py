@@ -113,6 +113,13 @@ class EnvironmentProblemError(DasError, RuntimeError):
     exit_code = 2
 
 
+class SessionError(EnvironmentProblemError):
+    """Java and Spark are there, and a session could not be started: it may be tried again, as it is."""
+
+    code = "DAS610"
+    exit_code = 1
+
+
 class PrivacyGuardError(DasError, RuntimeError):
     """A guard of the privacy guarantee refuses to go on."""
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,13 +60,17 @@ def finished(folder: Path) -> bool:
     return (folder / _SUCCESS).is_file()
 
 
-def write_durably(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
+def write_durably(
+    path: Path, content: str | bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None
+) -> None:
     """Write a small file in one step: a reader sees the old one or the new one, also after a power cut.
 
     Args:
         path: The file, replaced when it exists.
         content: Text (written as UTF-8) or bytes.
         mode: Who may read the file, from its first byte on; less what the umask takes away.
+        check: Called as the last thing before the file appears, which the disk may have held up: raises where it must
+            not appear any more.
 
     Raises:
         OutputError: The disk is full, or the place cannot be written.
@@ -81,6 +85,7 @@ def write_durably(path: Path, content: str | bytes, *, mode: int = 0o666) -> Non
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            check()
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from das_spark.errors import PrivacyGuardError
+from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.files import (
     FileRecord,
     discard,
@@ -187,6 +187,7 @@ class Journal:
 
         Raises:
             PrivacyGuardError: The attempt is not open, or nothing was written.
+            OutputError: Another driver has gone on with the attempt meanwhile.
         """
         attempt = self._expect(geolevel, number, State.OPENED)
         files = part_files(self.staging(geolevel, number))
@@ -196,7 +197,8 @@ class Journal:
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         sync_folder(self.staging(geolevel, number))
-        return self._write(replace(attempt, state=State.STAGED, files=tuple(record_of(path) for path in files)))
+        records = tuple(record_of(path) for path in files)
+        return self._write(replace(attempt, state=State.STAGED, files=records), State.OPENED)
 
     def promote(self, geolevel: str, number: int) -> Attempt:
         """Publish exactly the staged bytes, and record it; safe to repeat after a crash.
@@ -207,12 +209,12 @@ class Journal:
 
         Raises:
             PrivacyGuardError: The attempt is not staged.
-            OutputError: The disk is full.
+            OutputError: The disk is full, or another driver has gone on with the attempt meanwhile.
         """
         attempt = self._expect(geolevel, number, State.STAGED)
         promote(self.staging(geolevel, number), self.target(geolevel), attempt.files)
         open_as_marker(self.target(geolevel))
-        return self._write(replace(attempt, state=State.PROMOTED))
+        return self._write(replace(attempt, state=State.PROMOTED), State.STAGED)
 
     def _check_finished(self, geolevel: str, last: Attempt | None) -> Decision:
         if last is None or last.state not in (State.STAGED, State.PROMOTED):
@@ -238,7 +240,8 @@ class Journal:
     def _destroy(self, attempt: Attempt) -> None:
         discard(self.staging(attempt.geolevel, attempt.number), fence=True)
         if attempt.state is not State.DESTROYED:
-            self._write(replace(attempt, state=State.DESTROYED))
+            # What a driver has staged meanwhile that lost the run is gone as well.
+            self._write(replace(attempt, state=State.DESTROYED), State.OPENED, State.STAGED, State.DESTROYED)
 
     def _refuse_bytes(self, geolevel: str, number: int | None) -> None:
         """Refuse bytes in the public folder, and in the staging folder of an attempt that was never opened."""
@@ -256,8 +259,20 @@ class Journal:
     def _path(self, geolevel: str, number: int) -> Path:
         return self.folder / f"{geolevel}.{number}.json"
 
-    def _write(self, attempt: Attempt) -> Attempt:
-        write_durably(self._path(attempt.geolevel, attempt.number), _encode(attempt))
+    def _write(self, attempt: Attempt, *before: State) -> Attempt:
+        """Record a state, unless the attempt is in another one than it may follow: a driver that slept is too late."""
+        path = self._path(attempt.geolevel, attempt.number)
+
+        def check() -> None:
+            found = self._read(path).state
+            if found not in before:
+                raise OutputError(
+                    f"measurements of level {attempt.geolevel}: another driver has gone on with attempt "
+                    f"{attempt.number}, which is {found}; this one stops, and publishes nothing",
+                    hint="see whether the run is finished; if no other driver is at work on it, start it again",
+                )
+
+        write_durably(path, _encode(attempt), check=check)
         return attempt
 
     def _read(self, path: Path) -> Attempt:

@@ -77,10 +77,6 @@ class PublicLayout:
         """The folder of one level of a table."""
         return self.table(table) / f"level={geolevel}"
 
-    def staging(self, table: str, geolevel: str) -> Path:
-        """Where a level of a table that is made from public data alone is written before it is promoted."""
-        return self.path / ".staging" / table / f"level={geolevel}"
-
     def microdata(self, kind: str, flavour: str) -> Path:
         """The folder of a microdata file: kind `person` or `unit`, flavour `parquet`, `text` or `ppmf`."""
         return self.path / "microdata" / f"{kind}.{flavour}"

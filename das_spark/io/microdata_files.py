@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from das_spark.io.layout import PublicLayout
+    from das_spark.io.run_lock import Staging
     from das_spark.io.writers._columns import FileColumns
     from das_spark.products.base import Product
 
@@ -73,10 +74,11 @@ def write_microdata(
     layout: PublicLayout,
     flavours: Sequence[str],
     *,
+    staging: Staging,
     created: str,
     notices: tuple[str, ...] = (),
 ) -> tuple[WrittenFolder, ...]:
-    """Write the microdata of a run; what an earlier driver left is destroyed first.
+    """Write the microdata of a run in the place of what an earlier driver left.
 
     Args:
         estimates: Leaf estimates: geocode, parent, cells, counts.
@@ -84,6 +86,7 @@ def write_microdata(
         product: Whose layout.
         layout: Where.
         flavours: Names in `WRITERS`.
+        staging: Where all is written first.
         created: When, as it shall stand in the metadata of text files.
         notices: Sentences that every file must carry, such as that the run is insecure.
 
@@ -93,28 +96,31 @@ def write_microdata(
     Raises:
         OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
     """
-    staging = layout.staging("microdata", "leaf")
     files = _files(product, flavours, units=invariants is not None)
     if all(columns.kind != "unit" for _, columns in files):
         invariants = None  # known, but in no file
-    discard(staging)
+    folder = staging.folder
+    discard(folder)
     with disk_errors(layout.path):
         for flavour, columns in files:
+            (folder / f"{columns.kind}.{flavour}").mkdir(parents=True)
+        reports = _run(estimates, invariants, product, folder, files, notices)
+        staging.guard()
+        # All go before the first one comes: parts of units and of persons belong together.
+        for flavour, columns in files:
             discard(layout.microdata(columns.kind, flavour))
-            (staging / f"{columns.kind}.{flavour}").mkdir(parents=True)
-        reports = _run(estimates, invariants, product, staging, files, notices)
         written = tuple(
             _finish(
                 reports,
                 columns.kind,
                 flavour,
-                staging,
+                folder,
                 layout.microdata(columns.kind, flavour),
                 _beside(product, flavour, columns, created, notices),
             )
             for flavour, columns in files
         )
-    discard(staging)
+    discard(folder)
     return written
 
 

@@ -5,22 +5,44 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
-from das_spark.io.files import close_to_others
+from das_spark.io.files import close_to_others, discard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from das_spark.io.layout import RunLayout
+    from das_spark.io.layout import PublicLayout, RunLayout
+    from das_spark.io.restricted_layout import RestrictedLayout
 
 #: Lock files that this process holds, and the word that it wrote into each: a lock belongs to a process.
 _HELD: dict[Path, str] = {}
 #: Seconds after which a lock is tried again: `is_held` holds it for an instant, which is no driver.
 _GLANCES = (0.05, 0.2)
+#: Folder of either side for what is not published yet.
+STAGING = ".staging"
+#: Stands for the word where this process holds no lock of the run.
+_NOBODY = "unheld"
+#: What a verification that holds no run writes into beside the drivers: a run may be verified while one is at work.
+VERIFYING = "verification-"
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """Where something is written before it is published, for those who know nothing of runs and their locks.
+
+    Attributes:
+        folder: A folder that nobody else writes to; need not exist.
+        guard: Asked directly before anything is published or destroyed: raises where the run was lost.
+    """
+
+    folder: Path
+    guard: Callable[[], None] = lambda: None
 
 
 @contextmanager
@@ -31,6 +53,7 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
     for a driver that was killed. In between the mode of the root alone keeps others out.
 
     The holder writes a word of its own into the lock file, by which `require_held` finds out that the lock was lost.
+    What earlier holders left in their staging folders is discarded.
 
     Raises:
         OutputError: Another driver works on this run.
@@ -55,6 +78,7 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
         os.pwrite(descriptor, word.encode(), 0)
         os.fsync(descriptor)
         _HELD[layout.restricted.lock] = word
+        _discard_staged_by_others(layout)
         close_to_others(layout.restricted.path)
         failed = True
         try:
@@ -114,3 +138,47 @@ def require_held(layout: RunLayout) -> None:
             f"{layout.folder}: another driver has taken over this run; this one stops, and publishes nothing",
             hint="see whether the run is finished; if no other driver is at work on it, start it again by its run id",
         )
+
+
+def staging_of(layout: RunLayout, side: PublicLayout | RestrictedLayout) -> Path:
+    """The folder in which the driver that holds a run writes what it will publish on one of its sides.
+
+    The holder's word is part of the path: a driver that has lost the run and does not know it yet shares no folder with
+    the one that took over. Two jobs of Spark that commit into one folder would double rows there, or lose them.
+
+    Args:
+        layout: The run.
+        side: Its public or its restricted side.
+    """
+    return side.path / STAGING / _HELD.get(layout.restricted.lock, _NOBODY)
+
+
+def guarded_staging(layout: RunLayout, side: PublicLayout | RestrictedLayout, name: str) -> Staging:
+    """A folder in `staging_of`, with the question whether this driver still holds the run.
+
+    Args:
+        layout: The run.
+        side: Its public or its restricted side.
+        name: Of the folder.
+    """
+    return Staging(staging_of(layout, side) / name, partial(require_held, layout))
+
+
+def clear_staging(layout: RunLayout) -> None:
+    """Remove the staging folders of this driver, and the folder around them where nobody else has one.
+
+    Raises:
+        OutputError: Something cannot be removed.
+    """
+    for side in (layout.public, layout.restricted):
+        discard(staging_of(layout, side))
+        with suppress(OSError):  # not there, or another driver writes in it by now
+            (side.path / STAGING).rmdir()
+
+
+def _discard_staged_by_others(layout: RunLayout) -> None:
+    for side in (layout.public, layout.restricted):
+        for left in (side.path / STAGING).glob("*"):
+            if not left.name.startswith(VERIFYING):
+                with suppress(OSError):  # its driver may still be writing: it is in nobody's way
+                    discard(left)

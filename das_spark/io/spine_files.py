@@ -27,6 +27,7 @@ from das_spark.io.files import (
     write_durably,
 )
 from das_spark.io.readers.base import reading
+from das_spark.io.run_lock import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -224,13 +225,14 @@ class StoredSpine:
     folder: Path
 
 
-def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path) -> SpineRecord:
+def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path, staging: Staging | None = None) -> SpineRecord:
     """Write a spine into a new folder; it counts as there when `_SUCCESS` is.
 
     Args:
         blocks: Columns block, path and shares; computed once.
         record: What the spine is.
         folder: Must not exist, or be empty, or hold a spine that was not finished.
+        staging: Where it is written first; beside the folder where None.
 
     Returns:
         The record with the files that were written.
@@ -239,18 +241,19 @@ def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path) -> SpineRe
         OutputError: The folder holds something, or the disk is full.
     """
     require_new(folder)
-    staging = folder.with_name(f".{folder.name}.staging")
+    staging = staging or Staging(folder.with_name(f".{folder.name}.staging"))
     with disk_errors(folder):
-        discard(staging)
-        discard(folder)
+        discard(staging.folder)
         try:
-            blocks.write.parquet(str(staging / BLOCKS))
+            blocks.write.parquet(str(staging.folder / BLOCKS))
+            staging.guard()
+            discard(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            written = replace(record, files=promote(staging / BLOCKS, folder / BLOCKS))
+            written = replace(record, files=promote(staging.folder / BLOCKS, folder / BLOCKS))
             write_durably(folder / RECORD, written.to_json())
             succeed(folder)
         finally:
-            discard(staging)
+            discard(staging.folder)
     return written
 
 

@@ -18,6 +18,7 @@ from das_spark.io.files import discard, finished, part_files, write_durably
 from das_spark.io.layout import PublicLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
+from das_spark.io.run_lock import STAGING, VERIFYING, Staging
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
 from das_spark.privacy import LedgerEntry
@@ -54,31 +55,35 @@ def verify_run(run_folder: Path, spark: SparkSession | None = None) -> Verificat
     return verify_public(spark or session(f"das_spark verify {run_folder.name}"), open_public(run_folder))
 
 
-def verify_public(spark: SparkSession, layout: PublicLayout) -> VerificationReport:
+def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | None = None) -> VerificationReport:
     """Check what a run has written, of a public root that is open already, and write the report into it.
 
     Args:
         spark: The session.
         layout: The public root.
+        staging: Of the driver that verifies what it has written; a folder of this process where None.
 
     Raises:
         OutputError: The manifest cannot be read, or the report cannot be written.
         InputError: The spine was made of areas, and is not there.
     """
+    # Of this process alone: a run may be verified twice at once.
+    staging = staging or Staging(layout.path / STAGING / f"{VERIFYING}{os.getpid()}")
     manifest = PublicManifest.load(layout.manifest)
     product = PRODUCTS[manifest.product]
     spine = spine_of_run(layout, product, manifest.config)
     complete = _complete(layout, spine, manifest)
     checks = [complete, ledger_equals_config(*_shares(manifest))]
     if complete.passed:  # what is not whole is not read
-        checks += _judged(spark, layout, product, spine, manifest)
+        checks += _judged(spark, layout, product, spine, manifest, staging.folder)
     report = VerificationReport(tuple(checks), manifest.relaxed)
+    staging.guard()
     write_durably(layout.verification, report.to_json())
     return report
 
 
 def _judged(
-    spark: SparkSession, layout: PublicLayout, product: Product, spine: Spine, manifest: PublicManifest
+    spark: SparkSession, layout: PublicLayout, product: Product, spine: Spine, manifest: PublicManifest, staging: Path
 ) -> list[Check]:
     """All rules on tables and files: two Spark jobs, one that reduces the microdata and one that judges."""
     config = manifest.config
@@ -94,8 +99,6 @@ def _judged(
         total_key=spine.total_key_at(declared.total_at),
     )
     codes = microdata_codes(product)
-    # Of this process alone: a run may be verified twice at once.
-    staging = layout.path / ".staging" / f"verification-{os.getpid()}"
     with adaptive(spark):
         dealt = len(product.files(units=units)) > 1
         parts = microdata_parts(layout, flavours, units=dealt, record=product.record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
                 f"run {context.layout.run_id} was begun under {kind} and cannot go on under the other kind",
                 hint="resume it as it was begun, or start a new run",
             )
+        entry = _caught_up(context, identity, entry)
     else:
         require_held(context.layout)
         entry = LedgerEntry(
@@ -96,6 +98,37 @@ def _entered(context: RunContext, identity: str, entry: LedgerEntry) -> Ledger:
 
     ledgers.make_folder(context.layout)
     return ledgers.enter(_ledgers(context, identity), entry, tell)
+
+
+def is_measured(context: RunContext) -> bool:
+    """Whether the measurements of every level are public, by the run's own entry: nothing is drawn any more.
+
+    Args:
+        context: The run.
+
+    Raises:
+        PrivacyGuardError: The entry cannot be understood.
+    """
+    own = context.layout.restricted.ledger_entry
+    if not own.is_file():
+        return False
+    entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
+    return set(entry.completed_levels) >= {level.geolevel for level in context.plan.budget.levels}
+
+
+def _caught_up(context: RunContext, identity: str, entry: LedgerEntry) -> LedgerEntry:
+    """The run's own entry with all levels that a ledger knows.
+
+    A driver that slept while it wrote the own entry, and had lost the run, has put its older state in the place of that
+    of the driver which took over.
+    """
+    for known in ledgers.entries_of(_ledgers(context, identity), entry.run_id):
+        ahead = set(known.completed_levels) > set(entry.completed_levels)
+        if ahead and replace(known, completed_levels=entry.completed_levels) == entry:
+            require_held(context.layout)
+            write_durably(context.layout.restricted.ledger_entry, known.to_json())
+            entry = known
+    return entry
 
 
 def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:

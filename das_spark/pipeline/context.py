@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.files import discard, disk_errors, finished, part_files, promote, require_staged, succeed
-from das_spark.io.run_lock import require_held
+from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.facts import PublicFacts, RestrictedFacts
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
@@ -145,7 +145,7 @@ class RunContext:
         """
         schema, restricted = tables.LEVEL_TABLES[table]
         side = self.layout.restricted if restricted else self.layout.public
-        staging = side.path / ".staging" / table
+        staging = staging_of(self.layout, side) / table
         discard(staging)
         with disk_errors(staging):
             columns = ["level", *[each.name for each in schema.fields]]
@@ -157,12 +157,15 @@ class RunContext:
                 except DasError:
                     discard(staging)
                     raise
-            require_held(self.layout)
             require_staged(staging)
+            # Listed once: a level has no rows because none were written, not because they are gone by now.
+            with_rows = {path.name for path in staging.glob("level=*")}
             for name in levels or self.plan.spine.names:
                 source, target = staging / f"level={name}", self.folder(table, name)
+                require_held(self.layout)
+                require_staged(source if source.name in with_rows else staging)
                 discard(target)  # what a driver promoted that died before the table was whole
-                if source.is_dir():
+                if source.name in with_rows:
                     promote(source, target)
                 else:
                     target.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.io.events import Event
 from das_spark.io.files import discard, disk_errors, finished, supplant
-from das_spark.io.run_lock import require_held
+from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.measure import journal_of
 from das_spark.spark import tables
 from das_spark.spark.estimate import EstimationTask, estimates
@@ -44,7 +44,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
     if finished(target):
         context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
-    staging = context.layout.public.staging("estimates", geolevel)
+    staging = staging_of(context.layout, context.layout.public) / "estimates" / f"level={geolevel}"
     discard(staging)
     spine = context.plan.spine
     depth = spine.index(geolevel)
@@ -70,16 +70,16 @@ def estimate(context: RunContext, geolevel: str) -> None:
         except EstimationError:
             discard(staging)
             raise
-        require_held(context.layout)
         # One job makes both tables side by side; each gets its own columns before it is published.
         estimated = context.spark.read.schema(tables.ESTIMATES).parquet(str(staging / "raw" / "record=estimate"))
-        _publish(found, staging / "diagnostics", context.layout.public.level("diagnostics", geolevel))
-        _publish(estimated, staging / "estimates", target)
+        _publish(context, found, staging / "diagnostics", context.layout.public.level("diagnostics", geolevel))
+        _publish(context, estimated, staging / "estimates", target)
     discard(staging)
 
 
-def _publish(frame: DataFrame, staging: Path, target: Path) -> None:
+def _publish(context: RunContext, frame: DataFrame, staging: Path, target: Path) -> None:
     frame.write.parquet(str(staging))
+    require_held(context.layout)
     supplant(staging, target)  # a driver may have died before both tables were whole
 
 

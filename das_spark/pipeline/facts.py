@@ -25,13 +25,13 @@ class RestrictedFacts:
     """What stages found out for the restricted manifest: it tells of the input.
 
     Attributes:
-        input_files: Path -> size and SHA-256.
+        input_files: Path -> size, time of change and SHA-256; None where the input was not examined.
         input_rows: What was read -> rows.
         problems: What was wrong in the input, and how often.
         accuracy: The few accuracy figures that are printed, by name; empty where nothing was evaluated.
     """
 
-    input_files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    input_files: Mapping[str, Mapping[str, Any]] | None = None
     input_rows: Mapping[str, int] = field(default_factory=dict)
     problems: list[Mapping[str, Any]] = field(default_factory=list)
     accuracy: Mapping[str, str] = field(default_factory=dict)

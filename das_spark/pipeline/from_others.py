@@ -28,6 +28,7 @@ from das_spark.errors import ConfigurationError
 from das_spark.io.files import discard, disk_errors, record_of
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, RowFile, check_whole, find_dataset, read_rows, row_files
 from das_spark.io.readers.base import reading
+from das_spark.io.run_lock import staging_of
 from das_spark.pipeline.ingest import refuse_impossible
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, judge_layout, measured_queries
 from das_spark.pipeline.origin import Origin, OriginKind
@@ -180,7 +181,7 @@ class OthersSource:
         totals = context.read_all("invariants")
         added = tuple((each, plan.product.schema.query(each.query)) for each in plan.added)
         frame = all_bounds(totals, geounits, plan.spine, declared, None, None, added)
-        staging = context.layout.public.path / ".staging" / "boxes"
+        staging = staging_of(context.layout, context.layout.public) / "boxes"
         discard(staging)
         try:
             if self._bounded:

@@ -19,6 +19,7 @@ from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, disk_errors, finished, part_files, record_of, supplant
 from das_spark.io.layout import PublicLayout
 from das_spark.io.manifest import PublicManifest
+from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.origin import Origin, OriginKind, entry_of
@@ -150,15 +151,16 @@ def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) ->
         source: The folder of its files.
 
     Raises:
-        OutputError: The disk is full.
+        OutputError: The disk is full, or another driver has taken over the run.
     """
     target = context.folder(table, geolevel)
     if finished(target):
         return
-    staging = context.layout.public.staging(table, geolevel)
+    staging = staging_of(context.layout, context.layout.public) / table / f"level={geolevel}"
     discard(staging)
     with disk_errors(staging):
         copy_parts(source, staging)
+        require_held(context.layout)
         supplant(staging, target)
 
 

@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.readers import Problem, reader
+from das_spark.io.run_lock import require_held, staging_of
+from das_spark.pipeline import ledgers
 from das_spark.pipeline.input_record import keep_problems, load_input_record, problems_kept, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
@@ -38,7 +40,8 @@ def ingest(context: RunContext, identity: str) -> None:
         identity: Of the input, as `ledgers.fingerprint` gives it: a resumed run goes on with what it began with.
 
     Raises:
-        InputError: If the input cannot be read, contradicts itself, or has changed since the run read it.
+        InputError: If the input cannot be read, contradicts itself, or has changed since the run read it or while it
+            did.
         OutputError: If the input of another run is to be taken over, and cannot be.
         InfeasibleError: If invariants and bounds leave no possible estimate.
     """
@@ -101,17 +104,34 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
     ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
     problems = ingested.problems
-    staging = context.layout.restricted.path / ".staging" / "leaves"
-    discard(staging)
+    staging = staging_of(context.layout, context.layout.restricted) / "leaves"
     with disk_errors(staging):
-        leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=plan.product.vacant_counted)
-        leaves.write.parquet(str(staging))
+        try:
+            discard(staging)
+            counted = plan.product.vacant_counted
+            leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=counted)
+            leaves.write.parquet(str(staging))
+        finally:
+            ingested.release()
         if plan.invariants.units:
             staging, settled = _settle_conflicts(context, staging)
             problems += settled
+        _refuse_changed(context, staging)
         keep_problems(context, problems)
         save_input_record(context, identity, _leaves(context, staging), problems)
+        require_held(context.layout)
         supplant(staging, folder)  # a driver may have died before all was there
+
+
+def _refuse_changed(context: RunContext, staging: Path) -> None:
+    """The ledger is that of the files that were hashed; what was read since then must be the same."""
+    hashed = context.restricted_facts.input_files
+    try:
+        if hashed:
+            ledgers.require_unchanged(context.plan.input, hashed.values())
+    except InputError:
+        discard(staging)
+        raise
 
 
 def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[Problem, ...]]:
@@ -161,7 +181,7 @@ def write_bounds(context: RunContext, further: Check | None = None) -> None:
     """
     plan = context.plan
     invariants, formulas = context.read_all("invariants"), plan.product.unit_bounds
-    staging = context.layout.public.path / ".staging" / "boxes"
+    staging = staging_of(context.layout, context.layout.public) / "boxes"
     frame = bounds.all_bounds(
         invariants,
         context.read_all("geounits"),

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError
-from das_spark.io.files import disk_errors, write_durably
+from das_spark.errors import InputError, OutputError
+from das_spark.io.files import disk_errors, finished, write_durably
 from das_spark.io.readers import BadInputError
+from das_spark.io.run_lock import require_held
+from das_spark.pipeline import ledgers
+from das_spark.pipeline.charge import is_measured
 from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
@@ -32,13 +35,31 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
         identity: Result of `ledgers.fingerprint`.
         leaves: The table of leaves, as written.
         problems: What was put right.
+
+    Raises:
+        OutputError: Rows of the leaves stand there twice, the disk is full, or another driver has taken over the run.
     """
     (found,) = leaves.agg(
         F.count(F.lit(1)).alias("geounits"),
+        F.countDistinct("geocode").alias("different"),
         F.coalesce(F.sum(F.size("cells")), F.lit(0)).alias("occupied cells"),
         F.coalesce(F.sum(list_total("counts")), F.lit(0)).alias("people"),
     ).collect()
-    record = {"identity": identity, "rows": found.asDict(), "problems": [asdict(each) for each in problems]}
+    rows = found.asDict()
+    if rows["geounits"] != rows.pop("different"):
+        # Each person would be counted as often: a loss of privacy that no ledger knows.
+        raise OutputError(
+            f"{context.layout.restricted.path}: the leaves that were written hold geounits more than once",
+            hint="nothing is drawn from them; see that no other driver writes there, and run the same command again",
+        )
+    require_held(context.layout)
+    hashed = context.restricted_facts.input_files
+    record = {
+        "identity": identity,
+        "files": None if hashed is None else list(hashed.values()),
+        "rows": rows,
+        "problems": [asdict(each) for each in problems],
+    }
     write_durably(context.layout.restricted.input_record, json.dumps(record, indent=1))
 
 
@@ -60,6 +81,27 @@ def load_input_record(context: RunContext, identity: str) -> None:
         )
     facts = context.restricted_facts
     facts.input_rows, facts.problems = record["rows"], record["problems"]
+
+
+def identity_of_input(context: RunContext) -> tuple[str, list[dict[str, object]]]:
+    """What `ledgers.fingerprint` gives, without reading the files again where the leaves were made of them.
+
+    They are asked for their sizes and times of change as long as something is to be measured. After that the input may
+    be withdrawn: it is what the run has recorded.
+
+    Args:
+        context: The run.
+
+    Raises:
+        InputError: A file that is asked for cannot be read.
+    """
+    restricted = context.layout.restricted
+    if finished(restricted.table("leaves")) and restricted.input_record.is_file():
+        record = json.loads(restricted.input_record.read_text(encoding="utf-8"))
+        files = record.get("files")
+        if files is not None and (is_measured(context) or ledgers.is_unchanged(context.plan.input, files)):
+            return record["identity"], files
+    return ledgers.fingerprint(context.plan.input)
 
 
 def read_identity(layout: RunLayout) -> str:

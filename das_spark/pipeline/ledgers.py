@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from io import FileIO
 from pathlib import Path
@@ -40,7 +41,7 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
         settings: Where the input is.
 
     Returns:
-        SHA-256 in hexadecimal, and name, size and checksum of each file (restricted).
+        SHA-256 in hexadecimal, and name, size, time of change and checksum of each file (restricted).
 
     Raises:
         InputError: If a file cannot be read.
@@ -49,13 +50,52 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
     if settings.reader == SIMULATED:
         whole.update(json.dumps(dict(settings.simulate), sort_keys=True, default=str).encode())
         return whole.hexdigest(), []
-    files = []
-    for path in sorted(set(_files(settings))):
-        checksum = _checksum(path)
-        files.append({"file": str(path), "bytes": path.stat().st_size, "sha256": checksum})
+    files = [_examined(path) for path in sorted(set(_files(settings)))]
     for content in sorted(str(each["sha256"]) for each in files):
         whole.update(content.encode())
     return whole.hexdigest(), files
+
+
+def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> bool:
+    """Whether the files of an input have the sizes and times of change that they had, and there is no other one.
+
+    Args:
+        settings: Where the input is.
+        files: As `fingerprint` gave them.
+
+    Raises:
+        InputError: A file or folder of the settings is not there.
+    """
+    return not _changed(settings, files)
+
+
+def require_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> None:
+    """Refuse an input that is not, after it was read, what its identity was taken from before.
+
+    Args:
+        settings: Where the input is.
+        files: As `fingerprint` gave them.
+
+    Raises:
+        InputError: A file has changed, is gone, or has come.
+    """
+    changed = _changed(settings, files)
+    if changed:
+        raise InputError(
+            f"{changed[0]}: changed while it was read; nothing of it is kept",
+            hint="let no file be delivered to [input] while a run reads it, and run the same command again",
+        )
+
+
+def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> list[str]:
+    before = {str(each["file"]): (each["bytes"], each["mtime_ns"]) for each in files}
+    now: dict[str, tuple[object, object]] = {}
+    if settings.reader != "simulated":
+        for path in _files(settings):
+            with suppress(FileNotFoundError):  # gone since its folder was listed
+                status = path.stat()
+                now[str(path)] = (status.st_size, status.st_mtime_ns)
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
 def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path, ...]:
@@ -78,7 +118,8 @@ def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path,
         for source in filter(None, (settings.path, settings.persons, settings.units)):
             path = Path(source).resolve()
             beside = path.with_name(path.name + _SUFFIX)
-            writable = path.parent.stat().st_mode & stat.S_IWUSR and os.access(path.parent, os.W_OK)
+            # An input that was withdrawn, folder and all, has a ledger with the runs alone.
+            writable = os.access(path.parent, os.W_OK) and path.parent.stat().st_mode & stat.S_IWUSR
             if writable or beside.exists():
                 found.append(beside)
     return tuple(dict.fromkeys(found))
@@ -198,6 +239,23 @@ def _parsed(content: bytes) -> Ledger:
     return Ledger.from_json_lines(text)
 
 
+def entries_of(files: Sequence[Path], run_id: str) -> tuple[LedgerEntry, ...]:
+    """What the copies of a ledger say of a run, each that knows it.
+
+    Args:
+        files: Result of `ledger_files`.
+        run_id: As in its entry.
+
+    Raises:
+        PrivacyGuardError: One cannot be understood.
+    """
+    found = []
+    for file in files:
+        with suppress(OSError):  # of what cannot be read `commit` will tell
+            found += [entry for entry in read(file).entries if entry.run_id == run_id]
+    return tuple(found)
+
+
 def _open(file: Path) -> int:
     try:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -235,12 +293,19 @@ def _files(settings: InputSettings) -> Iterator[Path]:
             raise InputError(f"{path}: no such file or folder", hint="check [input] in the run file")
 
 
-def _checksum(path: Path) -> str:
+def _examined(path: Path) -> dict[str, object]:
+    """Size and time of change of a file before it is read, and its checksum."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
+            status = os.fstat(file.fileno())
             while block := file.read(_BLOCK):
                 digest.update(block)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({type(error).__name__})", hint="check its permissions") from error
-    return digest.hexdigest()
+    return {
+        "file": str(path),
+        "bytes": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "sha256": digest.hexdigest(),
+    }

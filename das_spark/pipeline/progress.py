@@ -106,21 +106,24 @@ class Progress:
     ) -> None:
         start = time.monotonic()
         while not ended.wait(self.every):
-            spent = time.monotonic() - start
-            done, total = _tasks(context, group) if families is not None else (0, 0)
-            facts: dict[str, object] = {"stage": name, "families": families}
-            if families is None or not done:
-                # A stage of many small jobs has no known extent: its share done would jump to and fro.
-                facts["seconds"] = float(round(spent))
-                self._tell(f"{name}: {spent:.0f} s so far", Event.STAGE_PROGRESS, facts)
-            else:
-                share = done / total
-                left = spent / share - spent
-                facts |= {"share": round(share, 2), "seconds_left": float(round(left))}
-                text = f"{name}: {share:.0%} of {families:,} families, about {left:.0f} s left"
-                self._tell(text, Event.STAGE_PROGRESS, facts)
-            with suppress(OutputError):  # of a full disk the stage itself will tell
-                self.note(Event.STAGE_PROGRESS, **facts | {"seconds": round(spent, 3)})
+            # Of a full disk or a JVM that died the stage itself will tell; a thread could only print a traceback.
+            with suppress(Exception):
+                self._say_how_far(context, group, name, families, time.monotonic() - start)
+
+    def _say_how_far(self, context: SparkContext, group: str, name: str, families: int | None, spent: float) -> None:
+        done, total = _tasks(context, group) if families is not None else (0, 0)
+        facts: dict[str, object] = {"stage": name, "families": families}
+        if families is None or not done:
+            # A stage of many small jobs has no known extent: its share done would jump to and fro.
+            facts["seconds"] = float(round(spent))
+            self._tell(f"{name}: {spent:.0f} s so far", Event.STAGE_PROGRESS, facts)
+        else:
+            share = done / total
+            left = spent / share - spent
+            facts |= {"share": round(share, 2), "seconds_left": float(round(left))}
+            text = f"{name}: {share:.0%} of {families:,} families, about {left:.0f} s left"
+            self._tell(text, Event.STAGE_PROGRESS, facts)
+        self.note(Event.STAGE_PROGRESS, **facts | {"seconds": round(spent, 3)})
 
 
 def _cost(meter: StageMeter | None) -> dict[str, object] | None:

@@ -17,7 +17,7 @@ from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.microdata_files import records_of, write_microdata
-from das_spark.io.run_lock import require_held
+from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.run_log import read_log
 from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
@@ -57,7 +57,8 @@ def publish_microdata(context: RunContext, created: str) -> None:
         created: When the run began, ISO 8601.
 
     Raises:
-        OutputError: If people cannot be dealt to their units, or the disk is full.
+        OutputError: If people cannot be dealt to their units, the disk is full, or another driver has taken over the
+            run.
     """
     plan = context.plan
     kinds = plan.product.files(units=plan.invariants.units)
@@ -74,6 +75,7 @@ def publish_microdata(context: RunContext, created: str) -> None:
         plan.product,
         context.layout.public,
         plan.microdata_formats,
+        staging=guarded_staging(context.layout, context.layout.public, "microdata"),
         created=created,
         notices=notices_of(context),
     )
@@ -177,7 +179,7 @@ def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest
     return RestrictedManifest(
         run_id=context.layout.run_id,
         created=created,
-        input_files=facts.input_files,
+        input_files=facts.input_files or {},
         input_rows=facts.input_rows,
         problems=facts.problems,
         seconds=dict(context.progress.seconds) | {stage.name: stage.seconds for stage in stages},

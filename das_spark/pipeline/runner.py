@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
-from das_spark.io.files import discard
-from das_spark.io.run_lock import require_held
+from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
@@ -22,6 +21,7 @@ from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.driver import at_work, place_of
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
+from das_spark.pipeline.input_record import identity_of_input
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
@@ -147,7 +147,7 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
     Returns:
         Identity of the input.
     """
-    identity, files = ledgers.fingerprint(context.plan.input)
+    identity, files = identity_of_input(context)
     context.restricted_facts.input_files = {str(each["file"]): each for each in files}
     for stage in stages:
         if stage.kind in PREPARING:
@@ -172,7 +172,7 @@ def conclude(
         until: The last stage to carry out; None for all.
 
     Raises:
-        OutputError: Something cannot be written.
+        OutputError: Something cannot be written, or another driver has taken over the run.
         VerificationError: What was written breaks a rule.
     """
     stages = stages_until(context.plan, until)
@@ -189,16 +189,18 @@ def conclude(
         return stopped(context, stages)
     publish_statement(context, entry, ledger)
     manifest = public_manifest(context, entry, created)
+    require_held(context.layout)
     manifest.save(context.layout.public.manifest)
     done = _examine(context, Concluded.of(context.layout, manifest.to_json()), stages)
     if stages == stages_of(context.plan):
-        restricted_manifest(context, created).save(context.layout.restricted.manifest)
+        told = restricted_manifest(context, created)
+        require_held(context.layout)
+        told.save(context.layout.restricted.manifest)
     if not done.passed:
         raise VerificationError(done.verified, hint=f"see {context.layout.public.verification}")
     if stages != stages_of(context.plan):
         return stopped(context, stages)
-    for side in (context.layout.public, context.layout.restricted):
-        discard(side.path / ".staging")  # empty by now
+    clear_staging(context.layout)  # empty by now
     context.progress.note(Event.RUN_FINISHED)
     return summary_of(context, manifest, done.verified)
 
@@ -208,7 +210,8 @@ def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> C
     for stage in stages:
         if stage.kind is StageKind.VERIFY:
             with under_way(context, stage):
-                report = None if done.passed else verify_public(context.spark, context.layout.public)
+                staging = guarded_staging(context.layout, context.layout.public, "verification")
+                report = None if done.passed else verify_public(context.spark, context.layout.public, staging)
             if report is not None:
                 done = replace(done, passed=report.passed, verified=report.summary())
                 _note_verification(context, report)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.io.run_lock import Staging
     from das_spark.spark.spine import BuiltSpine
 
 _WITHOUT_QUARTERS = (
@@ -78,13 +79,16 @@ def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRe
     return write_built(built, request.facts, out)
 
 
-def write_built(built: BuiltSpine, facts: Mapping[str, str], folder: Path) -> SpineRecord:
+def write_built(
+    built: BuiltSpine, facts: Mapping[str, str], folder: Path, staging: Staging | None = None
+) -> SpineRecord:
     """Write a spine that was built, and release what was kept for it, whether it could be written or not.
 
     Args:
         built: Its paths are computed now.
         facts: What else the record shall say.
         folder: Must not exist, or be empty, or hold a spine that was not finished.
+        staging: As in `write_spine`.
 
     Returns:
         What was written.
@@ -94,7 +98,7 @@ def write_built(built: BuiltSpine, facts: Mapping[str, str], folder: Path) -> Sp
     """
     try:
         record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
-        return write_spine(built.blocks, record, folder)
+        return write_spine(built.blocks, record, folder, staging)
     finally:
         built.release()
 

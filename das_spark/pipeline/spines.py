@@ -15,7 +15,7 @@ from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.files import discard, finished
 from das_spark.io.geography import geography_reader, read_crosswalk
-from das_spark.io.run_lock import require_held
+from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
 from das_spark.pipeline.spine_build import write_built
 from das_spark.spark.census import geounit_shares, on_spine, strangers
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from das_spark.io.layout import PublicLayout
+    from das_spark.io.run_lock import Staging
     from das_spark.pipeline.context import RunContext
     from das_spark.products import Product
 
@@ -91,7 +92,7 @@ def copy_spine(context: RunContext, source: PublicLayout) -> None:
         stored = read_spine(context.spark, source.spine)
         require_held(context.layout)
         discard(folder)  # what a driver left that died
-        write_spine(stored.blocks, stored.record, folder)
+        write_spine(stored.blocks, stored.record, folder, _staging(context))
 
 
 def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, Any]) -> Spine:
@@ -128,8 +129,13 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
     built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
     facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
+    require_held(context.layout)
     discard(folder)  # what a driver left that died
-    write_built(built, facts, folder)
+    write_built(built, facts, folder, _staging(context))
+
+
+def _staging(context: RunContext) -> Staging:
+    return guarded_staging(context.layout, context.layout.public, "spine")
 
 
 def _quarters() -> Column:

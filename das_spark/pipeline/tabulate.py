@@ -19,6 +19,7 @@ from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, disk_errors, finished, part_files, supplant
 from das_spark.io.layout import PublicLayout, TablesLayout
 from das_spark.io.manifest import PublicManifest, StageRecord
+from das_spark.io.run_lock import Staging, guarded_staging
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
 from das_spark.pipeline.publish import notices_of
 from das_spark.products import product as product_of
@@ -62,6 +63,7 @@ class _Work:
         spark: The session.
         source: The public root with the estimates.
         target: Where the tables go.
+        staging: Where they are written first.
         estimates: Name of the table of estimates.
         levels: Its geolevels.
         flavours: Of the files.
@@ -71,6 +73,7 @@ class _Work:
     spark: SparkSession
     source: PublicLayout
     target: TablesLayout
+    staging: Staging
     estimates: str
     levels: tuple[str, ...]
     flavours: tuple[str, ...]
@@ -85,14 +88,23 @@ def publish_tables(context: RunContext, created: str) -> None:
         created: When the run began, ISO 8601.
 
     Raises:
-        OutputError: If the disk is full or the place cannot be written.
+        OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
     """
     plan, public = context.plan, context.layout.public
     flavours = tuple(plan.table_formats)
     facts = _facts(context.layout.run_id, plan.product.name, created, notices_of(context))
-    for folder in public.tables.abandoned:  # by drivers that died: this one holds the run
+    for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
-    work = _Work(context.spark, public, public.tables, context.published, context.census.names, flavours, facts)
+    work = _Work(
+        context.spark,
+        public,
+        public.tables,
+        guarded_staging(context.layout, public, "tables"),
+        context.published,
+        context.census.names,
+        flavours,
+        facts,
+    )
     _write_all(work, [table for table in plan.product.tables if not _finished(work, table)])
     context.public_facts.table_rows = _rows(work, plan.product.tables)
 
@@ -124,7 +136,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     facts = _facts(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
-    work = _Work(started, public, target, estimates, levels, flavours, facts)
+    work = _Work(started, public, target, Staging(target.staging), estimates, levels, flavours, facts)
     _write_all(work, product.tables)
     rows = _rows(work, product.tables)
     if out is None:
@@ -182,24 +194,24 @@ def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels:
 def _write_all(work: _Work, tables: Sequence[Table]) -> None:
     with disk_errors(work.target.path):
         work.target.path.mkdir(parents=True, exist_ok=True)
-        discard(work.target.staging)  # of an earlier process of that number
+        discard(work.staging.folder)  # of an earlier process of that number
         for table in tables:
             _write(work, table)
-            discard(work.target.staging)
+            discard(work.staging.folder)
 
 
 def _write(work: _Work, table: Table) -> None:
     """Write one table: all levels by one Spark job into staged Parquet, CSV from that; then promote level by level."""
-    staging = work.target.staging
+    staging = work.staging.folder
     frame = _ordered(work, table)
     frame.write.partitionBy("level").parquet(str(staging / PARQUET))
-    for flavour in work.flavours:
-        write_about(work.target.table(table.name, flavour), table, work.facts)
     for level in work.levels:
         parts = part_files(staging / PARQUET / f"level={level}")
         if CSV in work.flavours:
             write_csv(parts, staging / CSV / f"level={level}", (GEOCODE, *table.names))
+    work.staging.guard()
     for flavour in work.flavours:
+        write_about(work.target.table(table.name, flavour), table, work.facts)
         for level in work.levels:
             target = work.target.level(table.name, flavour, level)
             supplant(staging / flavour / f"level={level}", target)

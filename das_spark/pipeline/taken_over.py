@@ -13,7 +13,7 @@ from das_spark.config.sweep import difference, without_total
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import discard, finished, link_parts, supplant, write_durably
 from das_spark.io.manifest import PublicManifest
-from das_spark.io.run_lock import hold_run
+from das_spark.io.run_lock import hold_run, require_held, staging_of
 from das_spark.pipeline.spines import copy_spine
 from das_spark.spark.tables import LEVEL_TABLES
 
@@ -54,7 +54,7 @@ def take_over_input(context: RunContext, source: RunLayout, identity: str) -> No
     Raises:
         InputError: The input has changed since the other run read it.
         OutputError: The other run is not finished, is at work, or is of another configuration, or its ingested input
-            was removed; or the disk is full.
+            was removed; or the disk is full, or another driver has taken over this run.
     """
     mine = context.layout
     if holds_input(mine, context.plan):
@@ -64,13 +64,14 @@ def take_over_input(context: RunContext, source: RunLayout, identity: str) -> No
         copy_spine(context, source.public)
         leaves = mine.restricted.table("leaves")
         if not finished(leaves):
+            require_held(mine)
             # The record goes first, as in ingestion: leaves without it belong to no input.
             write_durably(mine.restricted.input_record, json.dumps(record, indent=1))
-            _link(source.restricted.table("leaves"), leaves, mine.restricted.path)
+            _link(source.restricted.table("leaves"), leaves, mine, mine.restricted)
         for table, geolevel in _levels(context.plan):
             target = _folder(mine, table, geolevel)
             if not finished(target):
-                _link(_folder(source, table, geolevel), target, _side(mine, table).path)
+                _link(_folder(source, table, geolevel), target, mine, _side(mine, table))
 
 
 def _checked(context: RunContext, source: RunLayout, identity: str) -> dict[str, Any]:
@@ -110,8 +111,9 @@ def _folder(layout: RunLayout, table: str, geolevel: str) -> Path:
     return _side(layout, table).level(table, geolevel)
 
 
-def _link(source: Path, target: Path, side: Path) -> None:
-    staging = side / ".staging" / "taken-over"
+def _link(source: Path, target: Path, mine: RunLayout, side: PublicLayout | RestrictedLayout) -> None:
+    staging = staging_of(mine, side) / "taken-over"
     discard(staging)
     link_parts(source, staging)
+    require_held(mine)
     supplant(staging, target)  # a driver may have died before

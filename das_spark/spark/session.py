@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from das_spark.config.shipped import FOLDER
-from das_spark.errors import EnvironmentProblemError, PrivacyGuardError
+from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
@@ -20,13 +20,19 @@ ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
 LOCAL_MASTER = "local[*,2]"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _EVENT_LOGS = "/tmp/spark-events"  # noqa: S108 - where Spark writes event logs if no property says where
+#: Of a JVM that did not come up (PySpark tells no more), and of what a property must not be, in the JVM's words.
+_NO_JVM = "JAVA_GATEWAY_EXITED"
+_WRONG_PROPERTY = re.compile(r"\b\w*(IllegalArgument|NumberFormat)Exception\b")
+#: The same exception, of a context that had to stop while it was being started: no master has answered.
+_STOPPED = "on a running MetricsSystem"
 
 
 def session(name: str) -> SparkSession:
     """The active session (of spark-submit or of the caller), or a new one with the properties of `conf/spark`.
 
     Raises:
-        EnvironmentProblemError: If Spark or Java cannot be started, or its properties are not found.
+        EnvironmentProblemError: If Java is missing or too old, or properties are wrong or not found.
+        SessionError: If the session cannot be started for another reason, such as a cluster that does not answer.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -40,11 +46,22 @@ def session(name: str) -> SparkSession:
     try:
         started = builder.getOrCreate()
     except Exception as error:
-        # A page of the JVM's trace follows these two lines.
-        message = f"Spark could not be started: {' '.join(str(error).split(chr(10))[:2])}"
-        raise EnvironmentProblemError(message, hint="run `das-spark doctor`; Spark needs Java 17 or later") from error
+        raise _not_started(error) from error
     started.sparkContext.setLogLevel("ERROR")
     return started
+
+
+def _not_started(error: Exception) -> EnvironmentProblemError:
+    """What kept Spark from starting: something to be mended first, or something that may pass."""
+    # A page of the JVM's trace follows these two lines.
+    found = " ".join(str(error).splitlines()[:2])
+    message = f"Spark could not be started: {found}"
+    if _NO_JVM in found:
+        return EnvironmentProblemError(message, hint="run `das-spark doctor`; Spark needs Java 17 or later")
+    if _WRONG_PROPERTY.search(found) and _STOPPED not in found:
+        return EnvironmentProblemError(message, hint="correct the properties of Spark (conf/spark, or spark-submit's)")
+    hint = "see whether the cluster answers, and this machine has ports and memory left; then try the same again"
+    return SessionError(message, hint=hint)
 
 
 def properties_file() -> Path:

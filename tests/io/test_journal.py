@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.errors import PrivacyGuardError
-from das_spark.io.files import finished, part_files, succeed
+from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.io import journal as journal_module
+from das_spark.io.files import finished, part_files, succeed, write_durably
 from das_spark.io.journal import Journal, State, Step
 
 LEVEL = "County"
@@ -86,6 +87,32 @@ def test_a_driver_that_dies_while_drawing_leaves_no_bytes_and_its_place_is_fence
     with pytest.raises(OSError, match="Not a directory"):
         (journal.staging(LEVEL, 1) / "part-late").write_text("late")
     assert journal.next_step(LEVEL).number == 2  # dying once more before attempt 2 is opened changes nothing
+
+
+@pytest.mark.parametrize("step", ["stage", "promote"])
+def test_a_driver_that_sleeps_in_its_last_write_changes_nothing_behind_the_back_of_the_other(
+    journal, monkeypatch, step
+):
+    journal.open(LEVEL, 1)
+    draw(journal, 1)
+    if step == "promote":
+        journal.stage(LEVEL, 1)
+    states = {}
+
+    def taken_over(*given, **named):
+        monkeypatch.undo()
+        decision = journal.next_step(LEVEL)
+        if decision.step is Step.DRAW:
+            journal.open(LEVEL, decision.number)
+        states.update({path.name: path.read_text() for path in journal.folder.iterdir()})
+        write_durably(*given, **named)
+
+    monkeypatch.setattr(journal_module, "write_durably", taken_over)
+    with pytest.raises(OutputError, match="another driver has gone on with attempt 1"):
+        getattr(journal, step)(LEVEL, 1)
+    assert {path.name: path.read_text() for path in journal.folder.iterdir()} == states
+    after = {"stage": ("destroyed", "opened"), "promote": ("promoted",)}
+    assert tuple(str(attempt.state) for attempt in journal.attempts(LEVEL)) == after[step]
 
 
 def test_staged_bytes_are_promoted_and_never_drawn_again(journal):

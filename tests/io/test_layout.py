@@ -18,7 +18,7 @@ from das_spark.io import run_lock
 from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import PublicLayout, RunLayout, TablesLayout, open_run, point_latest
-from das_spark.io.run_lock import hold_run, is_held, require_held
+from das_spark.io.run_lock import clear_staging, guarded_staging, hold_run, is_held, require_held, staging_of
 from das_spark.io.run_marker import is_public_root
 from das_spark.io.sweep_files import SweepLayout
 
@@ -261,6 +261,35 @@ def test_a_driver_that_is_refused_takes_nothing_from_the_one_that_holds_the_run(
         layout.restricted.lock.write_text("the word of another driver")
         with pytest.raises(OutputError, match="another driver has taken over"):
             require_held(layout)
+
+
+def test_two_drivers_of_a_run_write_to_no_common_folder_and_the_second_one_clears_what_the_first_left(layout):
+    open_run(layout, "hash")
+    sides = (layout.public, layout.restricted)
+    with hold_run(layout):
+        lost = [guarded_staging(layout, side, "leaves") for side in sides]
+        for each in lost:
+            each.guard()
+            each.folder.mkdir(parents=True)
+            (each.folder / "part-0").touch()
+        verifying = layout.public.path / ".staging" / "verification-7"
+        verifying.mkdir()
+        layout.restricted.lock.unlink()
+        with hold_run(layout):
+            mine = [staging_of(layout, side) for side in sides]
+            assert not [each.folder for each in lost if each.folder.exists()]
+            assert not {each.folder.parent for each in lost} & set(mine)
+            assert all(word.parent == side.path / ".staging" for word, side in zip(mine, sides, strict=True))
+            mine[0].mkdir()
+            lost[0].folder.mkdir(parents=True)  # it does not know yet
+            clear_staging(layout)
+            assert lost[0].folder.is_dir(), "whoever ends takes nothing away from another driver"
+            assert not mine[0].exists()
+        assert verifying.is_dir(), "somebody verifies the run meanwhile"
+    with hold_run(layout):
+        verifying.rmdir()
+        clear_staging(layout)
+        assert not list(layout.folder.rglob(".staging"))
 
 
 def test_looking_whether_a_run_is_held_takes_nothing_from_its_driver(layout):

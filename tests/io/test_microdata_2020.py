@@ -10,6 +10,7 @@ from das_spark.io.files import part_files
 from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import records_of, write_microdata
+from das_spark.io.run_lock import Staging
 from das_spark.products import PRODUCTS, microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.verify import RunTables
@@ -47,8 +48,16 @@ class Written:
         self.estimates, self.declared = frames(spark, product, counted)
         path.mkdir(exist_ok=True)
         given = self.declared if units else None
+        staging = Staging(path / ".staging")
         self.files = write_microdata(
-            self.estimates, given, product, self.layout, FLAVOURS, created="2030-01-01", notices=notices
+            self.estimates,
+            given,
+            product,
+            self.layout,
+            FLAVOURS,
+            staging=staging,
+            created="2030-01-01",
+            notices=notices,
         )
 
     def parts(self, flavour):

@@ -13,6 +13,7 @@ from das_spark.errors import OutputError
 from das_spark.io.files import finished, record_of
 from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_files import records_of, write_microdata
+from das_spark.io.run_lock import Staging
 from das_spark.products import PRODUCTS
 
 pytestmark = pytest.mark.spark
@@ -42,12 +43,23 @@ def frames(spark, places=PLACES):
     return estimates, declared
 
 
+def staging(path: Path) -> Staging:
+    return Staging(path / ".staging" / "microdata")
+
+
 def write(spark, path: Path, places=PLACES, *, units=True, flavours=("parquet", "text"), notices=()):
     estimates, declared = frames(spark, places)
     layout = PublicLayout(path)
     path.mkdir(parents=True, exist_ok=True)
     written = write_microdata(
-        estimates, declared if units else None, PRODUCT, layout, flavours, created="2030-01-01", notices=notices
+        estimates,
+        declared if units else None,
+        PRODUCT,
+        layout,
+        flavours,
+        staging=staging(path),
+        created="2030-01-01",
+        notices=notices,
     )
     return layout, written
 
@@ -132,7 +144,7 @@ def test_without_units_persons_alone_are_written_with_fillers(spark, tmp_path):
 
 def test_the_promoted_files_are_those_reported_and_strangers_are_destroyed(spark, tmp_path):
     layout = PublicLayout(tmp_path)
-    left = layout.staging("microdata", "leaf") / "person.parquet"
+    left = staging(tmp_path).folder / "person.parquet"
     left.mkdir(parents=True)
     (left / "part-00000-99.parquet").write_text("half")
     old = layout.microdata("person", "parquet")
@@ -143,7 +155,24 @@ def test_the_promoted_files_are_those_reported_and_strangers_are_destroyed(spark
         place = layout.microdata(folder.kind, folder.flavour)
         assert finished(place)
         assert [record_of(path) for path in sorted(place.glob("part-*"))] == list(folder.files)
-    assert not layout.staging("microdata", "leaf").exists()
+    assert not staging(tmp_path).folder.exists()
+
+
+def test_where_the_run_was_lost_nothing_is_published_and_what_was_published_stays(spark, tmp_path):
+    layout, written = write(spark, tmp_path)
+
+    def lost():
+        assert (tmp_path / "mine" / "person.parquet").is_dir(), "asked when all is written"
+        raise OutputError("lost")
+
+    estimates, declared = frames(spark)
+    fenced = Staging(tmp_path / "mine", lost)
+    with pytest.raises(OutputError, match="lost"):
+        write_microdata(estimates, declared, PRODUCT, layout, ("parquet",), staging=fenced, created="2031-01-01")
+    for folder in written:
+        place = layout.microdata(folder.kind, folder.flavour)
+        assert finished(place)
+        assert [record_of(path) for path in sorted(place.glob("part-*"))] == list(folder.files)
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -159,7 +188,8 @@ def test_the_bytes_do_not_depend_on_the_partitioning_of_the_estimates(spark, tmp
     other = PublicLayout(tmp_path / "other")
     other.path.mkdir()
     shuffled = estimates.repartition(partitions, "counts")
-    write_microdata(shuffled, declared, PRODUCT, other, ("parquet", "text"), created="2030-01-01")
+    place = staging(other.path)
+    write_microdata(shuffled, declared, PRODUCT, other, ("parquet", "text"), staging=place, created="2030-01-01")
     for kind in ("person.parquet", "person.text", "unit.parquet", "unit.text"):
         both = [sorted((layout.path / "microdata" / kind).iterdir()) for layout in (reference, other)]
         assert [path.name for path in both[0]] == [path.name for path in both[1]]

@@ -15,7 +15,7 @@ from das_spark.io.events import Event
 from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.charge import enter_level, enter_run
-from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare
+from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
 
 LEVELS = tuple(
     LevelBudget(name, Fraction(1, 2), (QueryShare("detailed", Fraction(1)),)) for name in ("State", "County")
@@ -91,3 +91,17 @@ def test_a_driver_that_lost_its_run_writes_nothing_behind_the_back_of_the_other(
         with pytest.raises(OutputError, match="another driver has taken over"):
             enter_run(context, "f" * 64)
     assert not own.exists()
+
+
+def test_an_own_entry_that_a_late_driver_has_put_back_catches_up_with_the_ledger(context):
+    own = context.layout.restricted.path / "ledger_entry.json"
+    entry, _ = enter_run(context, "f" * 64)
+    entry, _ = enter_level(context, "f" * 64, entry, "State")
+    late = own.read_bytes()  # a driver sleeps while it writes this, and loses its run
+    ahead, ledger = enter_level(context, "f" * 64, entry, "County")
+    own.write_bytes(late)
+    assert enter_run(context, "f" * 64) == (ahead, ledger)
+    assert LedgerEntry.from_json(own.read_text()) == ahead
+    own.write_text(replace(entry, created="another time").to_json())
+    with pytest.raises(PrivacyGuardError):
+        enter_run(context, "f" * 64)

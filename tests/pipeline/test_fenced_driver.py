@@ -4,44 +4,88 @@ from __future__ import annotations
 
 import pytest
 
-from das_spark.errors import OutputError
-from das_spark.io.files import finished
+from das_spark.errors import OutputError, VerificationError
+from das_spark.io import microdata_files
+from das_spark.io.files import discard, finished, part_files, succeed
+from das_spark.io.run_lock import hold_run
+from das_spark.pipeline import assess, run_stages, runner
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import estimate as estimate_stage
+from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import measure as measure_stage
-from das_spark.pipeline import run_stages, runner
+from das_spark.spark.checks import Check
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
-#: A function that is at work when the run is lost, and a table that must not be published after it.
+#: A function after which the run is lost, and what must not be published any more: a folder, or a file.
 LOST = {
-    "while it reads": (context_module, "discard", "geounits", "State"),
-    "while it draws": (measure_stage, "_drawn", "measurements", "State"),
-    "while it estimates": (estimate_stage, "_diagnosed", "estimates", "State"),
-    "while it ends": (runner, "publish_statement", "verification.json", ""),
+    "before it records the input": (ingest_stage, "keep_problems", lambda run: run.restricted.input_record),
+    "before it publishes leaves": (ingest_stage, "save_input_record", lambda run: run.restricted.table("leaves")),
+    "while it reads": (context_module, "discard", lambda run: run.public.level("geounits", "State")),
+    "while it draws": (measure_stage, "_drawn", lambda run: run.public.level("measurements", "State")),
+    "while it estimates": (estimate_stage, "_diagnosed", lambda run: run.public.level("estimates", "State")),
+    "while it deals people to units": (microdata_files, "_run", lambda run: run.public.microdata("person", "parquet")),
+    "while it sums up": (runner, "public_manifest", lambda run: run.public.manifest),
+    "while it verifies": (assess, "_complete", lambda run: run.public.verification),
+    "while it tells its times": (runner, "restricted_manifest", lambda run: run.restricted.manifest),
 }
 
 
-@pytest.mark.usefixtures("unverified")
+@pytest.fixture
+def hardly_verified(monkeypatch):
+    """Verification takes longer than all the rest; what is not whole is not read, and found wrong at once."""
+    monkeypatch.setattr(assess, "_complete", lambda *_: Check("left out", "", False, 0))
+
+
+@pytest.mark.usefixtures("hardly_verified")
 def test_a_driver_that_lost_its_run_publishes_nothing_more_and_the_run_goes_on_elsewhere(
     workshop, reference, tools, monkeypatch
 ):
     plan, layout = workshop.plan(), workshop.layout("lost")
-    for reason, (place, name, table, level) in LOST.items():
+    for reason, (place, name, unpublished) in LOST.items():
         original = getattr(place, name)
 
         def robbed(*given, original=original, **named):
+            result = original(*given, **named)
             layout.restricted.lock.write_text("the word of another driver")
-            return original(*given, **named)
+            return result
 
         with monkeypatch.context() as patch:
             patch.setattr(place, name, robbed)
             with pytest.raises(OutputError, match="another driver has taken over"):
                 run_stages(plan, run_id="lost", test_key=tools.TEST_KEY, spark=workshop.spark)
-        target = layout.public.level(table, level) if level else layout.public.path / table
+        target = unpublished(layout)
         assert not finished(target), reason
-        assert not (target.is_file()), reason
-    run_stages(plan, run_id="lost", test_key=tools.TEST_KEY, spark=workshop.spark)
+        assert not target.is_file(), reason
+    with pytest.raises(VerificationError, match="left out"):
+        run_stages(plan, run_id="lost", test_key=tools.TEST_KEY, spark=workshop.spark)
     assert tools.level_rows(layout.public.path) == reference
     attempts = sorted(path.name for path in layout.restricted.journal.glob("State.*.json"))
     assert attempts == ["State.1.json", "State.2.json"], "the draw of the lost driver was destroyed, and another made"
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empty_ones(
+    workshop, calm, monkeypatch, knows
+):
+    context = workshop.ingested("late", calm)
+    layout, theirs = context.layout, context.layout.public.level("invariants", "County")
+    frame = context.read_all("invariants").localCheckpoint()
+    discard(layout.public.table("invariants"))
+    promote = context_module.promote
+
+    def taken_over(source, target):
+        promote(source, target)
+        theirs.mkdir(parents=True)
+        (theirs / "part-0").write_text("of the driver that took over")
+        succeed(theirs)
+        discard(source.parent)
+        if knows:
+            layout.restricted.lock.write_text("the word of another driver")
+
+    monkeypatch.setattr(context_module, "promote", taken_over)
+    reason = "another driver has taken over" if knows else "what was written there is gone"
+    with hold_run(layout), pytest.raises(OutputError, match=reason):
+        context.write_all("invariants", frame)
+    assert finished(theirs)
+    assert [path.read_text() for path in part_files(theirs)] == ["of the driver that took over"]

@@ -63,6 +63,28 @@ def test_a_ledger_in_the_folder_does_not_change_the_identity(tables):
     assert ledgers.fingerprint(settings(path=str(tables))) == before
 
 
+def test_files_that_change_while_they_are_read_are_named(tables):
+    given = settings(path=str(tables))
+    _, files = ledgers.fingerprint(given)
+    (tables / ("persons.csv" + ledgers._SUFFIX)).write_text("{}")  # a ledger is no input
+    ledgers.require_unchanged(given, files)
+    assert ledgers.is_unchanged(given, files)
+    persons, units = tables / "persons.csv", tables / "units.csv"
+    os.utime(persons, ns=(1, 1))
+    with pytest.raises(InputError, match=r"persons\.csv: changed while it was read"):
+        ledgers.require_unchanged(given, files)
+    os.utime(persons, ns=(1, files[0]["mtime_ns"]))
+    ledgers.require_unchanged(given, files)
+    for change in (lambda: units.write_text("more units"), units.unlink):
+        change()
+        with pytest.raises(InputError, match=r"units\.csv: changed"):
+            ledgers.require_unchanged(given, files)
+    (tables / "a further delivery.csv").touch()
+    with pytest.raises(InputError, match=r"a further delivery\.csv: changed"):
+        ledgers.require_unchanged(given, files)
+    assert not ledgers.is_unchanged(given, files)
+
+
 def test_a_simulated_input_is_known_by_its_arguments():
     first, files = ledgers.fingerprint(settings(reader="simulated", simulate={"like": "1940", "seed": 1}))
     assert files == []

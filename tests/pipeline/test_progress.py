@@ -72,6 +72,21 @@ def test_a_long_stage_says_its_share_and_the_time_left(spark_session, monkeypatc
     assert lines[0].endswith(" s left")
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_jvm_that_dies_makes_no_traceback_in_the_thread_that_watches(spark_session, monkeypatch):
+    twice = threading.Barrier(2)
+
+    def dead(*_):
+        twice.wait(10)
+        raise ConnectionRefusedError("the JVM is gone")
+
+    monkeypatch.setattr(module, "_tasks", dead)
+    with Progress(lambda _: None, "r1", every=0.01).stage(spark_session, "estimate County", 1234):
+        twice.wait(10)
+        twice.wait(10)  # it goes on asking
+        twice.abort()
+
+
 def test_a_stage_of_unknown_extent_says_how_long_it_runs(spark_session):
     said = threading.Event()
     lines = []

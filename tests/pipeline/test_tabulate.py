@@ -196,6 +196,11 @@ def test_a_run_that_resumes_leaves_finished_tables_and_makes_the_others(whole, c
         main(again)
     assert stamps(folder.path) == before
     (folder.level("P3", "csv", "Tract") / "_SUCCESS").unlink()
+    unpublished = stamps(folder.path)
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, "write_csv", lambda *_: whole.restricted.lock.write_text("the word of another driver"))
+        assert main(again) == 1
+    assert stamps(folder.path) == unpublished, "a driver that lost the run leaves the tables to the other one"
     with pytest.raises(Stop):
         main(again)
     changed = {name for name, stamp in stamps(folder.path).items() if before.get(name) != stamp}

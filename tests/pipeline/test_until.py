@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from das_spark.cli.main import main
 from das_spark.config.stages import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
 from das_spark.io.journal import Journal
@@ -32,7 +33,7 @@ def counted(monkeypatch) -> dict[str, int]:
     """How often verification and evaluation really look; both take long and have tests of their own."""
     calls = {"verify": 0, "evaluate": 0}
 
-    def verify(_: object, public: Any) -> VerificationReport:
+    def verify(_: object, public: Any, *__: object) -> VerificationReport:
         calls["verify"] += 1
         public.verification.write_text("{}")
         return VerificationReport((Check("left out", "", True, 0),))
@@ -113,6 +114,18 @@ def written(layout: RunLayout) -> dict[str, tuple[int, int]]:
     files = (path for path in layout.folder.rglob("*") if path.is_file())
     own = {"run.lock", "ledger_entry.json", "log.jsonl", "run.html"}
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files if path.name not in own}
+
+
+def test_a_run_whose_levels_are_measured_needs_its_input_no_longer(stepped, tools):
+    workshop, stages, _ = stepped
+    path = workshop.run_file()
+    arguments = ["run", str(path), "--run-id", "steps", "--resume", "--set", REPORTED, "--test-key", tools.TEST_KEY]
+    withdrawn = workshop.census.rename(workshop.folder / "withdrawn")
+    try:
+        assert main([*arguments, "--until", stages[-2]]) == 0
+        assert json.loads(workshop.layout("steps").restricted.manifest.read_text())["input_files"]
+    finally:
+        withdrawn.rename(workshop.census)
 
 
 def test_a_run_that_stops_before_it_measures_has_spent_nothing(workshop):

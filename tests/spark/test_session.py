@@ -2,8 +2,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
-from das_spark.errors import EnvironmentProblemError, PrivacyGuardError
+from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 from das_spark.spark.session import LOCAL_MASTER, properties, properties_file, require_safe_session, session
 
 CONF = Path(__file__).parents[2] / "conf" / "spark"
@@ -86,6 +88,44 @@ def test_the_environment_chooses_the_file(monkeypatch, tmp_path):
 
 def test_local_mode_gives_a_task_a_second_attempt():
     assert LOCAL_MASTER.endswith(",2]")
+
+
+JVM = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n: "
+UNRESPONSIVE = "requirement failed: Can only call getServletHandlers on a running MetricsSystem"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "hint"),
+    [
+        (PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={}), 2, "Java 17"),
+        (
+            Exception(f"{JVM}org.apache.spark.SparkIllegalArgumentException: [INVALID_CONF_VALUE] x\nat"),
+            2,
+            "properties",
+        ),
+        (Exception(f"{JVM}java.lang.IllegalArgumentException: requirement failed: A secret key\nat"), 2, "properties"),
+        # All masters are unresponsive: the context stops while it is being started.
+        (
+            Exception(f"{JVM}java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."),
+            1,
+            "cluster",
+        ),
+        (Exception(f"{JVM}java.lang.IllegalArgumentException: {UNRESPONSIVE}\nat"), 1, "cluster"),
+        (Exception(f"{JVM}java.net.BindException: bind(..) failed with error(-99)\nat"), 1, "ports"),
+    ],
+)
+def test_only_what_must_be_mended_first_is_no_reason_to_try_again(monkeypatch, error, code, hint):
+    def fail(_):
+        raise error
+
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # as under spark-submit
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", fail)
+    with pytest.raises(EnvironmentProblemError, match="Spark could not be started") as caught:
+        session("a test")
+    assert (caught.value.exit_code, isinstance(caught.value, SessionError)) == (code, code == 1)
+    assert hint in caught.value.hint
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.spark

@@ -18,6 +18,7 @@ from das_spark.io.files import part_files
 from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import write_microdata
+from das_spark.io.run_lock import Staging
 from das_spark.products import microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
@@ -62,7 +63,8 @@ class Files:
 def written(run, tmp_path_factory):
     layout = PublicLayout(tmp_path_factory.mktemp("public"))
     leaf, invariants = (leaf_frame(run.tables, table) for table in ("estimates", "invariants"))
-    write_microdata(leaf, invariants, PRODUCT, layout, ["parquet", "text"], created="now")
+    staging = Staging(layout.path / ".staging")
+    write_microdata(leaf, invariants, PRODUCT, layout, ["parquet", "text"], staging=staging, created="now")
     return layout
 
 
@@ -267,7 +269,8 @@ def test_units_without_any_table_of_invariants_cannot_be_verified(files):
 @pytest.mark.parametrize("flavour", ["parquet", "text"])
 def test_without_units_persons_are_compared_as_far_as_their_codes_tell(run, tmp_path, flavour):
     layout = PublicLayout(tmp_path)
-    write_microdata(leaf_frame(run.tables, "estimates"), None, PRODUCT, layout, [flavour], created="now")
+    leaf, staging = leaf_frame(run.tables, "estimates"), Staging(tmp_path / ".staging")
+    write_microdata(leaf, None, PRODUCT, layout, [flavour], staging=staging, created="now")
     files = Files(run, layout)
     checks = files.checks((flavour,), units=False)
     assert [(check.name, check.passed, check.checked) for check in checks] == [("microdata equal estimates", True, 9)]

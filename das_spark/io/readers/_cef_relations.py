@@ -26,7 +26,7 @@ from das_spark.io.readers._cef_units import (
 )
 from das_spark.io.readers._grfc import GEOCODE, KEY, GeographicReference
 from das_spark.io.readers._rows import row_numbers
-from das_spark.io.readers.base import MOST_EXAMPLES, Problem
+from das_spark.io.readers.base import MOST_EXAMPLES, Problem, released_if_refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -84,7 +84,8 @@ class Census:
         counted = count_lines(units, persons).join(geography.blocks, KEY, "left").persist()
         lost = F.col(GEOCODE).isNull().alias("lost")
         tally = counted.groupBy("of_unit", "code", "odd", lost).agg(F.sum("count").alias("lines"))
-        return cls(units, persons, geography, counted, tuple(Tally(**row.asDict()) for row in tally.collect()))
+        with released_if_refused(counted):
+            return cls(units, persons, geography, counted, tuple(Tally(**row.asDict()) for row in tally.collect()))
 
     def line_problems(self) -> list[Problem]:
         """What is wrong in lines as such.

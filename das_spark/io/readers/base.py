@@ -80,11 +80,18 @@ class IngestedTables:
         geounits: Columns geocode (string, leaf, unique), units (array of long by class, or null), vacant (long or
             null): every leaf geounit that exists.
         problems: What was put right, or let pass, while reading, because the settings asked for it.
+        held: Confidential counts that Spark keeps, since both tables are made of them; None where there are none.
     """
 
     counts: DataFrame
     geounits: DataFrame
     problems: tuple[Problem, ...] = ()
+    held: DataFrame | None = None
+
+    def release(self) -> None:
+        """Let Spark forget what it keeps; the tables can still be computed, from the files again."""
+        if self.held is not None:
+            self.held.unpersist()
 
 
 class Reader(Protocol):
@@ -132,6 +139,20 @@ def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
         lines.append(f"and {len(problems) - MOST_PROBLEMS} problems more")
     hint = hint or "correct the files, or the columns and code bases of [input]"
     raise BadInputError("\n".join(lines), hint=hint, problems=tuple(problems))
+
+
+@contextmanager
+def released_if_refused(held: DataFrame) -> Iterator[None]:
+    """Let Spark forget what it keeps where the checks refuse it; otherwise `IngestedTables.release` does.
+
+    Args:
+        held: Confidential counts that Spark keeps.
+    """
+    try:
+        yield
+    except BaseException:
+        held.unpersist()
+        raise
 
 
 @contextmanager

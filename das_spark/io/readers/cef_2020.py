@@ -28,7 +28,7 @@ from das_spark.io.readers._sources import named_in, require_path, required
 from das_spark.io.readers._target import leaf_geocode, require_attributes
 from das_spark.io.readers._units import UNITS, housing_counts
 from das_spark.io.readers._units import VACANT as VACANT_UNITS
-from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
+from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse, released_if_refused
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -72,10 +72,12 @@ class Cef2020:
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
             census = Census.of(open_units(spark, units), open_persons(spark, persons) if persons else None, reference)
-            refuse([*of_geography, *census.line_problems()])
-            passed = _relations(census, product, settings)
+            with released_if_refused(census.counted):
+                refuse([*of_geography, *census.line_problems()])
+                passed = _relations(census, product, settings)
         geounits = _geounits(census, spine)
-        return IngestedTables(housing_counts(geounits) if of_units else _counts(census, spine), geounits, passed)
+        counts = housing_counts(geounits) if of_units else _counts(census, spine)
+        return IngestedTables(counts, geounits, passed, held=census.counted)
 
 
 def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[str, str, str]:

@@ -19,7 +19,7 @@ from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.readers._rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
 from das_spark.io.readers._sources import is_folder, require_path, required
 from das_spark.io.readers._target import leaf_geocode, require_attributes
-from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
+from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse, released_if_refused
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -105,8 +105,9 @@ class Ipums1940:
             checks = _checks(file)
             checked = lines.withColumn(FAULTS, F.when(F.col("value").rlike(_GOOD), F.lit(0)).otherwise(faults(checks)))
             counted = _count(checked).persist()
-            refuse(_problems(file, checked, counted, checks))
-        return IngestedTables(_counts(counted, spine), _geounits(counted, spine))
+            with released_if_refused(counted):
+                refuse(_problems(file, checked, counted, checks))
+        return IngestedTables(_counts(counted, spine), _geounits(counted, spine), held=counted)
 
 
 def _checks(file: str) -> list[Check]:

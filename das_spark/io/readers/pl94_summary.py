@@ -43,7 +43,7 @@ from das_spark.io.readers._redistricting_tables import (
 from das_spark.io.readers._sources import required
 from das_spark.io.readers._target import leaf_geocode, require_attributes
 from das_spark.io.readers._units import housing_counts, units_from_people
-from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse
+from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse, released_if_refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,13 +86,13 @@ class Pl94Summary:
         frames = _checked_frames(spark, folder)
         with reading(folder):
             blocks = joined_blocks(frames).mapInArrow(_tabulate, _BLOCKS).persist()
-            refuse(_block_problems(blocks, folder))
+            with released_if_refused(blocks):
+                refuse(_block_problems(blocks, folder))
         counts, geounits = _counts(blocks, spine), _geounits(blocks, spine)
         if of_units:
-            return IngestedTables(housing_counts(geounits), geounits)
-        return IngestedTables(
-            counts, units_from_people(counts, geounits, product) if settings.units_from_people else geounits
-        )
+            return IngestedTables(housing_counts(geounits), geounits, held=blocks)
+        units = units_from_people(counts, geounits, product) if settings.units_from_people else geounits
+        return IngestedTables(counts, units, held=blocks)
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:

@@ -70,7 +70,7 @@ class Simulated:
         numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * spark.sparkContext.defaultParallelism))
         made = numbers.mapInArrow(partial(_make, like=like, seed=seed, share=share), _ROWS).persist()
         geounits = made.select("geocode", "units", "vacant")
-        return IngestedTables(housing_counts(geounits) if of_units else _counts(made), geounits)
+        return IngestedTables(housing_counts(geounits) if of_units else _counts(made), geounits, held=made)
 
 
 def _settings(settings: InputSettings) -> tuple[str, int, Fraction]:

@@ -115,6 +115,24 @@ def test_a_reader_gives_the_two_tables_with_their_types(
     assert all(0 <= row["cell"] < product.schema.size and row["count"] > 0 for row in counts)
 
 
+@pytest.fixture
+def kept(spark: SparkSession) -> Callable[[], set[int]]:
+    """What Spark keeps at the moment."""
+    return lambda: set(spark.sparkContext._jsc.getPersistentRDDs())
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_nothing_confidential_is_kept_longer_than_it_is_used(
+    name: str, valid: Callable, read: Callable, contents: Callable, kept: Callable
+) -> None:
+    before = kept()
+    tables = read(valid(name))
+    found = contents(tables)
+    tables.release()
+    assert kept() <= before
+    assert contents(tables) == found, "it can be computed again"
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_reading_twice_gives_the_same(name: str, valid: Callable, read: Callable, contents: Callable) -> None:
     settings = valid(name)
@@ -146,14 +164,16 @@ def test_a_reader_without_a_path_says_which_key_it_needs(name: str, read: Callab
 
 
 @pytest.mark.parametrize("name", OF_FILES)
-def test_a_file_of_rubbish_is_refused(name: str, valid: Callable, read: Callable) -> None:
+def test_a_file_of_rubbish_is_refused(name: str, valid: Callable, read: Callable, kept: Callable) -> None:
     settings = valid(name)
     place = Path(settings.path)
     for file in [place] if place.is_file() else list(place.iterdir()):
         file.write_bytes(b"\x00\xff secret \x80" * 50)
+    before = kept()
     with pytest.raises(InputError) as caught:
         read(settings)
     assert "secret" not in str(caught.value)
+    assert kept() <= before
 
 
 def test_an_unknown_reader_is_refused_with_the_nearest_name() -> None:

@@ -1,0 +1,116 @@
+"""What is kept of the input beside the leaves, and what is refused there."""
+
+from __future__ import annotations
+
+import json
+import os
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+
+from das_spark.config.plan import InputSettings
+from das_spark.errors import InputError, OutputError
+from das_spark.io.files import succeed
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.readers import IngestedTables
+from das_spark.pipeline import ingest as ingest_stage
+from das_spark.pipeline import ledgers, run_stages
+from das_spark.pipeline.input_record import identity_of_input, save_input_record
+from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
+
+LEVELS = ("State", "County")
+LEAVES = [("0100100001", [0, 3], [2, 1]), ("0100100002", [], [])]
+
+
+@pytest.mark.spark
+def test_leaves_of_which_rows_stand_twice_are_no_input(workshop):
+    context = workshop.context("doubled")
+    schema = "geocode string, cells array<int>, counts array<bigint>"
+    leaves = workshop.spark.createDataFrame(LEAVES, schema)
+    with pytest.raises(OutputError, match="hold geounits more than once"):
+        save_input_record(context, "f" * 64, leaves.unionByName(leaves), ())
+    assert not context.layout.restricted.input_record.exists()
+    save_input_record(context, "f" * 64, leaves, ())
+    assert context.layout.restricted.input_record.is_file()
+
+
+@pytest.mark.spark
+def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it_is_kept(workshop, monkeypatch):
+    layout, plan = workshop.layout("replaced"), workshop.plan()
+
+    settle, released = ingest_stage._settle_conflicts, []
+    monkeypatch.setattr(IngestedTables, "release", lambda tables: released.append(tables))  # noqa: PLW0108 - a function becomes a method
+
+    def delivered(*given):
+        assert len(released) == 1, "what Spark keeps of the input is released when the leaves are written"
+        os.utime(workshop.census / "units.parquet", ns=(1, 1))
+        return settle(*given)
+
+    monkeypatch.setattr(ingest_stage, "_settle_conflicts", delivered)
+    with pytest.raises(InputError, match=r"units\.parquet: changed while it was read"):
+        run_stages(plan, run_id="replaced", test_key="x", spark=workshop.spark, until="ingest")
+    kept = [path for path in layout.restricted.path.rglob("*") if "leaves" in path.name]
+    assert not kept
+    assert not layout.restricted.input_record.exists()
+    monkeypatch.undo()
+    run_stages(plan, run_id="replaced", test_key="x", spark=workshop.spark, until="ingest")
+    assert layout.restricted.input_record.is_file()
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """A run that has read its input, and how often that was hashed since."""
+    (tmp_path / "persons.csv").write_text("persons")
+    layout = RunLayout.at(tmp_path / "runs", "r")
+    open_run(layout, "0" * 64)
+    levels = tuple(LevelBudget(name, Fraction(1, 2), (QueryShare("detailed", Fraction(1)),)) for name in LEVELS)
+    budget = Budget(Framework.PURE_DP, Fraction(1, 4), levels)
+    settings = InputSettings("tidy_counts", persons=str(tmp_path / "persons.csv"))
+    context = SimpleNamespace(layout=layout, plan=SimpleNamespace(input=settings, budget=budget))
+    identity, files = ledgers.fingerprint(settings)
+    leaves = layout.restricted.table("leaves")
+    leaves.mkdir()
+    succeed(leaves)
+    layout.restricted.input_record.write_text(json.dumps({"identity": identity, "files": files}))
+    hashed, fingerprint = [], ledgers.fingerprint
+    monkeypatch.setattr(ledgers, "fingerprint", lambda given: (hashed.append(given), fingerprint(given))[1])
+    return SimpleNamespace(context=context, file=tmp_path / "persons.csv", found=(identity, files), hashed=hashed)
+
+
+def test_files_with_their_sizes_and_times_of_change_are_not_hashed_again(read):
+    assert identity_of_input(read.context) == read.found
+    assert not read.hashed
+    os.utime(read.file, ns=(1, 1))
+    assert identity_of_input(read.context)[0] == read.found[0], "only touched"
+    assert len(read.hashed) == 1
+    read.file.write_text("others")
+    assert identity_of_input(read.context)[0] != read.found[0]
+    read.file.unlink()
+    with pytest.raises(InputError, match=r"persons\.csv: no such file"):
+        identity_of_input(read.context)
+
+
+@pytest.mark.parametrize("measured", [LEVELS[:1], LEVELS])
+def test_an_input_is_needed_as_long_as_something_is_to_be_measured(read, measured):
+    entry = LedgerEntry("r", "then", "p", "person", read.context.plan.budget, insecure=False, completed_levels=measured)
+    (read.context.layout.restricted.path / "ledger_entry.json").write_text(entry.to_json())
+    read.file.unlink()
+    if measured == LEVELS:
+        assert identity_of_input(read.context) == read.found
+    else:
+        with pytest.raises(InputError, match=r"persons\.csv: no such file"):
+            identity_of_input(read.context)
+
+
+@pytest.mark.parametrize("lost", ["_SUCCESS of the leaves", "the record", "the files of the record"])
+def test_what_would_be_read_again_is_hashed_again(read, lost):
+    restricted = read.context.layout.restricted
+    if lost == "_SUCCESS of the leaves":
+        (restricted.table("leaves") / "_SUCCESS").unlink()
+    elif lost == "the record":
+        restricted.input_record.unlink()
+    else:
+        restricted.input_record.write_text(json.dumps({"identity": read.found[0]}))
+    assert identity_of_input(read.context) == read.found
+    assert len(read.hashed) == 1
