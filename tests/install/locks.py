@@ -39,7 +39,7 @@ def ranges(lock: str) -> list[str]:
     """The requirements that a lock answers."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     if lock == "build":
-        # pyspark is published as source only, and setuptools builds it. hatchling makes editable installs with editables.
+        # pyspark is published as source only, and setuptools builds it; hatchling makes editable installs by editables.
         return [*project["build-system"]["requires"], "setuptools>=77", "editables>=0.5"]
     extras = project["project"]["optional-dependencies"]["dev"] if lock == "development" else []
     return [*project["project"]["dependencies"], *extras]
