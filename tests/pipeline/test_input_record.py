@@ -40,7 +40,7 @@ def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it
     layout, plan = workshop.layout("replaced"), workshop.plan()
 
     settle, released = ingest_stage._settle_conflicts, []
-    monkeypatch.setattr(IngestedTables, "release", lambda tables: released.append(tables))  # noqa: PLW0108 - a function becomes a method
+    monkeypatch.setattr(IngestedTables, "release", lambda tables: released.append(tables.held))
 
     def delivered(*given):
         assert len(released) == 1, "what Spark keeps of the input is released when the leaves are written"
