@@ -90,7 +90,7 @@ def require_unchanged(settings: InputSettings, files: Iterable[Mapping[str, obje
 def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> list[str]:
     before = {str(each["file"]): (each["bytes"], each["mtime_ns"]) for each in files}
     now: dict[str, tuple[object, object]] = {}
-    if settings.reader != "simulated":
+    if settings.reader != SIMULATED:
         for path in _files(settings):
             with suppress(FileNotFoundError):  # gone since its folder was listed
                 status = path.stat()
