@@ -21,6 +21,7 @@ from das_spark import load_plan
 from das_spark.cli.main import app
 from das_spark.config.stages import stages_of
 from das_spark.io.layout import RunLayout
+from das_spark.pipeline.facts import RestrictedFacts
 from das_spark.pipeline.summary import summary_of
 
 ROOT = Path(__file__).parents[1]
@@ -151,7 +152,7 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
         layout=RunLayout.at(plan.output.root, run_id),
         origin=None,
         is_insecure=False,
-        restricted_facts={},
+        restricted_facts=RestrictedFacts(),
         geounit_counts=lambda: dict.fromkeys(plan.spine.names, 1),
     )
     manifest: Any = SimpleNamespace(rows={}, worst_residuals={"Block": {"gap": 0.0}})

@@ -12,7 +12,6 @@ from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.io.events import Event
 from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.run_lock import require_held, staging_of
-from das_spark.pipeline.measure import journal_of
 from das_spark.spark import tables
 from das_spark.spark.estimate import EstimationTask, estimates
 
@@ -37,7 +36,6 @@ def estimate(context: RunContext, geolevel: str) -> None:
 
     Raises:
         EstimationError: If a family is infeasible, or none of its solutions could be certified.
-        PrivacyGuardError: If the published measurements are not those of the journal.
         OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
     """
     target = context.folder("estimates", geolevel)
@@ -51,8 +49,6 @@ def estimate(context: RunContext, geolevel: str) -> None:
     task = estimation_task(context, geolevel)
     if depth:
         context.require_whole("estimates", spine.names[depth - 1])
-    if context.key is not None:
-        journal_of(context).next_step(geolevel)  # refuses published measurements that have lost a file
     frame = estimates(
         context.read("geounits", geolevel),
         context.read("measurements", geolevel),
