@@ -7,11 +7,13 @@ Two runs of one configuration under one test key differ in nothing but this, and
 - what lies in the staging folder: no result; a driver that was fenced off may leave some there;
 - how the rows of a level are spread over part files, their names, and the metadata in their footers, which follow from
   the number of tasks: a folder of part files is compared by the sorted lines or rows of all of them, floats bit by bit,
-  and its columns with their types.
+  and its columns with their types;
+- the list of these part files in the record of a spine: names of a job, sizes and checksums.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,11 +40,19 @@ def published(public: Path, names: Mapping[str, str] | None = None) -> dict[str,
                 place = str(path.parent.relative_to(public))
                 found.setdefault(place, []).extend(rows(path))
             else:
-                text = TOKEN.sub("TOKEN", TIME.sub("TIME", path.read_text(encoding="utf-8")))
+                text = TOKEN.sub("TOKEN", TIME.sub("TIME", text_of(path)))
                 for name, word in (names or {}).items():
                     text = text.replace(name, word)
                 found[place] = text
     return {place: sorted(content) if isinstance(content, list) else content for place, content in found.items()}
+
+
+def text_of(path: Path) -> str:
+    """What a file that is no part file says; of the record of a spine, all but which part files there are."""
+    text = path.read_text(encoding="utf-8")
+    if path.name != "spine.json":
+        return text
+    return json.dumps(json.loads(text) | {"files": []}, indent=1)
 
 
 def rows(path: Path) -> list[str]:
