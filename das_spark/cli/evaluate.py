@@ -84,11 +84,22 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         return
     if over is not None or paired:
         raise typer.BadParameter("--over and --paired go with --compare")
+    _study(runs, truth, areas, () if samples is None else _shares(samples), sample_seeds, out, terminal)
+
+
+def _study(
+    runs: Sequence[Path],
+    truth: Path | None,
+    areas: Path | None,
+    shares: Sequence[Fraction],
+    seeds: int | None,
+    out: Path | None,
+    terminal: Console,
+) -> None:
     from das_spark.evaluation import spread  # noqa: PLC0415 - `das-spark --help` needs no Spark
     from das_spark.pipeline import study_runs  # noqa: PLC0415
 
-    shares = () if samples is None else _shares(samples)  # a wrong list is refused before anything is read
-    reports, found = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
+    reports, found = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=seeds)
     print_accuracy(found.report, terminal)
     print_study(found, terminal)
     if len(reports) > 1:

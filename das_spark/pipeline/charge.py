@@ -34,9 +34,8 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
         OutputError: If another driver has taken over the run, or a ledger cannot be written.
     """
     plan = context.plan
-    own = context.layout.restricted.ledger_entry
-    if own.is_file():
-        entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
+    entry = _own_entry(context)
+    if entry is not None:
         charged = (entry.budget, entry.product, entry.table)
         if charged != (plan.budget, plan.product.name, plan.product.record):
             raise PrivacyGuardError(
@@ -61,7 +60,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
             budget=plan.budget,
             insecure=context.is_insecure,
         )
-        write_durably(own, entry.to_json())
+        write_durably(context.layout.restricted.ledger_entry, entry.to_json())
     ledger = _entered(context, identity, entry)
     cost = {"framework": entry.framework.value, "total": str(entry.total)}
     context.progress.note(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
@@ -109,11 +108,15 @@ def is_measured(context: RunContext) -> bool:
     Raises:
         PrivacyGuardError: The entry cannot be understood.
     """
+    entry = _own_entry(context)
+    levels = {level.geolevel for level in context.plan.budget.levels}
+    return entry is not None and set(entry.completed_levels) >= levels
+
+
+def _own_entry(context: RunContext) -> LedgerEntry | None:
+    """The run's own entry as it was last written; None where the run is not charged yet."""
     own = context.layout.restricted.ledger_entry
-    if not own.is_file():
-        return False
-    entry = LedgerEntry.from_json(own.read_text(encoding="utf-8"))
-    return set(entry.completed_levels) >= {level.geolevel for level in context.plan.budget.levels}
+    return LedgerEntry.from_json(own.read_text(encoding="utf-8")) if own.is_file() else None
 
 
 def _caught_up(context: RunContext, identity: str, entry: LedgerEntry) -> LedgerEntry:

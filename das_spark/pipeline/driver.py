@@ -76,11 +76,11 @@ def at_work(
             point_latest(layout)
         started = spark or session(f"das_spark {layout.run_id}")
         note_application(progress, started)
+        context = RunContext(plan, layout, started, key, progress, origin)
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
             require_safe_session(started, insecure=insecure)
-        context = RunContext(plan, layout, started, key, progress, origin)
-        if key is not None:
+            journal = journal_of(context)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
-                journal_of(context).require_known(geolevel)
+                journal.require_known(geolevel)
         yield context
