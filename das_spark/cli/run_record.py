@@ -71,7 +71,7 @@ def _stages(record: RunRecord, out: Console) -> None:
 
 
 def _families(record: RunRecord, out: Console) -> None:
-    columns = ("family", "geolevel", "children", "unknowns", "iterations", "status", "solver")
+    columns = ("family", "geolevel", "children", "unknowns", "iterations", "status", "solver", "seconds")
     rows = [
         (
             each.family or "(root)",
@@ -81,10 +81,11 @@ def _families(record: RunRecord, out: Console) -> None:
             each.iterations,
             each.status,
             each.solver,
+            "-" if each.seconds is None else f"{each.seconds:.3f}",
         )
-        for each in record.largest(10)
+        for each in record.slowest(10)
     ]
-    out.print(table("\nFamilies of most work (unknowns x iterations; times are not kept)", columns, rows, left=2))
+    out.print(table("\nSlowest families (seconds in their tasks, Spark left out)", columns, rows, left=2))
 
 
 def _drivers(record: RunRecord, out: Console) -> None:

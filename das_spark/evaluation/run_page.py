@@ -10,7 +10,7 @@ from das_spark.evaluation.run_figures import level_times, stage_times
 from das_spark.evaluation.run_record import ESTIMATE, MEASURE, RunRecord
 from das_spark.evaluation.template import rendered
 
-#: Families of most work that the page lists.
+#: Slowest families that the page lists.
 MOST_FAMILIES: Final = 20
 
 RESTRICTED: Final = "RESTRICTED: times, Spark's figures and the ledger of the input tell of confidential data."
@@ -26,8 +26,9 @@ WORDS: Final[Mapping[str, str]] = {
     "entered": "how often a driver began the stage; a finished one that is entered again ends at once",
     "cut short": "the driver ended in the stage without a word; its time counts up to its last line in the log",
     "task time": "of all tasks together, with their Python workers; CPU and garbage collection are the JVM's alone",
-    "work": "unknowns of a family's problem times iterations of its solver: an order by effort, no time. Times of "
-    "families are not kept: diagnostics are public, and times are not",
+    "family seconds": "time of a family's estimation in its task, Spark left out; measured, so another run has others",
+    "work": "unknowns of a family's problem times iterations of its solver: an order by effort for those who may not "
+    "see times",
     "gap": "certified duality gap of a family's solution, as a share of max(1, the centred objective)",
     "residual": "largest amount by which a solution breaks a constraint before it is rounded, in people or units",
     "charged": "what the ledger of the input counts of a run, from its beginning",
@@ -52,7 +53,8 @@ def run_page(record: RunRecord) -> str:
         level_figures=_level_figures(record),
         metered=[stage for stage in record.stages if stage.metrics is not None],
         lost=sum(stage.metrics.lost_stages for stage in record.stages if stage.metrics is not None),
-        largest=record.largest(MOST_FAMILIES),
+        slowest=(slowest := record.slowest(MOST_FAMILIES)),
+        timed=any(family.seconds is not None for family in slowest),
         duration=duration,
         size=size,
         words=WORDS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from das_spark.evaluation.stage_metrics import StageMetrics
@@ -59,6 +59,7 @@ class FamilyLine:
         status: How it ended.
         solver: Which solver's solution was taken.
         gap: Certified duality gap.
+        seconds: Time of its estimation in its task, Spark left out, where the log keeps it. RESTRICTED.
     """
 
     geolevel: str
@@ -71,11 +72,21 @@ class FamilyLine:
     status: str
     solver: str
     gap: float
+    seconds: float | None = None
 
     @property
     def work(self) -> int:
-        """Unknowns times iterations: an order by effort, no time. Times of families are not kept."""
+        """Unknowns times iterations: an order by effort for those who may not see times."""
         return self.variables * max(self.iterations, 1)
+
+    @property
+    def order(self) -> tuple[float, int, str, str]:
+        """Sorts the slowest first, then those of most work."""
+        return (-(self.seconds or 0.0), -self.work, self.geolevel, self.family)
+
+
+#: Figures of a family besides its geolevel and its time, by the names that the diagnostics have for them.
+FAMILY_FIGURES: Final = tuple(each.name for each in fields(FamilyLine) if each.name not in ("geolevel", "seconds"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +98,14 @@ class EstimatedLevel:
         statuses: Status and solver -> families.
         gap: Largest certified gap.
         residual: Largest residual of a constraint before rounding.
-        largest: The families of most work, most first.
+        slowest: The slowest families, slowest first; those of most work where times are not known.
     """
 
     geolevel: str
     statuses: Mapping[str, int]
     gap: float
     residual: float
-    largest: tuple[FamilyLine, ...] = ()
+    slowest: tuple[FamilyLine, ...] = ()
 
     @property
     def families(self) -> int:
@@ -210,11 +221,11 @@ class RunRecord:
     incidents: tuple[Incident, ...] = ()
     torn: int = 0
 
-    def largest(self, most: int) -> list[FamilyLine]:
-        """The families of most work over all levels, most first.
+    def slowest(self, most: int) -> list[FamilyLine]:
+        """The slowest families over all levels; in the order of their work where times are not known.
 
         Args:
             most: How many.
         """
-        families = [family for level in self.levels for family in level.largest]
-        return sorted(families, key=lambda each: (-each.work, each.geolevel, each.family))[:most]
+        families = [family for level in self.levels for family in level.slowest]
+        return sorted(families, key=lambda each: each.order)[:most]

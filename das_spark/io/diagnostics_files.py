@@ -9,20 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from das_spark.evaluation.run_record import EstimatedLevel, FamilyLine
+from das_spark.evaluation.run_record import FAMILY_FIGURES, EstimatedLevel, FamilyLine
 from das_spark.io.files import part_files
 
-_COLUMNS: Final = (
-    "family",
-    "children",
-    "variables",
-    "passes",
-    "iterations",
-    "attempts",
-    "status",
-    "solver",
-    "gap",
-)
 _RESIDUAL: Final = "primal_residual"
 
 
@@ -38,7 +27,7 @@ def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedL
     worst = {"gap": 0.0, _RESIDUAL: 0.0}
     largest: list[FamilyLine] = []
     for path in part_files(folder):
-        for batch in parquet.ParquetFile(path).iter_batches(columns=[*_COLUMNS, _RESIDUAL]):
+        for batch in parquet.ParquetFile(path).iter_batches(columns=[*FAMILY_FIGURES, _RESIDUAL]):
             rows = pa.Table.from_batches([batch])
             counted = rows.group_by(["status", "solver"]).aggregate(
                 [("gap", "max"), (_RESIDUAL, "max"), ([], "count_all")]
@@ -47,7 +36,7 @@ def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedL
                 name = f"{each['status']} ({each['solver'] or 'no solver needed'})"
                 statuses[name] = statuses.get(name, 0) + each["count_all"]
                 worst = {key: max(value, each[f"{key}_max"]) for key, value in worst.items()}
-            largest = sorted([*largest, *_largest(rows, geolevel, most)], key=lambda each: (-each.work, each.family))
+            largest = sorted([*largest, *_largest(rows, geolevel, most)], key=lambda each: each.order)
             del largest[most:]
     return EstimatedLevel(geolevel, dict(sorted(statuses.items())), worst["gap"], worst[_RESIDUAL], tuple(largest))
 
@@ -55,4 +44,4 @@ def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedL
 def _largest(rows: Any, geolevel: str, most: int) -> list[FamilyLine]:  # noqa: ANN401 - pyarrow has no types
     variables, iterations = (rows[name].to_numpy() for name in ("variables", "iterations"))
     order = np.argsort(-(variables * np.maximum(iterations, 1)), kind="stable")[:most]
-    return [FamilyLine(geolevel, **row) for row in rows.select(list(_COLUMNS)).take(pa.array(order)).to_pylist()]
+    return [FamilyLine(geolevel, **row) for row in rows.select(list(FAMILY_FIGURES)).take(pa.array(order)).to_pylist()]

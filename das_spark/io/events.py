@@ -127,6 +127,12 @@ class Event(StrEnum):
         "a level was finished before: measured or estimated by an earlier driver",
         {"geolevel": str, "work": str},
     )
+    FAMILIES_SLOWEST = (
+        "families.slowest",
+        INFO,
+        "the families of a level whose estimation took longest, with their diagnostics and seconds",
+        {"geolevel": str, "families": list},
+    )
     FAMILIES_FAILED = (
         "families.failed",
         ERROR,

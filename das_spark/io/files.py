@@ -19,6 +19,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _FULL_WORDS = ("No space left on device", "Disk quota exceeded")
 _SUCCESS = "_SUCCESS"
+#: A disk with less than so many bytes is full: what was half written has been removed when that is asked.
+_LITTLE = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,8 +348,9 @@ def disk_errors(place: Path) -> Iterator[None]:
         raise
     except Exception as error:
         if is_disk_full(error):
+            other = "" if _has_little_room(place) else ", or on one that holds scratch files of Spark (spark.local.dir)"
             raise OutputError(
-                f"{place}: no space left on the disk",
+                f"{place}: no space left on the disk{other}",
                 hint="make room, or set output.root to another disk; the run resumes where it stopped",
             ) from error
         if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
@@ -355,3 +358,9 @@ def disk_errors(place: Path) -> Iterator[None]:
                 f"{place}: cannot be written ({type(error).__name__})", hint="choose another output folder"
             ) from error
         raise
+
+
+def _has_little_room(place: Path) -> bool:
+    """Whether the disk of a place is full; Spark does not say whose disk it was that filled."""
+    there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
+    return shutil.disk_usage(there).free < _LITTLE

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
+from das_spark.evaluation.run_record import FAMILY_FIGURES
 from das_spark.io.events import Event
 from das_spark.io.files import discard, disk_errors, finished, supplant
 from das_spark.io.run_lock import require_held, staging_of
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: How many failed families an error names and saves.
 NAMED = 10
+#: Of how many families of a level the log keeps the time.
+SLOWEST = 20
 
 
 def estimate(context: RunContext, geolevel: str) -> None:
@@ -66,9 +69,11 @@ def estimate(context: RunContext, geolevel: str) -> None:
         except EstimationError:
             discard(staging)
             raise
+        _note_slowest(context, geolevel, found)
         # One job makes both tables side by side; each gets its own columns before it is published.
         estimated = context.spark.read.schema(tables.ESTIMATES).parquet(str(staging / "raw" / "record=estimate"))
-        _publish(context, found, staging / "diagnostics", context.layout.public.level("diagnostics", geolevel))
+        diagnostics = context.layout.public.level("diagnostics", geolevel)
+        _publish(context, found.drop("seconds"), staging / "diagnostics", diagnostics)
         _publish(context, estimated, staging / "estimates", target)
     discard(staging)
 
@@ -125,8 +130,17 @@ def planned_estimation(plan: RunPlan, geolevel: str) -> EstimationTask:
 
 
 def _diagnosed(context: RunContext, folder: Path) -> DataFrame:
+    """Diagnostics, with the seconds of each family."""
     columns = [field.name for field in tables.DIAGNOSTICS.fields]
-    return context.spark.read.parquet(str(folder)).select(*[F.col(f"diagnostics.{name}") for name in columns])
+    raw = context.spark.read.parquet(str(folder))
+    return raw.select(*[F.col(f"diagnostics.{name}") for name in columns], "seconds")
+
+
+def _note_slowest(context: RunContext, geolevel: str, found: DataFrame) -> None:
+    """Keep the times of the slowest families in the log, which is restricted."""
+    slowest = found.orderBy(F.col("seconds").desc(), "family").limit(SLOWEST).select(*FAMILY_FIGURES, "seconds")
+    families = [row.asDict() | {"seconds": round(row["seconds"], 6)} for row in slowest.collect()]
+    context.progress.note(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
 
 
 def _refuse_failures(context: RunContext, geolevel: str, found: DataFrame) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from das_spark.evaluation.run_record import Incident, Opening, StageLine
+from das_spark.evaluation.run_record import FamilyLine, Incident, Opening, StageLine
 from das_spark.evaluation.stage_metrics import StageMetrics
 from das_spark.io.events import INFO, Event
 from das_spark.io.run_log import COMMON
@@ -82,6 +82,19 @@ def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageLi
     if not live:
         tally.cut()
     return tuple(tally.lines.values())
+
+
+def slowest_families(lines: Sequence[Line]) -> dict[str, tuple[FamilyLine, ...]]:
+    """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation noted them.
+
+    Args:
+        lines: Of the log, oldest first.
+    """
+    return {
+        line["geolevel"]: tuple(FamilyLine(geolevel=line["geolevel"], **each) for each in line["families"])
+        for line in lines
+        if line["event"] == Event.FAMILIES_SLOWEST
+    }
 
 
 def openings_of(lines: Sequence[Line], *, live: bool = False) -> tuple[Opening, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,10 +23,18 @@ from das_spark.io.run_marker import is_public_root
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.publish import INSECURE
-from das_spark.pipeline.run_history import FINISHED, LEFT, has_ended, incidents_of, logged_stages, openings_of
+from das_spark.pipeline.run_history import (
+    FINISHED,
+    LEFT,
+    has_ended,
+    incidents_of,
+    logged_stages,
+    openings_of,
+    slowest_families,
+)
 from das_spark.privacy import LedgerEntry
 
-#: Families of most work that are kept of a level, and shown of a run.
+#: Families of most work that are kept of a level where times are not known.
 MOST_FAMILIES: Final = 20
 _BEGUN: Final = (Event.RUN_OPENED, Event.RUN_RESUMED)
 
@@ -128,7 +137,7 @@ def run_record(layout: RunLayout) -> RunRecord:
         if not state or (ends[-1] != FINISHED and not looked_again):
             state = ends[-1]
     begun: Mapping[str, Any] = next((line for line in reversed(log.lines) if line["event"] in _BEGUN), {})
-    manifest, entry = _manifest(layout.public), _own_entry(layout)
+    manifest, entry, slowest = _manifest(layout.public), _own_entry(layout), slowest_families(log.lines)
     return RunRecord(
         run_id=layout.run_id,
         state=state or "unfinished",
@@ -136,7 +145,10 @@ def run_record(layout: RunLayout) -> RunRecord:
         facts=_facts(layout.public, manifest, entry, begun),
         notices=_notices(manifest, insecure=bool(begun.get("insecure"))),
         stages=logged_stages(log.lines, live=live),
-        levels=_levels(layout.public, begun.get("geolevels", ())),
+        levels=tuple(
+            replace(level, slowest=slowest.get(level.geolevel, level.slowest))
+            for level in _levels(layout.public, begun.get("geolevels", ()))
+        ),
         shares=_shares(entry),
         spending=_spending(layout),
         openings=openings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -55,9 +56,11 @@ class EstimationTask:
 
     def __call__(self, family: Family) -> list[pa.RecordBatch]:
         """Estimate one family: its children's rows and one row of diagnostics."""
+        start = time.perf_counter()
         problem = self.problem(family)
         result = estimate_family(problem, self.plan)
-        return [_estimate_batch(problem, result), self._diagnostics_batch(problem, result)]
+        spent = time.perf_counter() - start
+        return [_estimate_batch(problem, result), self._diagnostics_batch(problem, result, spent)]
 
     def problem(self, family: Family) -> FamilyProblem:
         """Assemble the pure problem from the rows of a family."""
@@ -129,7 +132,7 @@ class EstimationTask:
             totals=np.array([totals[code] for code in children], dtype=np.int64),
         )
 
-    def _diagnostics_batch(self, problem: FamilyProblem, result: FamilyResult) -> pa.RecordBatch:
+    def _diagnostics_batch(self, problem: FamilyProblem, result: FamilyResult, seconds: float) -> pa.RecordBatch:
         found = result.diagnostics
         failed = not found.status.is_usable
         row = {
@@ -151,6 +154,7 @@ class EstimationTask:
             "problem": saved_problem(problem) if failed else None,
         }
         columns = {"record": ["diagnostics"], "geocode": [row["family"]], "parent": [""], "diagnostics": [row]}
+        columns["seconds"] = [seconds]
         return families.batch_of(_OUTPUT, columns, 1)
 
 

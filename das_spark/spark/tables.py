@@ -105,7 +105,8 @@ DIAGNOSTICS = StructType(
     ]
 )
 
-#: What one estimation job writes: estimates and diagnostics side by side, told apart by `record`.
+#: What one estimation job writes: estimates and diagnostics side by side, told apart by `record`. `seconds` is the time
+#: that a family took; it is never published, since the same measurements must publish the same bytes.
 ESTIMATION_OUTPUT = StructType(
     [
         StructField("record", StringType(), nullable=False),
@@ -114,6 +115,7 @@ ESTIMATION_OUTPUT = StructType(
         _integers("cells", nullable=True),
         _longs("counts", nullable=True),
         StructField("diagnostics", DIAGNOSTICS, nullable=True),
+        StructField("seconds", DoubleType(), nullable=True),
     ]
 )
 

@@ -45,11 +45,20 @@ VICTIMS = {
 
 def pipeline_tools() -> Any:
     """tests/pipeline/conftest.py as a module: the tiny census and its run file."""
-    spec = importlib.util.spec_from_file_location("pipeline_tools", ROOT / "tests" / "pipeline" / "conftest.py")
+    return _of_the_pipeline("conftest")
+
+
+def canaries() -> Any:
+    """tests/pipeline/canaries.py as a module: rare counts, and the search for them."""
+    return _of_the_pipeline("canaries")
+
+
+def _of_the_pipeline(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"pipeline_{name}", ROOT / "tests" / "pipeline" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     tools = importlib.util.module_from_spec(spec)
-    sys.modules["pipeline_tools"] = tools
+    sys.modules[spec.name] = tools
     spec.loader.exec_module(tools)
     return tools
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from outcomes import check_end, check_left_over
+from outcomes import EAGER, Calm, check_end, check_left_over
 from plays import (
     KEY,
     PATIENCE,
@@ -34,7 +34,7 @@ from plays import (
     signal_group,
 )
 from published_files import differences
-from standalone import ROOT, wait_until
+from standalone import ROOT, standalone_cluster, wait_until
 
 from das_spark.config.resolve import load_plan
 from das_spark.pipeline import run_stages
@@ -94,7 +94,7 @@ def test_under_a_real_key_no_second_draw_is_left_anywhere(cluster, tmp_path, cal
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Callable[[], Path]]:
-    """A file system of 80 MB in the folder of a run; what is yielded fills it up and returns the file to remove."""
+    """A file system of 80 MB at a folder; what is yielded fills it up and returns the file to remove."""
     folder.mkdir(parents=True)
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(folder)], capture_output=True, text=True, check=False
@@ -118,26 +118,45 @@ def small_disk(folder: Path) -> Iterator[Callable[[], Path]]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+def fill_in(play: Play, calm: Calm, number: int, fill: Callable[[], Path], kind: str) -> None:
+    """A driver in one stage of which a disk fills, and has room again after its end."""
+    process = play.start()
+    if number == 0:
+        wait_until((play.restricted / "run.lock").exists, "the run to begin")
+        met = "ingest"
+    else:
+        met = play.wait_for(process, calm.stages, number, 0.0)
+    filler = fill()
+    code = process.wait(PATIENCE)
+    if code == 0:
+        outcome = "ended before it needed room"
+    else:
+        said = play.fails(process)
+        assert "no space left" in said or "free" in said, said
+        outcome = "failed: no space left on the disk (exit 1); resumed, byte-equal"
+    assert half_written(play.run) == []
+    filler.unlink()
+    play.faults.append((kind, met, outcome))
+
+
 def test_the_disk_fills(play, calm):
     with small_disk(play.folder / "runs") as fill:
         for number in (0, 1, 4, 6, len(calm.stages) - 2):
-            process = play.start()
-            if number == 0:
-                wait_until((play.restricted / "run.lock").exists, "the run to begin")
-                met = "ingest"
-            else:
-                met = play.wait_for(process, calm.stages, number, 0.0)
-            filler = fill()
-            code = process.wait(600)
-            if code == 0:
-                outcome = "ended before it needed room"
-            else:
-                said = play.fails(process)
-                assert "no space left" in said or "free" in said, said
-                outcome = "failed: no space left on the disk (exit 1); resumed, byte-equal"
-            assert half_written(play.run) == []
-            filler.unlink()
-            play.faults.append(("disk full", met, outcome))
+            fill_in(play, calm, number, fill, "disk full")
+        play.finish()
+        check_end(play, calm)
+
+
+def test_the_disk_of_scratch_files_fills(tmp_path, calm):
+    """That of shuffle, spill and broadcast files, of the workers and of the driver; the disk of the run has room."""
+    place = tmp_path / "cluster"
+    with (
+        small_disk(place / "local") as fill,
+        standalone_cluster(place, python_path=str(ROOT), settings=EAGER) as cluster,
+    ):
+        play = Play(cluster, tmp_path / "play")
+        for number in (0, 1, 4, 6):
+            fill_in(play, calm, number, fill, "disk of Spark's scratch files full")
         play.finish()
         check_end(play, calm)
 

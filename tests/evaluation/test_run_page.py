@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
@@ -84,6 +85,16 @@ def test_every_fact_has_its_row():
     assert tables["spending"][1][-3:] == ["1/4", "1/12", "test (insecure)"]
     assert [row[-1] for row in tables["drivers"][1:]] == ["failed: DAS500", "finished"]
     assert tables["incidents"][1] == ["T2", "run.failed", "message: <full>"]
+
+
+def test_families_are_in_the_order_of_their_times_where_these_are_known():
+    timed = (replace(SMALL, seconds=0.25), replace(LARGE, seconds=0.125))
+    page = run_page(replace(RECORD, levels=(replace(RECORD.levels[0], slowest=timed),)))
+    tables = Rows(page).tables
+    assert [(row[0], row[-1]) for row in tables["families"][1:]] == [("02", "0.250"), ("01", "0.125")]
+    assert "Slowest families" in page
+    assert "Largest families" in run_page(RECORD)
+    assert "seconds" not in Rows(run_page(RECORD)).tables["families"][0]
 
 
 def test_what_matters_is_said_on_top():

@@ -46,11 +46,11 @@ def test_counts_worst_figures_and_largest_families_are_those_of_the_whole_table(
     assert (found.gap, found.residual) == (rows["gap"].max(), rows["primal_residual"].max())
     rows["work"] = rows["variables"] * rows["iterations"].clip(lower=1)
     ordered = rows.sort_values(["work", "family"], ascending=[False, True]).head(20)
-    assert [each.family for each in found.largest] == ordered["family"].tolist()
-    assert [each.work for each in found.largest] == ordered["work"].tolist()
-    assert {each.geolevel for each in found.largest} == {"County"}
+    assert [each.family for each in found.slowest] == ordered["family"].tolist()
+    assert [each.work for each in found.slowest] == ordered["work"].tolist()
+    assert {each.geolevel for each in found.slowest} == {"County"}
 
 
 def test_a_level_with_fewer_families_gives_them_all(tmp_path):
     write(tmp_path / "d", 3)
-    assert len(read_level_diagnostics(tmp_path / "d", "County", 20).largest) == 3
+    assert len(read_level_diagnostics(tmp_path / "d", "County", 20).slowest) == 3

@@ -32,6 +32,7 @@ PROMISED = {
     "level.staged": ("info", "geolevel attempt"),
     "level.promoted": ("info", "geolevel attempt"),
     "level.skipped": ("info", "geolevel work"),
+    "families.slowest": ("info", "geolevel families"),
     "families.failed": ("error", "geolevel families named"),
     "verification.finished": ("info", "passed checks failed"),
     "guard.refused": ("error", "code message hint"),

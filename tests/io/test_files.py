@@ -3,6 +3,7 @@
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -183,9 +184,13 @@ def fail_in_the_jvm() -> None:
         raise ValueError("Job aborted due to stage failure") from error
 
 
-def test_a_full_disk_is_recognised_behind_an_error_of_the_jvm(tmp_path):
-    with pytest.raises(OutputError, match="no space left"), disk_errors(tmp_path):
+@pytest.mark.parametrize(("free", "named"), [(1 << 20, False), (1 << 30, True)])
+def test_a_full_disk_is_recognised_behind_an_error_of_the_jvm(tmp_path, monkeypatch, free, named):
+    """Spark does not say which disk: where the results' has room left, that of scratch files is named as well."""
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(OutputError, match="no space left") as caught, disk_errors(tmp_path / "not" / "there"):
         fail_in_the_jvm()
+    assert ("spark.local.dir" in caught.value.message) == named
 
 
 def test_other_errors_pass_unchanged(tmp_path):

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from das_spark.evaluation.run_record import FAMILY_FIGURES
 from das_spark.io.events import Event
-from das_spark.pipeline.run_history import KILLED, has_ended, incidents_of, logged_stages, openings_of
+from das_spark.pipeline.run_history import (
+    KILLED,
+    has_ended,
+    incidents_of,
+    logged_stages,
+    openings_of,
+    slowest_families,
+)
 
 
 def line(opening: int, event: Event, second: int = 0, **fields):
@@ -45,6 +53,20 @@ def test_the_cost_of_a_stage_is_that_of_all_drivers():
     assert (measure.seconds, measure.entered, measure.failed, measure.cut_short) == (23.0, 2, 1, 1)
     assert (measure.metrics.tasks, measure.metrics.failed_tasks) == (2, 1)
     assert (measure.work, measure.geolevel, ingest.geolevel) == ("measure", "County", "")
+
+
+def test_the_slowest_families_are_those_of_the_last_estimation_of_a_level():
+    figures = {name: 1 for name in FAMILY_FIGURES}
+    told = [("County", "01", 2.0), ("State", "", 0.5), ("County", "02", 3.0)]
+    lines = [
+        line(1, Event.FAMILIES_SLOWEST, geolevel=level, families=[figures | {"family": family, "seconds": seconds}])
+        for level, family, seconds in told
+    ]
+    found = slowest_families([*KILLED_IN_COUNTY, *lines])
+    assert {level: [(each.geolevel, each.family, each.seconds) for each in kept] for level, kept in found.items()} == {
+        "State": [("State", "", 0.5)],
+        "County": [("County", "02", 3.0)],
+    }
 
 
 def test_a_stage_at_work_is_not_cut_short():
