@@ -73,6 +73,12 @@ def load_parts(
 ) -> JointPlan:
     """Read the run file of a joint run: `load_run` where nothing else will do.
 
+    Args:
+        path: The TOML file.
+        overlays: As for `load_run`.
+        settings: As for `load_run`.
+        files: Whether the input files must be there.
+
     Raises:
         ConfigurationError: As `load_run`, and where the file is that of a single run.
     """

@@ -96,7 +96,11 @@ def unread_queries(passes: Passes, level: str, measured: Sequence[str]) -> tuple
 
 
 def as_json(passes: Passes) -> list[dict[str, Any]]:
-    """The passes as JSON values: one entry a level and outer pass, in order."""
+    """The passes as JSON values: one entry a level and outer pass, in order.
+
+    Args:
+        passes: Of the run, as `resolve_passes` gives them.
+    """
     return [
         {
             "geolevel": level,

@@ -27,14 +27,26 @@ class Problems:
     met: int = 0
 
     def add(self, key: str, sentence: str) -> None:
-        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said."""
+        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said.
+
+        Args:
+            key: Path of the key, such as `geography.levels`; "" where the problem is of no one key.
+            sentence: What is wrong, without the key.
+        """
         self.met += 1
         muted = any(f"{key}.".startswith(f"{path}.") for path in self.muted)
         if not muted and (key, sentence) not in self.found:
             self.found.append((key, sentence))
 
     def at(self, key: str) -> _At:
-        """Turn a configuration error of a `with` block into a problem of a key."""
+        """Turn a configuration error of a `with` block into a problem of a key.
+
+        Args:
+            key: Path of the key.
+
+        Returns:
+            A context whose block ends at the error; what stands behind the block is carried out.
+        """
         return _At(self, key)
 
     def raise_if_any(self) -> None:

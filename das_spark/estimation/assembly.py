@@ -60,7 +60,15 @@ class Layout:
 
     @classmethod
     def of(cls, presolved: Presolved, flows: FlowVariables | None) -> Layout:
-        """Lay a family out."""
+        """Lay a family out.
+
+        Args:
+            presolved: The family.
+            flows: Its flow variables, or None.
+
+        Returns:
+            Where its columns and rows stand.
+        """
         row_of_cell = _sum_rows(presolved)
         free = ~presolved.margins.equal
         cells = len(presolved.support.cells)

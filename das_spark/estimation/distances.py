@@ -48,7 +48,15 @@ class Sums:
 
 
 def sums_of(presolved: Presolved, query: Query) -> Sums:
-    """The sums of a query over the variables of each child."""
+    """The sums of a query over the variables of each child.
+
+    Args:
+        presolved: The family.
+        query: Whose answers are the sums.
+
+    Returns:
+        The sums, by child and answer; variables that the query does not count are in none.
+    """
     counted_rows, index = np.unique(query.row_of(presolved.support.cells), return_inverse=True)
     rows = index[presolved.cell]
     key = presolved.child * len(counted_rows) + rows
@@ -64,7 +72,14 @@ def sums_of(presolved: Presolved, query: Query) -> Sums:
 
 
 def snapped(target: Floats) -> Floats:
-    """Sums of fractions, those near a whole number taken for it."""
+    """Sums of fractions, those near a whole number taken for it.
+
+    Args:
+        target: The sums, in people, shape ``(S,)``.
+
+    Returns:
+        Shape ``(S,)``.
+    """
     nearest = np.rint(target)
     return np.asarray(np.where(np.abs(target - nearest) <= _EXACT, nearest, target), dtype=np.float64)
 
@@ -286,7 +301,16 @@ class Goal:
         return np.asarray(prices, dtype=np.float64)
 
     def steps(self, solution: Solution, columns: Booleans) -> tuple[Integers, Booleans]:
-        """Steps of each variable, and which of them came out whole."""
+        """Steps of each variable, and which of them came out whole.
+
+        Args:
+            solution: Of the program of these columns.
+            columns: Columns of the frame that the program has, shape ``(W,)``.
+
+        Returns:
+            The nearest whole steps, in people, and whether each came out whole, both of shape ``(N,)``; without a
+            point, no step is made.
+        """
         values = np.zeros(len(columns))
         if solution.x is not None:
             values[columns] = solution.x[: int(columns.sum())]
@@ -295,7 +319,15 @@ class Goal:
         return nearest.astype(np.int64), np.asarray(np.abs(found - nearest) <= WHOLE, dtype=np.bool_)
 
     def value(self, solution: Solution, columns: Booleans) -> float:
-        """The objective of a solution, as a distance."""
+        """The objective of a solution, as a distance.
+
+        Args:
+            solution: Of the program of these columns, whole or not.
+            columns: Columns of the frame that the program has, shape ``(W,)``.
+
+        Returns:
+            What its point costs, with `constant`; ``inf`` where it has no point.
+        """
         if solution.x is None:
             return np.inf
         return float(self.program(columns).linear @ solution.x) + self.constant

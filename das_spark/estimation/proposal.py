@@ -87,7 +87,18 @@ class ThroughProgram:
     name: str
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
-        """Solve the family's quadratic program; again around the solution, where that is not proved at once."""
+        """Solve the family's quadratic program; again around the solution, where that is not proved at once.
+
+        Args:
+            family: The family.
+            proof: Certifies a candidate; once one is certified, nothing is solved again.
+
+        Returns:
+            The proposal with the smallest gap; its iterations are those of all solves.
+
+        Raises:
+            ConfigurationError: When there is no solver of that name, or it cannot take the family's program.
+        """
         assembly = family.assembly
         chosen: Solver = solver(self.name, assembly.program.needs)
         best, gap, iterations = None, np.inf, 0

@@ -73,7 +73,14 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
 
 
 def split(values: Floats) -> tuple[Integers, Floats]:
-    """Floor and fraction of each value, after snapping to whole numbers (E-21)."""
+    """Floor and fraction of each value, after snapping to whole numbers (E-21).
+
+    Args:
+        values: People, shape ``(N,)``.
+
+    Returns:
+        The floors, int64, and the fractions, from 0 to below 1, both of shape ``(N,)``.
+    """
     nearest = np.rint(values)
     snapped = np.where(np.abs(values - nearest) <= SNAP, nearest, values)
     base = np.floor(snapped)
@@ -82,6 +89,11 @@ def split(values: Floats) -> tuple[Integers, Floats]:
 
 def largest_remainders(presolved: Presolved, base: Integers, fraction: Floats) -> tuple[Integers, bool]:
     """Give each cell's missing people to its largest fractions, the first child winning a tie (E-24).
+
+    Args:
+        presolved: The family; at the root, where cells need no sum, what is over a half goes up.
+        base: Floor of each variable, shape ``(N,)``.
+        fraction: Fraction of each, shape ``(N,)``.
 
     Returns:
         0 or 1 for each variable, and whether every cell's sum was reached so.
@@ -103,7 +115,12 @@ def largest_remainders(presolved: Presolved, base: Integers, fraction: Floats) -
 
 
 def violations(presolved: Presolved, values: Integers) -> NDArray[np.bool_]:
-    """Variables in a margin, or with a bound of their own, that these whole numbers violate, shape ``(N,)``."""
+    """Variables in a margin, or with a bound of their own, that these whole numbers violate, shape ``(N,)``.
+
+    Args:
+        presolved: The family.
+        values: People in each variable, shape ``(N,)``.
+    """
     wrong = (values < presolved.lower) | (values > presolved.upper)
     margins = presolved.margins
     bounded = margins.bounded
@@ -115,7 +132,12 @@ def violations(presolved: Presolved, values: Integers) -> NDArray[np.bool_]:
 
 
 def tied_together(presolved: Presolved, violated: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Variables that share cells or bounded margins, through any chain, with a violated one, shape ``(N,)``."""
+    """Variables that share cells or bounded margins, through any chain, with a violated one, shape ``(N,)``.
+
+    Args:
+        presolved: The family; at the root no cell ties variables together.
+        violated: Variables that a bound objects to, as `violations` gives them, shape ``(N,)``.
+    """
     margins = presolved.margins
     entry = margins.bounded[margins.entry_margin]
     cells = len(presolved.support.cells)

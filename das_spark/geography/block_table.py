@@ -105,7 +105,17 @@ class BlockTable:
         return slice_column(self.geocode16, 0, _BLOCK_GROUP)
 
     def rows(self, index: NDArray[Any]) -> BlockTable:
-        """The rows of a mask or of an array of positions, in that order."""
+        """The rows of a mask or of an array of positions, in that order.
+
+        Args:
+            index: Booleans (n,), or positions (rows,).
+
+        Returns:
+            A table of its own, checked like any other.
+
+        Raises:
+            GeographyError: No row is chosen, or a position occurs twice.
+        """
         return BlockTable(*(getattr(self, field.name)[index] for field in fields(self)))
 
     def _check_lengths(self) -> None:

@@ -20,7 +20,16 @@ BypassRule: TypeAlias = Callable[[NDArray[np.int64], Numerators, Numerators], ND
 
 
 def single_child_rule(children: NDArray[np.int64], shares: Numerators, least: Numerators) -> NDArray[np.bool_]:
-    """Bypass a geounit with one child (S-20): the rule of zCDP, where precision is proportional to the share."""
+    """Bypass a geounit with one child (S-20): the rule of zCDP, where precision is proportional to the share.
+
+    Args:
+        children: (geounits,) number of children of each.
+        shares: (geounits,) numerators of their own shares; not used.
+        least: (geounits,) least numerator among the children; not used.
+
+    Returns:
+        Array (geounits,).
+    """
     return np.equal(children, 1)
 
 
@@ -28,6 +37,14 @@ def variance_rule(children: NDArray[np.int64], shares: Numerators, least: Numera
     """Bypass also where no variance can grow (S-19, Theorem 2): the rule of pure DP.
 
     The least share g among c children must reach (c - 1)/2 of the geounit's own share.
+
+    Args:
+        children: (geounits,) number of children of each.
+        shares: (geounits,) numerators of their own shares.
+        least: (geounits,) least numerator among the children of each.
+
+    Returns:
+        Array (geounits,).
     """
     enough: NDArray[np.bool_] = np.asarray(2 * least >= (children - 1) * shares, dtype=np.bool_)
     return np.equal(children, 1) | enough
@@ -39,6 +56,9 @@ BYPASS_RULES: Final[Mapping[str, BypassRule]] = {"pure_dp": variance_rule, "zcdp
 
 def bypass_rule(framework: str) -> BypassRule:
     """The rule of a framework.
+
+    Args:
+        framework: "pure_dp" or "zcdp".
 
     Raises:
         GeographyError: The framework has none.

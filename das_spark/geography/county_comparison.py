@@ -86,7 +86,11 @@ class CountyComparison:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Args:
+            text: The text of one county.
+        """
         data = json.loads(text)
         names = tuple(tuple(category) for category in data["names"])
         return cls(names, _integers(data["blocks"]), _side(data["before"]), _side(data["after"]))
@@ -129,6 +133,9 @@ def compare_county(
 
 def check_categories(categories: Sequence[str]) -> None:
     """Check names of categories.
+
+    Args:
+        categories: Names that should be in `ENTITY_CATEGORIES`.
 
     Raises:
         GeographyError: One is unknown.

@@ -219,6 +219,10 @@ def county_spines(
 def check_levels(settings: SpineSettings, shares: LevelShares) -> None:
     """Check that the levels of a run are those of its kind of spine.
 
+    Args:
+        settings: Shape of the spine: its kind, and whether tracts are merged.
+        shares: Shares of all levels of the run.
+
     Raises:
         GeographyError: Naming the levels that there should be.
     """

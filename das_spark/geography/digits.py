@@ -65,29 +65,55 @@ def digit_column(values: ArrayLike, width: int, column: str) -> NDArray[np.str_]
 
 
 def characters(texts: NDArray[np.str_]) -> NDArray[np.uint32]:
-    """Code points of fixed-width text: array (n, width)."""
+    """Code points of fixed-width text: array (n, width).
+
+    Args:
+        texts: (n,) fixed-width text.
+    """
     width = texts.dtype.itemsize // 4
     return np.ascontiguousarray(texts).view(np.uint32).reshape(texts.size, width)
 
 
 def from_characters(points: NDArray[np.uint32]) -> NDArray[np.str_]:
-    """Fixed-width text (n,) of code points (n, width): the inverse of `characters`."""
+    """Fixed-width text (n,) of code points (n, width): the inverse of `characters`.
+
+    Args:
+        points: (n, width) code points.
+    """
     count, width = points.shape
     return np.ascontiguousarray(points).view(f"U{width}").reshape(count)
 
 
 def slice_column(texts: NDArray[np.str_], start: int, stop: int) -> NDArray[np.str_]:
-    """The characters from `start` up to `stop` of every value of fixed-width text: array (n,)."""
+    """The characters from `start` up to `stop` of every value of fixed-width text: array (n,).
+
+    Args:
+        texts: (n,) fixed-width text.
+        start: First character, from 0.
+        stop: The character behind the last one.
+    """
     return from_characters(characters(texts)[:, start:stop])
 
 
 def whole_numbers(texts: NDArray[np.str_]) -> NDArray[np.int64]:
-    """Decimal values (n,) of a checked column of at most 18 digits."""
+    """Decimal values (n,) of a checked column of at most 18 digits.
+
+    Args:
+        texts: (n,) text of digits, as `digit_column` gives it.
+    """
     return texts.astype(np.int64)
 
 
 def zero_padded(numbers: NDArray[np.int64], width: int) -> NDArray[np.str_]:
-    """Numbers (n,) as text, filled with zeros on the left up to a width."""
+    """Numbers (n,) as text, filled with zeros on the left up to a width.
+
+    Args:
+        numbers: (n,) not negative, and of at most `width` digits: what is longer is cut.
+        width: Digits of every text.
+
+    Returns:
+        Array (n,).
+    """
     return np.strings.zfill(numbers.astype(f"U{max(width, 20)}"), width).astype(f"U{width}")
 
 

@@ -55,7 +55,11 @@ def group_quarters(table: BlockTable, considered: bool) -> NDArray[np.str_]:
 
 
 def school_districts(table: BlockTable) -> NDArray[np.str_]:
-    """SD: codes of the unified, secondary and elementary district, concatenated: (n,), 15 digits (S-8)."""
+    """SD: codes of the unified, secondary and elementary district, concatenated: (n,), 15 digits (S-8).
+
+    Args:
+        table: Blocks of one county.
+    """
     return joined(table.sdunilea, table.sdseclea, table.sdelmlea)
 
 
@@ -96,7 +100,11 @@ class EntityCode:
     none: str
 
     def names(self, table: BlockTable) -> NDArray[np.str_]:
-        """Name of the entity of every block, (n,), "" where it lies in none."""
+        """Name of the entity of every block, (n,), "" where it lies in none.
+
+        Args:
+            table: Blocks of one county.
+        """
         codes = getattr(table, self.column)
         prefix = slice_column(table.geocode16, 0, self.within) if self.within else None
         named = codes if prefix is None else joined(prefix, codes)

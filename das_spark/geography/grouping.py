@@ -30,7 +30,16 @@ def size_limits(members: NDArray[np.int64], fanout_cutoff: int) -> NDArray[np.in
 
 
 def full_groups(position: NDArray[np.int64], length: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Groups of exactly the limit, and a last one of what is left ("orig")."""
+    """Groups of exactly the limit, and a last one of what is left ("orig").
+
+    Args:
+        position: (elements,) position of each element in its list, from 0.
+        length: (elements,) length of that list; not used.
+        limit: (elements,) largest number of elements of a group of that list.
+
+    Returns:
+        Array (elements,): number of the group in its list, from 0.
+    """
     return position // limit
 
 
@@ -38,6 +47,14 @@ def even_groups(position: NDArray[np.int64], length: NDArray[np.int64], limit: N
     """As few groups, of sizes that differ by one at most, the smaller first ("even").
 
     Lists that fill their groups, or leave one element over, are cut as in `full_groups`.
+
+    Args:
+        position: (elements,) position of each element in its list, from 0.
+        length: (elements,) length of that list.
+        limit: (elements,) largest number of elements of a group of that list.
+
+    Returns:
+        Array (elements,): number of the group in its list, from 0.
     """
     groups = -(-length // limit)
     small = length // groups
@@ -80,5 +97,9 @@ def group_labels(
 
 
 def ranks(values: NDArray[np.str_]) -> NDArray[np.int64]:
-    """Position (n,) of every text among the distinct ones, sorted as text."""
+    """Position (n,) of every text among the distinct ones, sorted as text.
+
+    Args:
+        values: (n,) text.
+    """
     return np.unique(values, return_inverse=True)[1].astype(np.int64)

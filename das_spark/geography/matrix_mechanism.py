@@ -101,7 +101,14 @@ class Regression:
 
 
 def regression_of(touch: Touch) -> Regression:
-    """Regressions of entities on the totals of the blocks that they consist of."""
+    """Regressions of entities on the totals of the blocks that they consist of.
+
+    Args:
+        touch: Touches of the blocks.
+
+    Returns:
+        For each pair slope 1 and residual 0: a block lies wholly inside.
+    """
     return Regression(touch.entity, touch.unit, np.ones(touch.unit.size), np.zeros(touch.unit.size))
 
 

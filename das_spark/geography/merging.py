@@ -91,7 +91,16 @@ def _not_after(after: NDArray[np.int64], before: NDArray[np.int64]) -> NDArray[n
 
 
 def no_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int) -> list[list[int]]:
-    """One group for each tract."""
+    """One group for each tract.
+
+    Args:
+        tracts: Distances of the county; only the number of its tracts is used.
+        fanout_cutoff: Not used.
+        entity_threshold: Not used.
+
+    Returns:
+        For each group the positions of its tracts.
+    """
     return [[tract] for tract in range(tracts.inside.shape[1])]
 
 
@@ -99,6 +108,14 @@ def paper_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: i
     """Merge pairs as long as the falling vector of distances does not grow (Algorithm 2 of the paper).
 
     Rounds over all pairs are repeated until one changes nothing. A group holds sqrt(n) + fanout_cutoff tracts at most.
+
+    Args:
+        tracts: Distances of the county.
+        fanout_cutoff: How many more than the root of the number of tracts a group may hold, the root rounded down.
+        entity_threshold: Not used.
+
+    Returns:
+        For each group the positions of its tracts.
     """
     count = tracts.inside.shape[1]
     everything = np.ones(tracts.inside.shape[0], dtype=np.bool_)
@@ -125,6 +142,14 @@ def released_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold
 
     A group holds floor(sqrt(n) + fanout_cutoff) tracts at most, as in the release for P.L. 94-171. Where every entity
     is within the threshold already, neighbouring groups are joined as long as they fit.
+
+    Args:
+        tracts: Distances of the county.
+        fanout_cutoff: How many more than the root of the number of tracts a group may hold, the root rounded down.
+        entity_threshold: Distance up to which an entity is left alone, in geounits.
+
+    Returns:
+        For each group the positions of its tracts.
     """
     limit = isqrt(tracts.inside.shape[1]) + fanout_cutoff
     groups = _alike(tracts.touched, limit)

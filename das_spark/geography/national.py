@@ -80,6 +80,10 @@ class NationalSpine:
     def above(self, aian: int, state: str) -> tuple[UpperGeounit, ...]:
         """The geounits above the counties of one branch of a state, root first.
 
+        Args:
+            aian: 1 on the AIAN branch, else 0; of no account in a spine of kind "census".
+            state: Two digits.
+
         Raises:
             GeographyError: The run has no such state, or none on that branch.
         """

@@ -119,6 +119,9 @@ class Spine:
     def index(self, name: str) -> int:
         """Depth of a level: 0 is the top.
 
+        Args:
+            name: Name of the level.
+
         Raises:
             GeographyError: No level has that name; the nearest name is offered.
         """
@@ -132,6 +135,9 @@ class Spine:
     def level(self, name: str) -> Geolevel:
         """The level of that name.
 
+        Args:
+            name: Name of the level.
+
         Raises:
             GeographyError: No level has that name.
         """
@@ -139,6 +145,9 @@ class Spine:
 
     def parent_level(self, name: str) -> Geolevel | None:
         """The level above, or None at the top.
+
+        Args:
+            name: Name of the level below it.
 
         Raises:
             GeographyError: No level has that name.

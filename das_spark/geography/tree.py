@@ -44,11 +44,19 @@ class Tree:
         return len(self.parents)
 
     def fan_outs(self, level: int) -> NDArray[np.int64]:
-        """Number of children of every geounit of a level that is not the last: (geounits,)."""
+        """Number of children of every geounit of a level that is not the last: (geounits,).
+
+        Args:
+            level: The level, 0 for the county.
+        """
         return np.bincount(self.parents[level + 1], minlength=self.parents[level].size)
 
     def child_indices(self, level: int) -> NDArray[np.int64]:
-        """Index, from 1, of every geounit of a level in its parent's list of children: (geounits,)."""
+        """Index, from 1, of every geounit of a level in its parent's list of children: (geounits,).
+
+        Args:
+            level: The level, 0 for the county.
+        """
         parents = self.parents[level]
         positions = np.arange(parents.size, dtype=np.int64)
         first = np.concatenate([[True], parents[1:] != parents[:-1]])

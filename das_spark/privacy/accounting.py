@@ -64,6 +64,12 @@ class Composition:
         """An epsilon that holds for all releases together at this delta: the smaller of the two ways to compose.
 
         Either the pure epsilon is added to the conversion (P-8) of rho, or it is turned into rho first, by (P-10).
+
+        Args:
+            delta: In (0, 1); of no account where no release is measured in rho.
+
+        Raises:
+            BudgetError: If delta is needed and not in (0, 1).
         """
         if self.rho == 0:
             return float(self.epsilon)
@@ -72,7 +78,14 @@ class Composition:
 
 
 def compose(spendings: Iterable[Spending]) -> Composition:
-    """Add up releases from one input, exactly."""
+    """Add up releases from one input, exactly.
+
+    Args:
+        spendings: The releases, each with its framework and its exact total.
+
+    Returns:
+        The sum of the epsilons and that of the rhos, apart.
+    """
     epsilon = rho = Fraction(0)
     for spending in spendings:
         if spending.framework is Framework.PURE_DP:

@@ -87,6 +87,9 @@ class LevelBudget:
     def share_of(self, query: str) -> Fraction:
         """The exact share of a query.
 
+        Args:
+            query: Name of the query.
+
         Raises:
             BudgetError: If the geolevel has no such query.
         """
@@ -130,6 +133,9 @@ class Budget:
     def level(self, geolevel: str) -> LevelBudget:
         """The budget of one geolevel.
 
+        Args:
+            geolevel: Name of the geolevel.
+
         Raises:
             BudgetError: If there is none of that name.
         """
@@ -139,12 +145,31 @@ class Budget:
         raise _unknown("geolevel", geolevel, [level.geolevel for level in self.levels], " in the budget")
 
     def spent(self, geolevel: str, query: str) -> Fraction:
-        """Epsilon or rho spent on one query of one geolevel: total x level share x query share, exactly."""
+        """Epsilon or rho spent on one query of one geolevel: total x level share x query share, exactly.
+
+        Args:
+            geolevel: Name of the geolevel.
+            query: Name of one of its queries.
+
+        Raises:
+            BudgetError: If there is no such geolevel, or it has no such query.
+        """
         level = self.level(geolevel)
         return self.total * level.share * level.share_of(query)
 
     def mechanism(self, geolevel: str, query: str) -> Mechanism:
-        """The law of the noise of one query of one geolevel."""
+        """The law of the noise of one query of one geolevel.
+
+        Args:
+            geolevel: Name of the geolevel.
+            query: Name of one of its queries.
+
+        Returns:
+            The law that spends exactly what `spent` says.
+
+        Raises:
+            BudgetError: If there is no such geolevel, or it has no such query.
+        """
         return mechanism_for(self.framework, self.spent(geolevel, query))
 
     def mechanism_at(self, geolevel: str, query: str, share: Fraction) -> Mechanism:

@@ -47,7 +47,11 @@ class Enclosure:
         return Enclosure(lower, -(-(self.upper << self.precision) // other.lower), self.precision)
 
     def scaled(self, factor: int) -> Enclosure:
-        """The number times an integer factor >= 0."""
+        """The number times an integer factor >= 0.
+
+        Args:
+            factor: What to multiply by, exactly.
+        """
         return Enclosure(self.lower * factor, self.upper * factor, self.precision)
 
     def complement(self) -> Enclosure:
@@ -56,12 +60,20 @@ class Enclosure:
         return Enclosure(max(0, one - self.upper), one - self.lower, self.precision)
 
     def rounded(self, precision: int) -> Enclosure:
-        """The same number with fewer bits, rounded outward."""
+        """The same number with fewer bits, rounded outward.
+
+        Args:
+            precision: Bits after the binary point that are kept, at most as many as there are.
+        """
         drop = self.precision - precision
         return Enclosure(self.lower >> drop, -(-self.upper >> drop), precision)
 
     def floor(self, bits: int) -> int | None:
-        """The integer part of x 2^bits for bits <= precision, or None where the enclosure leaves it open."""
+        """The integer part of x 2^bits for bits <= precision, or None where the enclosure leaves it open.
+
+        Args:
+            bits: Bits after the binary point that count.
+        """
         drop = self.precision - bits
         lower = self.lower >> drop
         return lower if lower == self.upper >> drop else None
@@ -74,7 +86,15 @@ class Enclosure:
 
 
 def enclose(value: Fraction, precision: int) -> Enclosure:
-    """The tightest enclosure of a fraction >= 0 at the given precision."""
+    """The tightest enclosure of a fraction >= 0 at the given precision.
+
+    Args:
+        value: An exact fraction.
+        precision: Bits after the binary point.
+
+    Returns:
+        An enclosure one unit wide at most.
+    """
     scaled = value.numerator << precision
     return Enclosure(scaled // value.denominator, -(-scaled // value.denominator), precision)
 

@@ -123,7 +123,11 @@ class RunKey(_Secret):
 
     @classmethod
     def insecure(cls, text: str) -> RunKey:
-        """A key that anybody can compute from a text: for tests and repeated experiments, never for a release."""
+        """A key that anybody can compute from a text: for tests and repeated experiments, never for a release.
+
+        Args:
+            text: Any text; the same text gives the same key.
+        """
         return cls(hashlib.sha256(_INSECURE_LABEL + text.encode()).digest(), is_insecure=True)
 
     @property
@@ -132,7 +136,14 @@ class RunKey(_Secret):
         return self._is_insecure
 
     def derive(self, domain: StreamDomain) -> KeyedStream:
-        """The random words of one domain, by (P-6)."""
+        """The random words of one domain, by (P-6).
+
+        Args:
+            domain: What the words are for.
+
+        Returns:
+            The stream under the subkey of the domain, which knows whether this is a test key.
+        """
         derivation = HKDF(algorithm=hashes.SHA512(), length=_KEY_BYTES, salt=_LABEL, info=domain.encoded())
         return KeyedStream(derivation.derive(self._reveal()), domain, is_insecure=self._is_insecure)
 

@@ -68,7 +68,14 @@ class LedgerEntry:
         return self.budget.total * sum(shares, Fraction(0))
 
     def with_completed(self, geolevel: str) -> LedgerEntry:
-        """The entry after one more geolevel is complete; the same entry if it was already."""
+        """The entry after one more geolevel is complete; the same entry if it was already.
+
+        Args:
+            geolevel: Name of the geolevel.
+
+        Raises:
+            PrivacyGuardError: If the geolevel has no budget.
+        """
         done = {*self.completed_levels, geolevel}
         known = [level.geolevel for level in self.budget.levels]
         if geolevel not in known:
@@ -115,6 +122,9 @@ class LedgerEntry:
     def from_json(cls, text: str) -> LedgerEntry:
         """Read one entry.
 
+        Args:
+            text: One line of JSON, as `to_json` writes it.
+
         Raises:
             PrivacyGuardError: If the text is no entry of this format.
         """
@@ -147,6 +157,12 @@ class Ledger:
     def with_entry(self, entry: LedgerEntry) -> Ledger:
         """Add a run, or replace its earlier state.
 
+        Args:
+            entry: The run, as it stands now.
+
+        Returns:
+            A new ledger; the run keeps its place, or comes last.
+
         Raises:
             PrivacyGuardError: If the run stands there with another budget or key, or had completed more geolevels.
         """
@@ -158,6 +174,12 @@ class Ledger:
 
     def union(self, other: Ledger) -> Ledger:
         """The runs of two copies of a ledger; of a run in both, the state that is further on.
+
+        Args:
+            other: The other copy.
+
+        Returns:
+            A new ledger: the runs of this copy in their order, then those that only the other has.
 
         Raises:
             PrivacyGuardError: If a run stands in both with different budgets or keys.
@@ -180,7 +202,14 @@ class Ledger:
         return tuple(entry.run_id for entry in self.entries if entry.insecure)
 
     def describe(self, delta: Fraction) -> str:
-        """The cumulative cost, in plain sentences."""
+        """The cumulative cost, in plain sentences.
+
+        Args:
+            delta: At which the epsilon of all runs together is said, in (0, 1).
+
+        Raises:
+            BudgetError: If delta is not in (0, 1), and a run with a real key is measured in rho.
+        """
         total = self.composition()
         count = len(self.entries) - len(self.insecure_runs)
         parts = [f"{count} run{'' if count == 1 else 's'} with a real key on this input."]
@@ -199,6 +228,9 @@ class Ledger:
     @classmethod
     def from_json_lines(cls, text: str) -> Ledger:
         """Read a ledger; later lines of a run replace earlier ones.
+
+        Args:
+            text: One entry a line; empty lines do not count.
 
         Raises:
             PrivacyGuardError: If a line cannot be read, naming its number, or contradicts an earlier one.

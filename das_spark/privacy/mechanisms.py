@@ -59,7 +59,15 @@ class DiscreteLaplace:
 
     @classmethod
     def spending(cls, epsilon: Fraction) -> DiscreteLaplace:
-        """The law that spends this epsilon on one query, by (P-3)."""
+        """The law that spends this epsilon on one query, by (P-3).
+
+        Args:
+            epsilon: Of the query, exact, > 0.
+
+        Raises:
+            BudgetError: If epsilon is negative or not an exact fraction.
+            ZeroDivisionError: If it is 0.
+        """
         return cls(2 / epsilon)
 
     @property
@@ -100,7 +108,15 @@ class DiscreteGaussian:
 
     @classmethod
     def spending(cls, rho: Fraction) -> DiscreteGaussian:
-        """The law that spends this rho on one query, by (P-4)."""
+        """The law that spends this rho on one query, by (P-4).
+
+        Args:
+            rho: Of the query, exact, > 0.
+
+        Raises:
+            BudgetError: If rho is negative or not an exact fraction.
+            ZeroDivisionError: If it is 0.
+        """
         return cls(1 / rho)
 
     def variance(self) -> float:

@@ -103,7 +103,16 @@ class CumulativeTable:
 
 @lru_cache(maxsize=256)
 def cumulative_table(mechanism: Mechanism, bits: int = WORD_BITS) -> CumulativeTable:
-    """The table of a law, built once a process."""
+    """The table of a law, built once a process.
+
+    Args:
+        mechanism: The law.
+        bits: Bits of a draw, 1 to 64.
+
+    Raises:
+        BudgetError: If the law is so wide that its table would not fit.
+        ValueError: If there are fewer bits than 1 or more than 64.
+    """
     return CumulativeTable(mechanism, bits)
 
 

@@ -100,7 +100,14 @@ class MicrodataLayout:
     delimiter: str = "|"
 
     def columns(self, kind: Record) -> tuple[MicrodataColumn, ...]:
-        """Columns of the file of a kind."""
+        """Columns of the file of a kind.
+
+        Args:
+            kind: What one record of the file is.
+
+        Returns:
+            The columns in order; none where the product writes no such file.
+        """
         return self.person if kind == "person" else self.unit
 
 
@@ -297,7 +304,11 @@ def parts(names: Sequence[str], numerators: Sequence[int], denominator: int) -> 
 
 
 def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:
-    """The strategies of a product under their names, in order."""
+    """The strategies of a product under their names, in order.
+
+    Args:
+        strategies: The usual one first.
+    """
     return {strategy.name: strategy for strategy in strategies}
 
 

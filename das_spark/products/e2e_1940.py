@@ -102,7 +102,13 @@ def person_columns(type_code: str, build: str, geography: tuple[MicrodataColumn,
 
 
 def unit_columns(type_code: str, build: str, geography: tuple[MicrodataColumn, ...]) -> tuple[MicrodataColumn, ...]:
-    """Columns of the unit file of the 1940 schema; arguments as for `person_columns`."""
+    """Columns of the unit file of the 1940 schema; arguments as for `person_columns`.
+
+    Args:
+        type_code: Text of SCHEMA_TYPE_CODE.
+        build: Text of SCHEMA_BUILD_ID.
+        geography: The columns that spell the geocode.
+    """
     return (
         MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR7"),
         MicrodataColumn("SCHEMA_BUILD_ID", f"constant:{build}", "CHAR5"),

@@ -42,7 +42,14 @@ class Whole:
 
     @classmethod
     def of(cls, parts: Sequence[Population]) -> Whole:
-        """Put the states together."""
+        """Put the states together.
+
+        Args:
+            parts: The populations of the states, one each.
+
+        Returns:
+            States and counties by code, districts in the order of the parts.
+        """
         geocodes = np.concatenate([part.geocodes for part in parts])
         strata = np.concatenate([_by(part, part.cell % STRATA, STRATA) for part in parts])
         quarters = np.concatenate([_by(part, part.cell // STRATA, HHGQ) for part in parts])
@@ -66,7 +73,14 @@ def _summed(strata: Counts, place: Counts, places: int) -> Counts:
 
 
 def figures(whole: Whole) -> Figures:
-    """Every figure that is a target, by its name."""
+    """Every figure that is a target, by its name.
+
+    Args:
+        whole: All of a simulated 1940.
+
+    Returns:
+        Name -> value, in percent where the name ends so; always the same for the same population.
+    """
     found: Figures = {}
     for level, strata in zip(LEVELS, whole.strata, strict=True):
         totals, occupied = strata.sum(axis=1), strata[strata > 0]
@@ -100,7 +114,11 @@ def _sampled(whole: Whole) -> Figures:
 
 
 def homogeneity(strata: Counts) -> Counts:
-    """24 minus the product of how many ages, origins and races a geounit has, (n,)."""
+    """24 minus the product of how many ages, origins and races a geounit has, (n,).
+
+    Args:
+        strata: People by age, origin and race, (n, 24).
+    """
     occupied = strata.reshape(-1, AGES, ORIGINS, RACES) > 0
     present = [occupied.any(axis=axes).sum(axis=1) for axes in ((2, 3), (1, 3), (1, 2))]
     index: Counts = STRATA - present[0] * present[1] * present[2]

@@ -19,7 +19,11 @@ from das_spark.simulation.shares import plan
 
 
 def parts(share: Fraction) -> tuple[int, ...]:
-    """Codes of the states that a share of 1940 has."""
+    """Codes of the states that a share of 1940 has.
+
+    Args:
+        share: Of 1940, exact, above 0 and up to 1.
+    """
     return tuple(each.state.fips for each in plan(share))
 
 

@@ -101,7 +101,13 @@ class Blocks:
     rates: Floats
 
     def block_rates(self, start: int, stop: int, numbers: np.random.Generator) -> Floats:
-        """Share of each group in some blocks, drawn around their tracts, (n, 8)."""
+        """Share of each group in some blocks, drawn around their tracts, (n, 8).
+
+        Args:
+            start: Place of the first block.
+            stop: Place behind the last one.
+            numbers: Random numbers of the state.
+        """
         return _around(self.rates[self.tract[start:stop]], _ALIKE[2], numbers)
 
 

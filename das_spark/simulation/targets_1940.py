@@ -39,7 +39,11 @@ class Target:
     high: float
 
     def holds(self, achieved: float) -> bool:
-        """Whether a figure is close enough."""
+        """Whether a figure is close enough.
+
+        Args:
+            achieved: What the simulated 1940 has, in the unit of the limits.
+        """
         return self.low <= achieved <= self.high
 
 

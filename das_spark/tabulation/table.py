@@ -192,6 +192,9 @@ class Table:
 def every_column(tables: Sequence[Table]) -> tuple[TableColumn, ...]:
     """The columns of several tables of one schema, one behind the other.
 
+    Args:
+        tables: At least one, all of one schema.
+
     Raises:
         QueryError: There is no table, schemas differ, or a name is used twice.
     """

@@ -36,7 +36,11 @@ class Limits:
     upper: Floats
 
     def part(self, number: int) -> slice:
-        """The answers of a partition, as positions among the limited ones."""
+        """The answers of a partition, as positions among the limited ones.
+
+        Args:
+            number: Position of the partition in `partitions`.
+        """
         return slice(int(self.first[number]), int(self.first[number + 1]))
 
 
@@ -69,11 +73,22 @@ class BatchedFamily:
     unit: float
 
     def sums(self, x: Floats) -> Floats:
-        """Sum points by stacked row: shape ``(n, K)`` to ``(r, K)``."""
+        """Sum points by stacked row: shape ``(n, K)`` to ``(r, K)``.
+
+        Args:
+            x: A point of each child, one column each.
+        """
         return np.asarray(self.stacked.matrix @ x, dtype=np.float64)
 
     def hessian(self, x: Floats) -> Floats:
-        """Multiply points, shape ``(n, K)``, by the Hessian of half the objective (E-40)."""
+        """Multiply points, shape ``(n, K)``, by the Hessian of half the objective (E-40).
+
+        Args:
+            x: A point of each child, one column each.
+
+        Returns:
+            Shape ``(n, K)``, by the weights as they stand here, divided by `unit`.
+        """
         answers = self.weights * (self.stacked.sums @ self.sums(x))
         pulled = self.stacked.matrix.T @ (self.stacked.sums.T @ answers)
         return np.asarray(self.diagonal * x + pulled, dtype=np.float64)

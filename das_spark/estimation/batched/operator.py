@@ -50,7 +50,11 @@ class Stack:
     overlap: Floats
 
     def weighted(self, weight: Floats) -> Floats:
-        """C' diag(weight) C for one weight an answer: the middle M of a sum of groupings (E-41), shape ``(r, r)``."""
+        """C' diag(weight) C for one weight an answer: the middle M of a sum of groupings (E-41), shape ``(r, r)``.
+
+        Args:
+            weight: Weight of each answer, shape ``(a,)``.
+        """
         data = np.repeat(weight, np.diff(self.sums.indptr))
         scaled = sp.csc_matrix((data, self.sums.indices, self.sums.indptr), shape=self.sums.shape[::-1])
         return np.asarray((scaled @ self.sums).toarray(), dtype=np.float64)

@@ -162,7 +162,15 @@ class Solver(Protocol):
 
 
 def primal_residual(program: Program, x: Floats) -> float:
-    """Worst violation of a program's constraints, relative to max(1, |b|) for rows and absolute for variables."""
+    """Worst violation of a program's constraints, relative to max(1, |b|) for rows and absolute for variables.
+
+    Args:
+        program: The program.
+        x: The point, shape ``(N,)``.
+
+    Returns:
+        The violation, 0 where there is none; that of two-sided rows is absolute, too.
+    """
     worst = [0.0]
     if len(program.right):
         difference = np.abs(program.equality @ x - program.right)
@@ -175,7 +183,12 @@ def primal_residual(program: Program, x: Floats) -> float:
 
 
 def dual_residual(program: Program, solution: Solution) -> float:
-    """Worst entry of P x + c - A'y - z - G's, relative to max(1, |c|); 0 where multipliers are missing."""
+    """Worst entry of P x + c - A'y - z - G's, relative to max(1, |c|); 0 where multipliers are missing.
+
+    Args:
+        program: The program.
+        solution: The point with its multipliers.
+    """
     if solution.x is None or solution.multipliers is None or solution.bounds is None:
         return 0.0
     gradient = program.diagonal * solution.x + program.linear
