@@ -162,7 +162,7 @@ class Solver(Protocol):
 
 
 def primal_residual(program: Program, x: Floats) -> float:
-    """Worst violation of a program's constraints, relative to max(1, |b|) for rows and absolute for variables.
+    """Worst violation of a program's constraints, relative to max(1, |b|) for equality rows and absolute otherwise.
 
     Args:
         program: The program.
