@@ -58,7 +58,15 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> Geounits:
 
 
 def unread_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
-    """Levels in which every geounit is known to be an only child, which takes over its parent's estimate unmeasured."""
+    """Levels in which every geounit is known to be an only child, which takes over its parent's estimate unmeasured.
+
+    Args:
+        spine: The levels.
+        counts: Geolevel -> number of geounits, of the levels that are known.
+
+    Returns:
+        Names of the levels, from the top down.
+    """
     return [
         below.name
         for above, below in pairwise(spine.levels)

@@ -61,5 +61,12 @@ def with_output(settings: Sequence[str] | None, output: Path | None) -> list[str
 
 
 def listed(text: str | None) -> list[str]:
-    """The parts of a text between commas; none where there is no text."""
+    """The parts of a text between commas; none where there is no text.
+
+    Args:
+        text: What an option was given; None where it was not.
+
+    Returns:
+        The parts without spaces around them.
+    """
     return [] if text is None else [part.strip() for part in text.split(",")]

@@ -37,14 +37,28 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
 
 
 def number(value: float | None) -> str:
-    """A measured or computed number, to four significant digits; a dash for none and for NaN."""
+    """A measured or computed number, to four significant digits; a dash for none and for NaN.
+
+    Args:
+        value: The number, or None.
+
+    Returns:
+        The text; from 10,000 on a whole number with commas.
+    """
     if value is None or isnan(value):
         return "-"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"  # noqa: PLR2004 - from there on, digits suffice
 
 
 def size(count: float) -> str:
-    """A number of bytes."""
+    """A number of bytes.
+
+    Args:
+        count: Bytes, 0 or more.
+
+    Returns:
+        Three significant digits and a unit of powers of 1,000, from B to TB.
+    """
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:  # noqa: PLR2004 - a thousand of a unit is one of the next
             return f"{count:.3g} {unit}"

@@ -55,11 +55,19 @@ class Bins:
         return np.searchsorted(np.array(self.upper), population, side="left").astype(np.int64)
 
     def least(self, place: int) -> int:
-        """The smallest population of a class."""
+        """The smallest population of a class.
+
+        Args:
+            place: The class, from 0.
+        """
         return self.upper[place - 1] + 1 if place else 0
 
     def label(self, place: int) -> str:
-        """A class in words, such as "10 to 99"."""
+        """A class in words, such as "10 to 99".
+
+        Args:
+            place: The class, from 0.
+        """
         low = self.least(place)
         if place == len(self.upper):
             return f"{low:,} or more"
@@ -79,5 +87,12 @@ _OF_LEVEL: Final[Mapping[str, Bins]] = {"Block": BLOCK, "County": COUNTY}
 
 
 def sizes_of(geolevel: str) -> Bins:
-    """The classes in which the errors of a geolevel are shown."""
+    """The classes in which the errors of a geolevel are shown.
+
+    Args:
+        geolevel: Name of the geolevel.
+
+    Returns:
+        Classes of its own for blocks and counties, powers of ten for others.
+    """
     return _OF_LEVEL.get(geolevel, MAGNITUDE)

@@ -58,7 +58,14 @@ def closest_line(
 
 
 def closest_json(lines: Iterable[ClosestLine]) -> list[dict[str, Any]]:
-    """Lines on one release, as JSON values."""
+    """Lines on one release, as JSON values.
+
+    Args:
+        lines: One a place and measure.
+
+    Returns:
+        One object a line, with its samples; shares are exact, as text.
+    """
     return [
         {
             "place": one.place,
@@ -98,7 +105,11 @@ def closest_csv(lines: Iterable[ClosestLine], budget: str = "") -> str:
 
 
 def percent(share: Fraction | None) -> str:
-    """A share of the people; a dash for none."""
+    """A share of the people; a dash for none.
+
+    Args:
+        share: From 0 to 1, or None.
+    """
     return "-" if share is None else f"{float(100 * share):g} %"
 
 

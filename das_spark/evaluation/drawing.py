@@ -96,7 +96,11 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def as_svg(figure: Figure) -> str:
-    """The figure as an SVG element: text stays text, and no time or path is inside."""
+    """The figure as an SVG element: text stays text, and no time or path is inside.
+
+    Args:
+        figure: The figure, drawn already.
+    """
     import matplotlib as mpl  # noqa: PLC0415
 
     buffer = io.StringIO()

@@ -109,7 +109,11 @@ def _ends(interval: Interval | None) -> tuple[float, float]:
 
 
 def homogeneity_json(line: HomogeneityLine) -> dict[str, Any]:
-    """A line as JSON values, with its residuals, so that runs can be pooled later."""
+    """A line as JSON values, with its residuals, so that runs can be pooled later.
+
+    Args:
+        line: Of one run, or of several pooled.
+    """
     parts = [
         {"index": index, "figures": numbers_json(numbers), "residuals": residuals_json(residuals)}
         for (index, numbers), (_, residuals) in zip(line.numbers(), line.parts, strict=True)
@@ -140,6 +144,10 @@ def homogeneity_csv(lines: Iterable[HomogeneityLine], counted: str) -> str:
 
 
 def homogeneity_of_json(content: Mapping[str, Any]) -> HomogeneityLine:
-    """The same, read again; figures are computed anew, but those over runs: residuals are kept of all runs together."""
+    """The same, read again; figures are computed anew, but those over runs: residuals are kept of all runs together.
+
+    Args:
+        content: Result of `homogeneity_json`.
+    """
     parts = tuple((part["index"], frequencies_of_json(part["residuals"], 0)) for part in content["by_index"])
     return HomogeneityLine(content["place"], content["definition"], content["strata"], content["cells"], parts)

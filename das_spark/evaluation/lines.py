@@ -175,6 +175,9 @@ class Criterion:
     def at_least(self, population: int) -> CriterionPart:
         """The geounits with at least so many people.
 
+        Args:
+            population: People: the smallest population of a class.
+
         Raises:
             InputError: No class begins there.
         """
@@ -266,13 +269,21 @@ def _met(parts: Sequence[CriterionPart]) -> CriterionPart:
 
 
 def pooled_errors(lines: Sequence[QueryErrors]) -> QueryErrors:
-    """One line of several runs together: geounits and counts of each run count."""
+    """One line of several runs together: geounits and counts of each run count.
+
+    Args:
+        lines: Of one key and number of answers, at least one.
+    """
     first = lines[0]
     return QueryErrors(first.place, first.query, first.answers, first.bins, _by_bin(lines, _joined))
 
 
 def pooled_criterion(lines: Sequence[Criterion]) -> Criterion:
-    """One line of several runs together: geounits of each run count."""
+    """One line of several runs together: geounits of each run count.
+
+    Args:
+        lines: Of one key, at least one.
+    """
     first = lines[0]
     return Criterion(first.place, first.name, first.query, first.bins, _by_bin(lines, _met))
 

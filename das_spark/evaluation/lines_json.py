@@ -14,28 +14,58 @@ from das_spark.evaluation.metrics import Frequencies
 
 
 def number_json(value: float) -> float | None:
-    """JSON knows no NaN."""
+    """JSON knows no NaN.
+
+    Args:
+        value: A number, or NaN.
+
+    Returns:
+        The number, or None for NaN.
+    """
     return None if value != value else value  # noqa: PLR0124 - NaN
 
 
 def numbers_json(numbers: Mapping[str, float]) -> dict[str, float | None]:
-    """Numbers by name, without NaN."""
+    """Numbers by name, without NaN.
+
+    Args:
+        numbers: Numbers by name, some of them perhaps NaN.
+
+    Returns:
+        The same, with None for NaN.
+    """
     return {name: number_json(value) for name, value in numbers.items()}
 
 
 def residuals_json(frequencies: Frequencies) -> dict[str, list[int]]:
-    """How often each residual occurs."""
+    """How often each residual occurs.
+
+    Args:
+        frequencies: Of the residuals, people.
+
+    Returns:
+        Distinct residuals (`values`) and how often each occurs (`counts`).
+    """
     return {"values": frequencies.values.tolist(), "counts": frequencies.counts.tolist()}
 
 
 def frequencies_of_json(content: Mapping[str, Any], double_zero: int) -> Frequencies:
-    """The same, read again."""
+    """The same, read again.
+
+    Args:
+        content: Result of `residuals_json`.
+        double_zero: Counts that are zero in both histograms, which it does not hold.
+    """
     values, counts = (np.array(content[name], dtype=np.int64) for name in ("values", "counts"))
     return Frequencies(values, counts, double_zero)
 
 
 def errors_json(line: QueryErrors) -> dict[str, Any]:
-    """The errors of a query with their figures; residuals by class, so that runs can be pooled later."""
+    """The errors of a query with their figures; residuals by class, so that runs can be pooled later.
+
+    Args:
+        line: Errors of one query in one geolevel.
+    """
     return {
         "place": line.place,
         "query": line.query,
@@ -55,7 +85,11 @@ def errors_json(line: QueryErrors) -> dict[str, Any]:
 
 
 def errors_of_json(content: Mapping[str, Any]) -> QueryErrors:
-    """The same, read again; figures are computed anew."""
+    """The same, read again; figures are computed anew.
+
+    Args:
+        content: Result of `errors_json`.
+    """
     parts = []
     for part in content["by_population"]:
         shown = part["figures"]
@@ -66,7 +100,11 @@ def errors_of_json(content: Mapping[str, Any]) -> QueryErrors:
 
 
 def criterion_json(line: Criterion) -> dict[str, Any]:
-    """A criterion with its figures and the sums that they are made of."""
+    """A criterion with its figures and the sums that they are made of.
+
+    Args:
+        line: Of one geolevel.
+    """
     return {
         "place": line.place,
         "criterion": line.name,
@@ -78,7 +116,11 @@ def criterion_json(line: Criterion) -> dict[str, Any]:
 
 
 def criterion_of_json(content: Mapping[str, Any]) -> Criterion:
-    """The same, read again; figures are computed anew."""
+    """The same, read again; figures are computed anew.
+
+    Args:
+        content: Result of `criterion_json`.
+    """
     parts = tuple(CriterionPart(**part) for part in content["sums"])
     return Criterion(content["place"], content["criterion"], content["query"], BINS[content["bins"]], parts)
 

@@ -105,7 +105,14 @@ def frequencies_of(residuals: NDArray[np.int64], double_zero: int = 0) -> Freque
 
 
 def pooled(parts: Sequence[Frequencies]) -> Frequencies:
-    """The frequencies of several sets of residuals together, such as those of several runs."""
+    """The frequencies of several sets of residuals together, such as those of several runs.
+
+    Args:
+        parts: The sets; may be none.
+
+    Returns:
+        Values ascending, each once; counts that are zero in both histograms are summed.
+    """
     if not parts:
         return Frequencies(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     values, inverse = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
@@ -115,7 +122,11 @@ def pooled(parts: Sequence[Frequencies]) -> Frequencies:
 
 
 def figures(frequencies: Frequencies) -> ErrorFigures:
-    """All figures of a set of residuals; NaN where there is none."""
+    """All figures of a set of residuals; NaN where there is none.
+
+    Args:
+        frequencies: Of the residuals, people.
+    """
     values, counts, n = frequencies.values, frequencies.counts, frequencies.total
     if n == 0:
         nan = float("nan")

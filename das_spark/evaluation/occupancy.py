@@ -126,6 +126,9 @@ class OccupancyReport:
     def level(self, geolevel: str) -> LevelOccupancy:
         """One geolevel.
 
+        Args:
+            geolevel: Name of the geolevel.
+
         Raises:
             InputError: The report has none of that name.
         """

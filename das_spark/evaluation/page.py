@@ -79,7 +79,14 @@ def accuracy_page(report: AccuracyReport, spreads: Sequence[Spread] = (), study:
 
 
 def intervals_of(statistics: Iterable[Statistic]) -> dict[tuple[str, str], dict[str, Interval]]:
-    """Of every place and measure the intervals over residuals by name of the error figure, as far as there are any."""
+    """Of every place and measure the intervals over residuals by name of the error figure, as far as there are any.
+
+    Args:
+        statistics: Of one study; empirical privacy losses are passed over.
+
+    Returns:
+        (place, measure) -> name of the figure -> interval.
+    """
     found: dict[tuple[str, str], dict[str, Interval]] = {}
     for one in statistics:
         if one.interval is not None and not one.settings:

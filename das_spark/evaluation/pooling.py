@@ -37,6 +37,9 @@ class _Key(NamedTuple):
 def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
     """Several runs as one: the residuals of all of them together; queries that not every run has are left out.
 
+    Args:
+        reports: One a run, about the same places.
+
     Raises:
         InputError: There is no report, or they are not about the same places and measures.
     """
@@ -67,6 +70,12 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
 
 def spread(reports: Sequence[AccuracyReport]) -> tuple[Spread, ...]:
     """Every figure with its spread over the runs; what not every run has, or no run has a number of, is left out.
+
+    Args:
+        reports: One a run, about the same places.
+
+    Returns:
+        In the order of the first report; over one run with a standard deviation of 0.
 
     Raises:
         InputError: There is no report, or they are not about the same places and measures.

@@ -71,7 +71,11 @@ class LossSettings:
             )
 
     def kernel_deviation(self, deviation: float) -> float:
-        """Standard deviation of the kernel, people, for residuals with this standard deviation."""
+        """Standard deviation of the kernel, people, for residuals with this standard deviation.
+
+        Args:
+            deviation: Standard deviation of the residuals, people.
+        """
         return self.bandwidth * deviation if self.bandwidth_of == "deviation" else self.bandwidth
 
 

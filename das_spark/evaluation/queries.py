@@ -15,12 +15,20 @@ _DEMOGRAPHIC: Final = ("hispanic", "cenrace", "race")
 
 
 def total_of(query: Query) -> Query:
-    """The query of the total on the schema of another one."""
+    """The query of the total on the schema of another one.
+
+    Args:
+        query: Any query of the schema.
+    """
     return Query(TOTAL, query.shape, tuple(np.zeros(size, dtype=np.int64) for size in query.shape))
 
 
 def demographic_groups(schema: Schema) -> Query | None:
-    """The groups among which the largest is compared: origin by race, as far as the schema has them; else None."""
+    """The groups among which the largest is compared: origin by race, as far as the schema has them; else None.
+
+    Args:
+        schema: Of the product.
+    """
     names = [attribute.name for attribute in schema.attributes if attribute.name in _DEMOGRAPHIC]
     return schema.query(SEPARATOR.join(names)) if names else None
 
@@ -46,5 +54,9 @@ def compared_queries(schema: Schema, measured: Iterable[str], strata: str) -> tu
 
 
 def in_order(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """Queries once each, under the first of their names; the fewest answers first."""
+    """Queries once each, under the first of their names; the fewest answers first.
+
+    Args:
+        queries: Of one schema; those that have the same answers count as one.
+    """
     return tuple(sorted(dict.fromkeys(queries), key=lambda query: query.rows))

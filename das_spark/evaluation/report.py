@@ -85,6 +85,10 @@ class AccuracyReport:
     def entry(self, place: str, measure: str) -> Entry:
         """The line of a place and measure.
 
+        Args:
+            place: A geolevel, or the name of a kind of area.
+            measure: `total`, or the query of the strata.
+
         Raises:
             InputError: There is none.
         """
@@ -94,7 +98,11 @@ class AccuracyReport:
         raise InputError(f"the accuracy report has no line {place}, {measure}")
 
     def headlines(self, name: CriterionName) -> tuple[Criterion, ...]:
-        """One line a geolevel, by steps of 50: of the groups that are shown first, or of the total."""
+        """One line a geolevel, by steps of 50: of the groups that are shown first, or of the total.
+
+        Args:
+            name: `largest group` for the groups that are shown first, `total` for the relative error of the total.
+        """
         query = self.groups if name == "largest group" else TOTAL
         chosen = [line for line in self.criteria if (line.name, line.query) == (name, query)]
         return tuple(line for line in chosen if line.bins == FIFTIES)
@@ -133,6 +141,9 @@ class AccuracyReport:
 
 def report_from_json(text: str) -> AccuracyReport:
     """Read a report.
+
+    Args:
+        text: Result of `AccuracyReport.to_json`, of this version or an older one.
 
     Raises:
         InputError: It is no report of a known version.

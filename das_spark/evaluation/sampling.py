@@ -131,6 +131,9 @@ class SampleReport:
     def from_json(cls, text: str) -> SampleReport:
         """Read a report.
 
+        Args:
+            text: Result of `to_json`.
+
         Raises:
             InputError: It is no report on samples of a known version.
         """

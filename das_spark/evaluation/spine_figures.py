@@ -22,7 +22,11 @@ MOST_POINTS: Final = 1500
 
 
 def spoken(category: str) -> str:
-    """A category as readers call it."""
+    """A category as readers call it.
+
+    Args:
+        category: Name of a category of entities.
+    """
     return category.replace("_", " ").replace("aian", "AIAN")
 
 
@@ -133,7 +137,12 @@ def budget_moves(moves: Sequence[LevelMove]) -> str:
 
 
 def merged_levels(before: Sequence[SpineLevelLine], after: Sequence[SpineLevelLine]) -> list[str]:
-    """Names of the levels of both spines, root first; those of one only stand where the other has its own."""
+    """Names of the levels of both spines, root first; those of one only stand where the other has its own.
+
+    Args:
+        before: Levels of the census spine, root first.
+        after: Levels of the spine, root first.
+    """
     names = [line.name for line in after]
     for place, line in enumerate(before):
         if line.name not in names:
@@ -142,7 +151,14 @@ def merged_levels(before: Sequence[SpineLevelLine], after: Sequence[SpineLevelLi
 
 
 def thinned(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Positions of `MOST_POINTS` values at most, evenly over their order; the smallest and the largest stay."""
+    """Positions of `MOST_POINTS` values at most, evenly over their order; the smallest and the largest stay.
+
+    Args:
+        values: Shape (n,).
+
+    Returns:
+        Shape (n,) or (`MOST_POINTS`,), whichever is shorter: in ascending order of the values.
+    """
     order = np.argsort(values, kind="stable")
     if values.size <= MOST_POINTS:
         return order

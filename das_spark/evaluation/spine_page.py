@@ -66,7 +66,14 @@ def spine_page(report: SpineReport) -> str:
 
 
 def budget_text(report: SpineReport) -> str:
-    """The budget with its name."""
+    """The budget with its name.
+
+    Args:
+        report: The report.
+
+    Returns:
+        Symbol of the framework, and the exact epsilon or rho.
+    """
     return f"{Framework(report.framework).symbol} = {report.budget}"
 
 

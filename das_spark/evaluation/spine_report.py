@@ -99,6 +99,9 @@ class SpineReport:
     def category(self, name: str) -> EntityComparison:
         """The entities of a category.
 
+        Args:
+            name: Name of the category.
+
         Raises:
             InputError: The report has none of that name.
         """

@@ -35,7 +35,14 @@ class Spread:
 
 
 def spread_json(spreads: Iterable[Spread]) -> list[dict[str, Any]]:
-    """Spreads as JSON values."""
+    """Spreads as JSON values.
+
+    Args:
+        spreads: Of one report.
+
+    Returns:
+        One object a spread, null for NaN.
+    """
     return [
         asdict(one)
         | {"values": list(map(number_json, one.values))}

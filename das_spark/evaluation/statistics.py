@@ -189,7 +189,14 @@ _KINDS: Final = (
 
 
 def statistics_json(statistics: Iterable[Statistic]) -> list[dict[str, Any]]:
-    """Statistics as JSON values."""
+    """Statistics as JSON values.
+
+    Args:
+        statistics: As `statistics_of` gives them.
+
+    Returns:
+        One object a statistic, null where there is no number.
+    """
     return [
         {
             "place": one.place,
@@ -210,7 +217,11 @@ def statistics_json(statistics: Iterable[Statistic]) -> list[dict[str, Any]]:
 
 
 def statistics_csv(statistics: Iterable[Statistic]) -> str:
-    """Statistics as CSV text; an empty field where there is no number."""
+    """Statistics as CSV text; an empty field where there is no number.
+
+    Args:
+        statistics: As `statistics_of` gives them.
+    """
     columns = (
         *("place", "measure", "statistic", "settings", "unit", "n", "value", "why_undefined"),
         *("low_over_residuals", "high_over_residuals", "runs", "mean_of_runs"),

@@ -63,12 +63,20 @@ def residuals_and_loss(
 
 
 def shown_reach(curves: Iterable[LossCurve]) -> float:
-    """How far from 0 the first figure reaches, people: a little beyond the widest curve."""
+    """How far from 0 the first figure reaches, people: a little beyond the widest curve.
+
+    Args:
+        curves: The curves of the figure, one at least.
+    """
     return _MARGIN * max(float(np.abs(curve.density_at).max()) + 0.5 for curve in curves)
 
 
 def bin_width(reach: float) -> int:
-    """People that share a bin in the first figure: 1, unless that makes too many bins."""
+    """People that share a bin in the first figure: 1, unless that makes too many bins.
+
+    Args:
+        reach: How far from 0 the figure reaches, people.
+    """
     return max(1, int(np.ceil(2 * reach / _MOST_BINS)))
 
 

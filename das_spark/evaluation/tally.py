@@ -121,7 +121,11 @@ class Tally:
     frequency: NDArray[np.int64]
 
     def of(self, line: int) -> Tally:
-        """The rows of one line."""
+        """The rows of one line.
+
+        Args:
+            line: Place in `Comparison.lines`.
+        """
         chosen = self.line == line
         return Tally(*(column[chosen] for column in (self.line, self.bin, self.value, self.frequency)))
 

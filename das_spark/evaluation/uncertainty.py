@@ -150,6 +150,9 @@ def student_interval(
 def check_runs(values_of_runs: Sequence[float]) -> None:
     """Refuse figures of runs that say nothing of a spread.
 
+    Args:
+        values_of_runs: One figure of each run.
+
     Raises:
         InputError: Fewer than two, or one is not finite.
     """

@@ -69,5 +69,9 @@ def violin_limit(lines: Iterable[Iterable[Frequencies]]) -> float:
 
 
 def mean(residuals: Frequencies) -> float:
-    """Mean residual, people: the bias."""
+    """Mean residual, people: the bias.
+
+    Args:
+        residuals: One at least, people.
+    """
     return float(residuals.values @ residuals.counts / residuals.total)

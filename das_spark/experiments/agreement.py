@@ -203,6 +203,12 @@ def step_of(key: Key) -> float:
 
     Quantiles of releases are whole people; those of a sample of a share p / q are multiples of 1 / p people; others are
     as fine as they were printed.
+
+    Args:
+        key: Of a published figure.
+
+    Returns:
+        In the unit of the figure: people, but for `privacy_loss` and `nearest_share`.
     """
     if key.statistic in (_MEDIAN, _P95):
         return 1.0 if key.source is Source.PROTECTED else 1.0 / key.setting.numerator
@@ -213,6 +219,12 @@ def expected_residuals(key: Key) -> int:
     """How many residuals the published figure is of, at least: a maximum over a curve compares at equal numbers only.
 
     Strata that are filled by mistake come on top; all runs of a sample were copies of one.
+
+    Args:
+        key: Of a published figure.
+
+    Returns:
+        Residuals of all runs or of the one sample: geounits for totals, occupied strata for others.
     """
     runs = RUNS if key.source is Source.PROTECTED else 1
     return runs * (GEOUNITS if key.measure == TOTAL else OCCUPIED_STRATA)[key.level]

@@ -100,7 +100,11 @@ def _with_exact_counties(county: NDArray[np.int64], counts: Floats, noise: Noise
 
 
 def examples_table(found: Sequence[Example]) -> Table:
-    """A line an example."""
+    """A line an example.
+
+    Args:
+        found: The examples that were released.
+    """
     rows = tuple(_example_row(example) for example in found)
     columns = ("example", "was made to show", "epsilon", "residuals", "mean residual", "r.m.s.", "zero", "maximum")
     return Table(

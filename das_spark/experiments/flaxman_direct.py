@@ -62,7 +62,14 @@ class Reading:
         return None if np.isnan(sizes).all() else int(np.nanargmax(sizes))
 
     def above(self, epsilon: Fraction) -> int:
-        """At how many k the log ratio is above epsilon in size by more than its sampling error (95 percent, each)."""
+        """At how many k the log ratio is above epsilon in size by more than its sampling error (95 percent, each).
+
+        Args:
+            epsilon: Of the mechanism, exact.
+
+        Returns:
+            Number of points; those without a standard error, such as all of densities, do not count.
+        """
         lower = np.abs(self.log_ratio) - NORMAL * self.standard_error
         return int((lower > float(epsilon)).sum())
 

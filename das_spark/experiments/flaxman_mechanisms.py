@@ -31,7 +31,11 @@ class Mechanism(StrEnum):
     ADPC = "ADPC"
 
     def expected_share(self, levels: int) -> Fraction:
-        """Empirical privacy loss as a share of epsilon, as the study reads it off its figure (for P = 4)."""
+        """Empirical privacy loss as a share of epsilon, as the study reads it off its figure (for P = 4).
+
+        Args:
+            levels: J, levels below the root.
+        """
         shares = {Mechanism.GDPC: Fraction(1), Mechanism.ADPC: Fraction(1, 2)}
         return shares.get(self, Fraction(1, levels + 1))
 

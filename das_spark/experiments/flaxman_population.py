@@ -141,5 +141,9 @@ def _sums(leaves: Counts, children: int, levels: int) -> tuple[Counts, ...]:
 
 
 def area_numbers(levels: Sequence[Counts]) -> tuple[int, ...]:
-    """How many areas each level has, root first."""
+    """How many areas each level has, root first.
+
+    Args:
+        levels: Counts by area of each level, root first, (areas,) each.
+    """
     return tuple(len(counts) for counts in levels)

@@ -35,7 +35,11 @@ class Law(StrEnum):
     EXACT = "exact"
 
     def slope(self, z: Fraction) -> float:
-        """The privacy loss of one noisy count, ln P(k) / P(k + 1)."""
+        """The privacy loss of one noisy count, ln P(k) / P(k + 1).
+
+        Args:
+            z: Parameter of the law: above 0; below 1 where it is coded.
+        """
         return float(z) if self is Law.EXACT else -math.log1p(-z)
 
 
@@ -49,6 +53,9 @@ LAWS: Final[Mapping[Law, str]] = {
 
 def law_of(name: str) -> Law:
     """The law of that name.
+
+    Args:
+        name: `coded` or `exact`.
 
     Raises:
         ConfigurationError: There is none.

@@ -91,7 +91,11 @@ class OccupancyStudy:
     unconstrained: NDArray[np.float64]
 
     def report(self, arm: Arm) -> OccupancyReport:
-        """The report of an arm."""
+        """The report of an arm.
+
+        Args:
+            arm: One of `ARMS`.
+        """
         return self.reports[ARMS.index(arm)]
 
 

@@ -73,7 +73,16 @@ def release_households(levels: Sequence[HousingLevel], arm: Arm, key: RunKey) ->
 def release_totals(levels: Sequence[HousingLevel], arm: Arm, key: RunKey) -> tuple[Counts, ...]:
     """Number of households of every geounit in an arm: sums of cells, or the rounded totals of least squares.
 
-    Arguments and errors as those of `release_households`; returns (K,) a level.
+    Args:
+        levels: From the nation down.
+        arm: What is imposed and spent.
+        key: Of the noise.
+
+    Returns:
+        (K,) a level.
+
+    Raises:
+        EstimationError: A family could not be estimated.
     """
     if arm.nonnegative:
         return tuple(each.sum(axis=1) for each in release_households(levels, arm, key))

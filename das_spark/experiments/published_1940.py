@@ -84,22 +84,46 @@ class Key:
 
 
 def protected(epsilon: Fraction, level: str, measure: str, statistic: str) -> Key:
-    """Names a figure of the releases with an epsilon."""
+    """Names a figure of the releases with an epsilon.
+
+    Args:
+        epsilon: Of the releases, exact.
+        level: `State`, `County` or `Enumdist`.
+        measure: `total`, or the query of the strata.
+        statistic: As in `Key`.
+    """
     return Key(Source.PROTECTED, epsilon, level, measure, statistic)
 
 
 def sampled(share: Fraction, level: str, measure: str, statistic: str) -> Key:
-    """Names a figure of a simple random sample."""
+    """Names a figure of a simple random sample.
+
+    Args:
+        share: Of the sample, exact.
+        level: `State`, `County` or `Enumdist`.
+        measure: `total`, or the query of the strata.
+        statistic: As in `Key`.
+    """
     return Key(Source.SAMPLE, share, level, measure, statistic)
 
 
 def bias_at(epsilon: Fraction, level: str, index: int) -> Key:
-    """Names the bias of the totals of the geounits with a homogeneity index."""
+    """Names the bias of the totals of the geounits with a homogeneity index.
+
+    Args:
+        epsilon: Of the releases, exact.
+        level: `State`, `County` or `Enumdist`.
+        index: Homogeneity index of the geounits.
+    """
     return Key(Source.PROTECTED, epsilon, level, TOTAL, BIAS, index)
 
 
 def nearest_share(epsilon: Fraction) -> Key:
-    """Names the share of the sample that is nearest to a release (table 1; counties, strata)."""
+    """Names the share of the sample that is nearest to a release (table 1; counties, strata).
+
+    Args:
+        epsilon: Of the release, exact.
+    """
     return Key(Source.PROTECTED, epsilon, "County", STRATA, NEAREST_SHARE)
 
 

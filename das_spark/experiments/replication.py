@@ -159,7 +159,14 @@ def _rule(key: Key, ours: Measured | None) -> Rule:
 
 
 def verdicts(comparisons: Iterable[Comparison]) -> dict[Expectation, Counter[Verdict]]:
-    """How many figures of each class have each verdict."""
+    """How many figures of each class have each verdict.
+
+    Args:
+        comparisons: As `compare` gives them.
+
+    Returns:
+        Class -> verdict -> number of figures; classes without figures are there, too.
+    """
     found: dict[Expectation, Counter[Verdict]] = {expectation: Counter() for expectation in Expectation}
     for each in comparisons:
         found[each.rule.expectation][each.verdict] += 1
@@ -188,7 +195,11 @@ _COLUMNS: Final = (
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """All rows, for the terminal, CSV and JSON."""
+    """All rows, for the terminal, CSV and JSON.
+
+    Args:
+        comparisons: As `compare` gives them.
+    """
     return Table(
         "figures",
         "Published figures of 1940, and ours",
@@ -200,7 +211,14 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def verdict_table(comparisons: Sequence[Comparison]) -> Table:
-    """How many figures of each class have each verdict."""
+    """How many figures of each class have each verdict.
+
+    Args:
+        comparisons: As `compare` gives them.
+
+    Returns:
+        A line a class, with what the class means; classes without figures are there, too.
+    """
     found = verdicts(comparisons)
     rows: list[tuple[Cell, ...]] = [
         (str(expectation), *(found[expectation][verdict] for verdict in Verdict), EXPECTATIONS[expectation])
@@ -211,7 +229,11 @@ def verdict_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def to_json(comparisons: Sequence[Comparison]) -> str:
-    """Both tables as a JSON object."""
+    """Both tables as a JSON object.
+
+    Args:
+        comparisons: As `compare` gives them.
+    """
     content: dict[str, Any] = {"version": SCHEMA_VERSION}
     for table in (verdict_table(comparisons), comparison_table(comparisons)):
         content[table.name] = table.records()
@@ -219,7 +241,11 @@ def to_json(comparisons: Sequence[Comparison]) -> str:
 
 
 def to_html(comparisons: Sequence[Comparison]) -> str:
-    """A fragment for a page: what came out of each class, and its rows; nothing from elsewhere is needed."""
+    """A fragment for a page: what came out of each class, and its rows; nothing from elsewhere is needed.
+
+    Args:
+        comparisons: As `compare` gives them; figures that were not measured have no row.
+    """
     measured = [each for each in comparisons if each.verdict is not Verdict.MISSING]
     return rendered(
         "replication.html",

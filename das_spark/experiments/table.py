@@ -44,12 +44,23 @@ class Table:
 
 
 def plain(cell: Cell) -> str | int | float | None:
-    """The value as JSON and CSV hold it."""
+    """The value as JSON and CSV hold it.
+
+    Args:
+        cell: A value of a table.
+
+    Returns:
+        A fraction as the nearest float, anything else as it is.
+    """
     return float(cell) if isinstance(cell, Fraction) else cell
 
 
 def shown(cell: Cell) -> str:
-    """The value as a reader sees it: four significant digits, a dash for none."""
+    """The value as a reader sees it: four significant digits, a dash for none.
+
+    Args:
+        cell: A value of a table; whole numbers are not rounded.
+    """
     value = plain(cell)
     if value is None:
         return "-"

@@ -76,7 +76,12 @@ class Mechanism:
     geolevels: Mapping[str, Fraction]
 
     def law(self, geolevel: str, measured: Measured) -> DiscreteLaplace:
-        """The law of the noise of a query in a geolevel: scale 2 / epsilon."""
+        """The law of the noise of a query in a geolevel: scale 2 / epsilon.
+
+        Args:
+            geolevel: Name of the geolevel.
+            measured: One of the queries; epsilon is its exact share of the total.
+        """
         return DiscreteLaplace(2 / (self.total * self.geolevels[geolevel] * measured.share))
 
 
@@ -132,13 +137,28 @@ def release(layers: Sequence[Layer], mechanism: Mechanism, key: RunKey) -> tuple
 
 
 def noise(layer: Layer, mechanism: Mechanism, measured: Measured, stream: KeyedStream, geounits: slice) -> Counts:
-    """The noise of some geounits' answers, (geounits, answers): always the same for the same address."""
+    """The noise of some geounits' answers, (geounits, answers): always the same for the same address.
+
+    Args:
+        layer: The geounits of a geolevel, of which its name is used alone.
+        mechanism: What is measured of it.
+        measured: One of the queries of the mechanism.
+        stream: The random bits of that query in that geolevel.
+        geounits: Positions in the layer; begin and end are given, the step is 1.
+    """
     numbers = np.arange(geounits.start, geounits.stop, dtype=np.uint64)
     return sample_grid(cumulative_table(mechanism.law(layer.name, measured)), stream, numbers, measured.query.rows)
 
 
 def noise_sums(layer: Layer, mechanism: Mechanism, measured: Measured, key: RunKey) -> Counts:
-    """Sum of the noise over all answers of a query, geounit by geounit: the same noise as in `release`, (K,)."""
+    """Sum of the noise over all answers of a query, geounit by geounit: the same noise as in `release`, (K,).
+
+    Args:
+        layer: The geounits of a geolevel.
+        mechanism: What is measured of it.
+        measured: One of the queries of the mechanism.
+        key: Of the noise.
+    """
     stream = key.derive(_domain(mechanism, layer.name, measured))
     sums: Counts = noise(layer, mechanism, measured, stream, slice(0, len(layer.parent))).sum(axis=1)
     return sums

@@ -123,7 +123,14 @@ class Record:
         return f"^(?=.{{{self.length}}}$){''.join(field.pattern for field in self.fields)}$"
 
     def field(self, name: str) -> Field:
-        """A field by its name."""
+        """A field by its name.
+
+        Args:
+            name: As the release spells it.
+
+        Raises:
+            StopIteration: The record has no such field.
+        """
         return next(field for field in self.fields if field.name == name)
 
 

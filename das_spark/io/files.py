@@ -51,14 +51,25 @@ def record_of(path: Path, name: str | None = None) -> FileRecord:
 
 
 def part_files(folder: Path) -> tuple[Path, ...]:
-    """The data files of a folder, sorted by name; markers, checksums and metadata left out."""
+    """The data files of a folder, sorted by name; markers, checksums and metadata left out.
+
+    Args:
+        folder: Need not exist.
+
+    Returns:
+        Files whose names begin with `part-`; none where there is no such folder.
+    """
     if not folder.is_dir():
         return ()
     return tuple(sorted(path for path in folder.iterdir() if path.name.startswith("part-") and path.is_file()))
 
 
 def finished(folder: Path) -> bool:
-    """Whether the folder is a whole result: it holds `_SUCCESS`."""
+    """Whether the folder is a whole result: it holds `_SUCCESS`.
+
+    Args:
+        folder: Need not exist.
+    """
     return (folder / _SUCCESS).is_file()
 
 
@@ -95,7 +106,11 @@ def write_durably(
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make the names in a folder durable.
+
+    Args:
+        folder: Exists.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -162,6 +177,9 @@ def supplant(staging: Path, target: Path) -> tuple[FileRecord, ...]:
 def require_staged(staging: Path) -> None:
     """Refuse to take a staging folder that has vanished for one that holds nothing.
 
+    Args:
+        staging: The folder where something was written.
+
     Raises:
         OutputError: It is not there.
     """
@@ -226,7 +244,14 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def succeed(folder: Path) -> None:
-    """Set the marker of a whole result, durably and as the last thing."""
+    """Set the marker of a whole result, durably and as the last thing.
+
+    Args:
+        folder: Holds the whole result.
+
+    Raises:
+        OutputError: The disk is full, or the place cannot be written.
+    """
     with disk_errors(folder):
         descriptor = os.open(folder / _SUCCESS, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
@@ -279,6 +304,9 @@ def close_to_others(folder: Path) -> None:
     """Take every permission in a folder from group and others, whatever umask it was written under.
 
     A task of a dead driver may still be cleaning up: what vanishes meanwhile needs no other mode.
+
+    Args:
+        folder: Closed too, with all it holds; links are left as they are. Need not exist.
     """
     for place, folders, files in os.walk(folder):  # passes over folders that are gone, where rglob fails
         for path in (Path(place), *(Path(place, name) for name in (*folders, *files))):
@@ -321,7 +349,11 @@ def require_space(folder: Path, needed: int) -> None:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or what caused it (also in the JVM), is a disk without room."""
+    """Whether an error, or what caused it (also in the JVM), is a disk without room.
+
+    Args:
+        error: Looked at with all that it was raised from, or was raised while it was handled.
+    """
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in _FULL:

@@ -102,8 +102,11 @@ class Journal:
     def attempts(self, geolevel: str) -> tuple[Attempt, ...]:
         """All attempts at a level, oldest first.
 
+        Args:
+            geolevel: Name of the level.
+
         Raises:
-            PrivacyGuardError: A file cannot be read, or one is missing in between.
+            PrivacyGuardError: A file cannot be read, one is missing in between, or an older one was never destroyed.
         """
         found = sorted(
             (self._read(path) for path in self.folder.glob(f"{geolevel}.*.json")), key=lambda attempt: attempt.number
@@ -116,6 +119,9 @@ class Journal:
 
     def next_step(self, geolevel: str) -> Decision:
         """Find out how far a level is, destroying what a dead driver left half drawn.
+
+        Args:
+            geolevel: Name of the level.
 
         Returns:
             Nothing to do, staged files to promote, or an attempt to open and draw.
@@ -141,6 +147,9 @@ class Journal:
 
     def require_known(self, geolevel: str) -> None:
         """Refuse measurements that are public and of which the journal knows nothing, before the run is charged again.
+
+        Args:
+            geolevel: Name of the level.
 
         Raises:
             PrivacyGuardError: There are such measurements, or the journal of the level cannot be read.

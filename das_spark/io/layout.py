@@ -41,11 +41,22 @@ class TablesLayout:
     path: Path
 
     def table(self, name: str, flavour: str) -> Path:
-        """The folder of one table in one flavour, `parquet` or `csv`; holds one `level=<geolevel>` folder a level."""
+        """The folder of one table in one flavour, `parquet` or `csv`; holds one `level=<geolevel>` folder a level.
+
+        Args:
+            name: Name of the table.
+            flavour: `parquet` or `csv`.
+        """
         return self.path / f"{name}.{flavour}"
 
     def level(self, name: str, flavour: str, geolevel: str) -> Path:
-        """The folder of one level of a table."""
+        """The folder of one level of a table.
+
+        Args:
+            name: Name of the table.
+            flavour: `parquet` or `csv`.
+            geolevel: Name of the level.
+        """
         return self.table(name, flavour) / f"level={geolevel}"
 
     @property
@@ -70,15 +81,29 @@ class PublicLayout:
     path: Path
 
     def table(self, name: str) -> Path:
-        """The folder of a table, which holds one `level=<geolevel>` folder a level."""
+        """The folder of a table, which holds one `level=<geolevel>` folder a level.
+
+        Args:
+            name: Name of the table.
+        """
         return self.path / name
 
     def level(self, table: str, geolevel: str) -> Path:
-        """The folder of one level of a table."""
+        """The folder of one level of a table.
+
+        Args:
+            table: Name of the table.
+            geolevel: Name of the level.
+        """
         return self.table(table) / f"level={geolevel}"
 
     def microdata(self, kind: str, flavour: str) -> Path:
-        """The folder of a microdata file: kind `person` or `unit`, flavour `parquet`, `text` or `ppmf`."""
+        """The folder of a microdata file: kind `person` or `unit`, flavour `parquet`, `text` or `ppmf`.
+
+        Args:
+            kind: `person` or `unit`.
+            flavour: `parquet`, `text` or `ppmf`.
+        """
         return self.path / "microdata" / f"{kind}.{flavour}"
 
     @property
@@ -265,6 +290,9 @@ def require_kept(layout: RunLayout) -> None:
 
 def point_latest(layout: RunLayout) -> None:
     """Let `<root>/latest` be a link to the run; replaced in one step.
+
+    Args:
+        layout: Of the run.
 
     Raises:
         OutputError: There is a real file or folder of that name.

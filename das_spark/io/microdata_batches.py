@@ -56,7 +56,11 @@ class Numbering:
     known: dict[str, int] = field(default_factory=dict)
 
     def of(self, texts: pa.Array) -> Integers:
-        """The number of each text, shape (texts,); new texts get the next numbers."""
+        """The number of each text, shape (texts,); new texts get the next numbers.
+
+        Args:
+            texts: Without nulls.
+        """
         encoded = texts.dictionary_encode()
         numbers = [self.known.setdefault(text, len(self.known)) for text in encoded.dictionary.to_pylist()]
         found: Integers = np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()]

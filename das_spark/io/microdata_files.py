@@ -264,5 +264,9 @@ def _beside(
 
 
 def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:
-    """Rows by `<kind>.<flavour>`, as the public manifest lists them."""
+    """Rows by `<kind>.<flavour>`, as the public manifest lists them.
+
+    Args:
+        written: The folders, one a kind and flavour.
+    """
     return {f"{folder.kind}.{folder.flavour}": folder.rows for folder in written}

@@ -94,7 +94,11 @@ class NoisyLayout:
         return self.path / ABOUT
 
     def dataset(self, name: str) -> Path:
-        """The folder of a dataset, which holds one folder a geolevel."""
+        """The folder of a dataset, which holds one folder a geolevel.
+
+        Args:
+            name: Name of the dataset.
+        """
         return self.path / name
 
     def rows(self, dataset: str, geolevel: str, kind: str) -> Path:

@@ -19,15 +19,30 @@ class RestrictedLayout:
     path: Path
 
     def table(self, name: str) -> Path:
-        """The folder of a restricted table."""
+        """The folder of a restricted table.
+
+        Args:
+            name: Name of the table.
+        """
         return self.path / name
 
     def level(self, table: str, geolevel: str) -> Path:
-        """The folder of one level of a restricted table."""
+        """The folder of one level of a restricted table.
+
+        Args:
+            table: Name of the table.
+            geolevel: Name of the level.
+        """
         return self.table(table) / f"level={geolevel}"
 
     def staging(self, table: str, geolevel: str, attempt: int) -> Path:
-        """Where one attempt at a level is written before it is promoted; never shared between attempts."""
+        """Where one attempt at a level is written before it is promoted; never shared between attempts.
+
+        Args:
+            table: Name of the table.
+            geolevel: Name of the level.
+            attempt: Number of the attempt, from 1.
+        """
         return self.path / "staging" / table / f"level={geolevel}.attempt={attempt}"
 
     @property

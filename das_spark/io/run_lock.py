@@ -55,6 +55,9 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
     The holder writes a word of its own into the lock file, by which `require_held` finds out that the lock was lost.
     What earlier holders left in their staging folders is discarded.
 
+    Args:
+        layout: The run; its restricted root exists.
+
     Raises:
         OutputError: Another driver works on this run.
     """
@@ -166,6 +169,9 @@ def guarded_staging(layout: RunLayout, side: PublicLayout | RestrictedLayout, na
 
 def clear_staging(layout: RunLayout) -> None:
     """Remove the staging folders of this driver, and the folder around them where nobody else has one.
+
+    Args:
+        layout: The run.
 
     Raises:
         OutputError: Something cannot be removed.

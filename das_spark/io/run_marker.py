@@ -72,7 +72,14 @@ class RunMarker:
         return json.dumps(content) + "\n"
 
     def is_of_run(self, other: RunMarker) -> bool:
-        """Whether two markers belong to one run."""
+        """Whether two markers belong to one run.
+
+        Args:
+            other: The other marker; of the same root or of another one.
+
+        Returns:
+            Whether run id and hash of the configuration are the same.
+        """
         return (self.run_id, self.config_hash) == (other.run_id, other.config_hash)
 
     def put(self, folder: Path) -> None:

@@ -260,6 +260,9 @@ def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path, staging: S
 def require_new(folder: Path) -> None:
     """Refuse a folder that a spine must not be written to.
 
+    Args:
+        folder: Where a spine is to be written; need not exist.
+
     Raises:
         OutputError: It holds something else than an unfinished spine.
     """
@@ -290,6 +293,9 @@ def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
 
 def read_record(folder: Path) -> SpineRecord:
     """Read what a spine is, without looking at its blocks.
+
+    Args:
+        folder: Of the spine.
 
     Raises:
         InputError: The folder is missing or unfinished, or the record damaged.

@@ -78,6 +78,9 @@ class SweepRecord:
     def load(cls, path: Path) -> SweepRecord:
         """Read a record.
 
+        Args:
+            path: The file of the record.
+
         Raises:
             OutputError: It is none of this version.
         """

@@ -48,7 +48,11 @@ def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> No
 
 
 def csv_header(folder: Path) -> tuple[str, ...]:
-    """The names of the columns that the CSV of a folder gives; none where there is no such file."""
+    """The names of the columns that the CSV of a folder gives; none where there is no such file.
+
+    Args:
+        folder: Of one level of a table.
+    """
     path = folder / CSV_FILE
     if not path.is_file():
         return ()

@@ -36,8 +36,16 @@ if TYPE_CHECKING:
 def evaluate_run(context: RunContext) -> dict[str, str]:
     """Write the accuracy report of a run under its restricted root.
 
+    Args:
+        context: The run; its histograms and its estimates are finished.
+
     Returns:
         The few figures that are printed, by name.
+
+    Raises:
+        InputError: The file of areas is missing, a leaf geounit lies in two areas, or files of the geography are
+            malformed.
+        OutputError: The confidential histograms are not there, or the disk is full.
     """
     plan, restricted = context.plan, context.layout.restricted
     subject = _subject(plan.product, plan.queries)
@@ -128,7 +136,11 @@ def pairs(spark: SparkSession, run: FinishedRun, truth: Path | None = None) -> l
 
 
 def subject_of(run: FinishedRun) -> Subject:
-    """What is compared in a finished run."""
+    """What is compared in a finished run.
+
+    Args:
+        run: The run; what it measured stands in its manifest.
+    """
     return _subject(run.product, run.measured())
 
 

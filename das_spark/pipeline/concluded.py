@@ -64,6 +64,9 @@ class Concluded:
     def save(self, layout: RunLayout) -> None:
         """Keep what is done.
 
+        Args:
+            layout: Of the run; the file lies under its restricted root.
+
         Raises:
             OutputError: The disk is full.
         """

@@ -115,7 +115,11 @@ class RunContext:
         return self.spark.read.schema(schema).parquet(str(self.folder(table, geolevel)))
 
     def read_all(self, table: str) -> DataFrame:
-        """All levels of a table, with a column level in front."""
+        """All levels of a table, with a column level in front.
+
+        Args:
+            table: Name in `tables.LEVEL_TABLES`; the folders of all levels are whole.
+        """
         names = self.plan.spine.names
         frames = [self.read(table, name).select(F.lit(name).alias("level"), "*") for name in names]
         return reduce(DataFrame.unionByName, frames)
@@ -184,7 +188,15 @@ class RunContext:
         return not self.plan.spine.is_census
 
     def shares_of(self, geolevel: str) -> Mapping[str, Fraction]:
-        """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's."""
+        """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's.
+
+        Args:
+            geolevel: Name of the level; where geounits have shares of their own, its shares are written.
+
+        Returns:
+            Exact shares of the whole budget by the text of the table of shares; geounits that are not measured are left
+            out.
+        """
         if not self.has_shares:
             return {"": self.plan.budget.level(geolevel).share}
         rows = self.read("shares", geolevel).select("share").distinct().collect()  # a handful
@@ -201,7 +213,17 @@ class RunContext:
         return published_estimates(self.plan.spine)
 
     def partitions(self, geolevel: str) -> int:
-        """Number of partitions for the families whose children are of a level: never more than there are families."""
+        """Number of partitions for the families whose children are of a level: never more than there are families.
+
+        Args:
+            geolevel: Name of the level.
+
+        Returns:
+            At least 1, and at most `partitions_per_core` for each core of the session.
+
+        Raises:
+            GeographyError: The spine has no such level.
+        """
         depth = self.plan.spine.index(geolevel)
         names = self.plan.spine.names
         counts = self.geounit_counts()

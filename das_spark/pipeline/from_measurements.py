@@ -76,6 +76,9 @@ class MeasurementsSource:
     def check(self, spark: SparkSession) -> None:
         """Examine the rows: every level, geounit and query, each laid out as asked, with the variance of the budget.
 
+        Args:
+            spark: The session.
+
         Raises:
             InputError: They are not what they must be; all problems together.
         """
@@ -94,6 +97,9 @@ class MeasurementsSource:
 
     def adopt(self, context: RunContext) -> None:
         """Write the public tables: bounds are computed anew, and must be those that the files hold as constraints.
+
+        Args:
+            context: The run that estimates from them.
 
         Raises:
             InputError: They are not.

@@ -78,6 +78,9 @@ class OthersSource:
     def check(self, spark: SparkSession) -> None:
         """Examine the rows: levels, queries, layouts, variances, geocodes, and which totals are exact.
 
+        Args:
+            spark: The session.
+
         Raises:
             InputError: They are not what the run file says; all problems together.
         """
@@ -93,6 +96,9 @@ class OthersSource:
 
     def adopt(self, context: RunContext) -> None:
         """Write geounits, invariants, bounds and measurements.
+
+        Args:
+            context: The run that estimates from them.
 
         Raises:
             InfeasibleError: The constraints leave no possible estimate.

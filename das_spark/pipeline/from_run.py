@@ -54,6 +54,9 @@ class RunSource:
     def check(self, spark: SparkSession) -> None:
         """Examine the measurements: whole files, known geounits, and the variances of the budget.
 
+        Args:
+            spark: The session.
+
         Raises:
             InputError: They are not what they must be.
         """
@@ -92,6 +95,9 @@ class RunSource:
 
     def adopt(self, context: RunContext) -> None:
         """Copy every table that comes before estimation.
+
+        Args:
+            context: The run that estimates from them.
 
         Raises:
             OutputError: The disk is full.

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 def journal_of(context: RunContext) -> Journal:
-    """The measurement journal of a run."""
+    """The measurement journal of a run.
+
+    Args:
+        context: The run.
+    """
     restricted, public = context.layout.restricted, context.layout.public
     return Journal(
         folder=restricted.journal,

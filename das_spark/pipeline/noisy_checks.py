@@ -38,7 +38,11 @@ class Findings:
     sentences: list[str] = field(default_factory=list)
 
     def add(self, sentence: str) -> None:
-        """Note a problem."""
+        """Note a problem.
+
+        Args:
+            sentence: What is wrong, and where; said once, however often it is noted.
+        """
         if sentence not in self.sentences:
             self.sentences.append(sentence)
 

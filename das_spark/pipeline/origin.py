@@ -91,12 +91,18 @@ class Source(Protocol):
     def check(self, spark: SparkSession) -> None:
         """Examine the rows before anything is written.
 
+        Args:
+            spark: The session.
+
         Raises:
             InputError: They are not what they must be.
         """
 
     def adopt(self, context: RunContext) -> None:
         """Write the public tables of a run that come before estimation: those that are not there yet.
+
+        Args:
+            context: The run that estimates from them.
 
         Raises:
             InputError: They are not what they must be.

@@ -42,7 +42,14 @@ _COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
 
 
 def notices_of(context: RunContext) -> tuple[str, ...]:
-    """Sentences that every public file of the run must carry."""
+    """Sentences that every public file of the run must carry.
+
+    Args:
+        context: The run.
+
+    Returns:
+        That the run is insecure, that consistency may be relaxed, both, or nothing.
+    """
     found = [INSECURE] if context.is_insecure else []
     if context.plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
@@ -86,6 +93,9 @@ def publish_microdata(context: RunContext, created: str) -> None:
 
 def publish_census(context: RunContext) -> None:
     """Write the estimates by geounits of the census, where the spine has others.
+
+    Args:
+        context: The run; its leaf estimates are finished.
 
     Raises:
         OutputError: If the disk is full.

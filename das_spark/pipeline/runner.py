@@ -110,7 +110,14 @@ def prepare(
 
 
 def usual_run_id(name: str) -> str:
-    """The id of a run that was given none: its plan's name and the time."""
+    """The id of a run that was given none: its plan's name and the time.
+
+    Args:
+        name: Of the plan.
+
+    Returns:
+        The name, and date and time (UTC) to the second.
+    """
     return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 

@@ -64,6 +64,9 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
 def adopt_spine(context: RunContext) -> DataFrame:
     """Give a run the geocodes of the spine that it was built with.
 
+    Args:
+        context: The run; the spine of its plan is replaced by the stored one.
+
     Returns:
         Columns block, path and shares.
 

@@ -30,7 +30,14 @@ def published_estimates(spine: Spine) -> str:
 
 
 def census_geocode(column: str = "geocode") -> Column:
-    """The geocode that the census gives a block, from its geocode on the spine."""
+    """The geocode that the census gives a block, from its geocode on the spine.
+
+    Args:
+        column: Name of the column with the geocode of a leaf of the spine.
+
+    Returns:
+        A column named geocode.
+    """
     return F.right(F.col(column), F.lit(BLOCK)).alias("geocode")
 
 

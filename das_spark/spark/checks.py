@@ -167,6 +167,9 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
 
     An expected check for which nothing was looked at is no success.
 
+    Args:
+        rules: The rules; several may add to one check.
+
     Returns:
         First the expected checks in their order, then others by name, in the same order of levels.
     """
@@ -218,7 +221,14 @@ def row_counts(expected: Mapping[str, int], found: Mapping[str, int]) -> list[Ch
 
 
 def budget_shares(budget: Budget) -> dict[str, str]:
-    """A budget as a flat table of exact fractions: framework, total, `<geolevel>` and `<geolevel> / <query>`."""
+    """A budget as a flat table of exact fractions: framework, total, `<geolevel>` and `<geolevel> / <query>`.
+
+    Args:
+        budget: The budget.
+
+    Returns:
+        Fractions as text, by name; shares of queries are parts of the share of their geolevel.
+    """
     shares = {"framework": str(budget.framework), "total": str(budget.total)}
     for level in budget.levels:
         shares[level.geolevel] = str(level.share)

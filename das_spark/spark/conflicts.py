@@ -37,7 +37,11 @@ class UnitRule:
     unit_bounds: UnitBounds
 
     def people(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """People by class of each leaf of a batch, shape (leaves, classes)."""
+        """People by class of each leaf of a batch, shape (leaves, classes).
+
+        Args:
+            batch: Rows of `tables.LEAVES`, one a leaf; columns cells and counts are read.
+        """
         cells, offsets = flat_lists(pa.chunked_array([batch.column("cells")]), np.int32)
         counts, _ = flat_lists(pa.chunked_array([batch.column("counts")]), np.int64)
         margins = np.zeros((batch.num_rows, self.query.rows), dtype=np.int64)
@@ -46,7 +50,11 @@ class UnitRule:
         return margins
 
     def units(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """Units by class of each leaf of a batch, shape (leaves, classes)."""
+        """Units by class of each leaf of a batch, shape (leaves, classes).
+
+        Args:
+            batch: Rows of `tables.LEAVES`, one a leaf, with units known in each; column units is read.
+        """
         flat, _ = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)
         return flat.reshape(batch.num_rows, -1)
 

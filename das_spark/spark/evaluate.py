@@ -51,7 +51,14 @@ class Subject:
     counted: str = "people"
 
     def comparison(self, geolevel: str) -> Comparison:
-        """What is compared in a geolevel."""
+        """What is compared in a geolevel.
+
+        Args:
+            geolevel: Name of the geolevel, which decides the classes of population.
+
+        Returns:
+            The total, the strata, the further queries and the groups: each once, the fewest answers first.
+        """
         every = in_order([total_of(self.strata), self.strata, *self.queries, *([self.groups] if self.groups else [])])
         return Comparison(every, sizes_of(geolevel), self.strata)
 

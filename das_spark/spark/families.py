@@ -71,7 +71,11 @@ class Family:
         return self.slices.get((kind, name))
 
     def names(self, kind: int) -> list[str]:
-        """Names present of a kind, sorted."""
+        """Names present of a kind, sorted.
+
+        Args:
+            kind: One of PARENT, HISTOGRAM, MEASUREMENT, BOUND.
+        """
         return sorted(name for each, name in self.slices if each == kind)
 
 
@@ -173,7 +177,14 @@ class WithoutValues:
 
 
 def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Cut a sorted stream of record batches into one table a family, across batch borders."""
+    """Cut a sorted stream of record batches into one table a family, across batch borders.
+
+    Args:
+        batches: Rows of `tables.FAMILY_ROWS`, sorted by rank; empty batches are passed over.
+
+    Returns:
+        Tables of one rank each, in the order of the stream; one family is held at a time, beside a batch.
+    """
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows == 0:
@@ -193,7 +204,11 @@ def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def as_family(table: pa.Table) -> Family:
-    """Decode the rows of one family into numpy arrays, slice by slice."""
+    """Decode the rows of one family into numpy arrays, slice by slice.
+
+    Args:
+        table: One row or more of `tables.FAMILY_ROWS`, all of one family, sorted by kind and name.
+    """
     table = table.combine_chunks()
     kinds = table.column("kind").to_numpy()
     codes = _whole(table.column("name")).dictionary_encode().indices.to_numpy()

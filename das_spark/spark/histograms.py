@@ -93,7 +93,14 @@ def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
 
 
 def level_structs(spine: Spine) -> Column:
-    """An array column: for the leaf geocode of a row, (level, depth, geocode, parent) at every level of the spine."""
+    """An array column: for the leaf geocode of a row, (level, depth, geocode, parent) at every level of the spine.
+
+    Args:
+        spine: The levels and their geocode rules.
+
+    Returns:
+        The array, root first; depth is 0 and parent empty at the root.
+    """
     geocodes = [F.lit("0") if level.length == 0 else F.substring("geocode", 1, level.length) for level in spine.levels]
     structs = []
     for depth, level in enumerate(spine.levels):

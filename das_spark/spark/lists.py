@@ -11,5 +11,12 @@ if TYPE_CHECKING:
 
 
 def list_total(column: str | Column) -> Column:
-    """Sum of a list of longs."""
+    """Sum of a list of longs.
+
+    Args:
+        column: A column of lists, or its name.
+
+    Returns:
+        A column of longs: 0 for an empty list, null for none.
+    """
     return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)

@@ -300,7 +300,11 @@ def prefix_geounits(rows: DataFrame, spine: Spine) -> DataFrame:
 
 
 def parent_of(spine: Spine) -> Column:
-    """Geocode of the parent, from columns level and geocode; empty at the top."""
+    """Geocode of the parent, from columns level and geocode; empty at the top.
+
+    Args:
+        spine: The levels and their geocode rules.
+    """
 
     def parent(depth: int) -> Column:
         length = spine.levels[depth - 1].length if depth else 0

@@ -30,6 +30,9 @@ _STOPPED = "on a running MetricsSystem"
 def session(name: str) -> SparkSession:
     """The active session (of spark-submit or of the caller), or a new one with the properties of `conf/spark`.
 
+    Args:
+        name: How the application is called, where a session is started.
+
     Raises:
         EnvironmentProblemError: If Java is missing or too old, or properties are wrong or not found.
         SessionError: If the session cannot be started for another reason, such as a cluster that does not answer.
@@ -81,7 +84,14 @@ def properties_file() -> Path:
 
 
 def properties(file: Path) -> dict[str, str]:
-    """Spark properties of a file of `key value` lines; `#` starts a comment."""
+    """Spark properties of a file of `key value` lines; `#` starts a comment.
+
+    Args:
+        file: UTF-8 text; empty lines are passed over.
+
+    Returns:
+        Values by key; a line without a value gives an empty one.
+    """
     pairs = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         text = line.strip()

@@ -56,6 +56,10 @@ class ComparisonTask:
     def county(self, rows: pa.Table) -> CountyComparison:
         """The comparison of the county that the rows are: blocks of the geography and of the spine.
 
+        Args:
+            rows: All rows of one county: columns geocode, `ENTITY_COLUMNS`, gq, path and shares. A block of the
+                geography has no path and no shares, one of the spine no entities.
+
         Raises:
             GeographyError: They are not the same blocks, or the paths are not those of a spine.
         """
@@ -67,7 +71,17 @@ class ComparisonTask:
         )
 
     def comparisons(self, rows: pa.Table) -> list[str]:
-        """The comparison of the county as JSON."""
+        """The comparison of the county as JSON.
+
+        Args:
+            rows: As `county` takes them.
+
+        Returns:
+            One text, as `of_counties` asks for.
+
+        Raises:
+            GeographyError: As of `county`.
+        """
         return [self.county(rows).to_json()]
 
 

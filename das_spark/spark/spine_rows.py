@@ -36,7 +36,14 @@ PATHS: Final = StructType(
 
 
 def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by county, into one table a county."""
+    """Cut a stream of rows, sorted by county, into one table a county.
+
+    Args:
+        batches: Rows with a column county, sorted by it; it has no nulls.
+
+    Returns:
+        Code of each county (5 digits) and its rows.
+    """
     return together(batches, COUNTY)
 
 
@@ -158,7 +165,14 @@ def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 
 def path_rows(paths: CountyPaths) -> pa.RecordBatch:
-    """The paths of a county as rows of `PATHS`."""
+    """The paths of a county as rows of `PATHS`.
+
+    Args:
+        paths: The county as it stands in the joined spine.
+
+    Returns:
+        One row a block; shares are in lowest terms.
+    """
     codes = _lists([level.codes for level in paths.levels], paths.positions)
     shares: list[NDArray[Any]] = []
     places: list[NDArray[np.int64]] = []

@@ -100,7 +100,11 @@ def level_rules(
 
 
 def geounits_present(tables: RunTables) -> Rule:
-    """Every geounit of the spine has exactly one estimate, under its own parent, and there is no other."""
+    """Every geounit of the spine has exactly one estimate, under its own parent, and there is no other.
+
+    Args:
+        tables: The tables.
+    """
     keys, one, none = ("level", "geocode", "parent"), F.lit(1), F.lit(0)
     spine = tables.geounits.select(*keys, one.alias("expected"), none.alias("found"))
     estimates = tables.estimates.select(*keys, none.alias("expected"), one.alias("found"))
@@ -211,7 +215,14 @@ def invariant_group_totals(tables: RunTables, level: str, total_key: tuple[int, 
 
 
 def group_bounds_kept(tables: RunTables) -> Rule:
-    """The estimates of the members of every group of the bounds sum to what the rows of the group allow."""
+    """The estimates of the members of every group of the bounds sum to what the rows of the group allow.
+
+    Args:
+        tables: The tables.
+
+    Raises:
+        VerificationError: There is no table of bounds.
+    """
     limits = present(tables.bounds, "bounds").where(F.col("name") == _GROUP_TOTAL)
     found = tables.estimates.select("level", "geocode", list_total("counts").alias("found"))
     members = limits.join(found, ["level", "geocode"], "left")
@@ -292,7 +303,11 @@ def _rows_of(spark: SparkSession, queries: Mapping[str, Query]) -> DataFrame:
 
 
 def children_sum_to_parents(tables: RunTables) -> Rule:
-    """The children of every geounit sum to it, cell by cell; told of at the level of the children."""
+    """The children of every geounit sum to it, cell by cell; told of at the level of the children.
+
+    Args:
+        tables: The tables; families that are exempt in `relaxed` pass.
+    """
     names = chain.from_iterable(pairwise(tables.levels))
     below = F.create_map(*[F.lit(name) for name in names])[F.col("level")].alias("level")
     upper = F.col("level") != tables.levels[-1]

@@ -52,7 +52,14 @@ class MicrodataTables:
     codes: MicrodataCodes
 
     def note(self, flavour: str) -> str:
-        """What tells the checks of a flavour from those of others."""
+        """What tells the checks of a flavour from those of others.
+
+        Args:
+            flavour: Name of the flavour.
+
+        Returns:
+            Words for the note of a check; empty where there is one flavour only.
+        """
         return f"{flavour} files" if len(self.flavours) > 1 else ""
 
 
@@ -184,6 +191,12 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
 
     `persons in units`: a unit of population n holds the persons numbered 1 to n, and no person lives elsewhere.
     `unit numbers`: units are numbered 0, 1, ... without gap or repetition, so the ranges of the parts join.
+
+    Args:
+        microdata: The files.
+
+    Returns:
+        Two checks a flavour, of no geolevel.
 
     Raises:
         VerificationError: A fault of an unknown rule.

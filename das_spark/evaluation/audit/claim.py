@@ -79,7 +79,15 @@ class Claim:
         return rho_bound(low, high)
 
     def epsilon_bound(self, low: Floats, high: Floats) -> Floats:
-        """Lower bound on epsilon at the delta of the claim (V-3); arguments as for `bound`."""
+        """Lower bound on epsilon at the delta of the claim (V-3); arguments as for `bound`.
+
+        Args:
+            low: Lower limit of the probability under the input where the event is more frequent, any shape.
+            high: Upper limit under the other one, same shape.
+
+        Returns:
+            Same shape; 0 where nothing is shown.
+        """
         return epsilon_bound(low, high, float(self.delta))
 
 

@@ -51,7 +51,14 @@ class Statistic:
     second: Floats
 
     def half(self, which: int) -> Statistic:
-        """Every other run: 0 for those that choose, 1 for those that judge."""
+        """Every other run: 0 for those that choose, 1 for those that judge.
+
+        Args:
+            which: 0 or 1: the first run that is taken; every second one follows.
+
+        Returns:
+            The same statistic, of half of the runs under each input.
+        """
         return Statistic(self.name, self.kind, self.first[which::2], self.second[which::2])
 
 

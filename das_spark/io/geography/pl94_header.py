@@ -83,7 +83,15 @@ class Pl94Header:
 
 
 def functioning(fields: Mapping[str, tuple[str, Column]]) -> dict[str, tuple[str, Column]]:
-    """Columns of functional status for files that have none: active where there is an entity."""
+    """Columns of functional status for files that have none: active where there is an entity.
+
+    Args:
+        fields: Column of the entities -> what the file calls it, and its text; places and county subdivisions among
+            them.
+
+    Returns:
+        Column of functional status -> what the file calls the code of that entity, and the status.
+    """
     status = {}
     for name, code in STATUS_OF.items():
         field, text = fields[code]

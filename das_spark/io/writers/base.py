@@ -34,7 +34,11 @@ class Sink(Protocol):
     """One open file."""
 
     def write(self, rows: Rows) -> None:
-        """Append rows."""
+        """Append rows.
+
+        Args:
+            rows: What comes next in the file; cut from the rows of a batch.
+        """
 
     def close(self) -> None:
         """Finish the file; it is whole only after this."""

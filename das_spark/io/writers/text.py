@@ -55,7 +55,14 @@ def text_sink(path: Path, columns: FileColumns) -> Sink:
 
 
 def name_line(columns: FileColumns) -> str:
-    """The names of the columns, as a line of a text file."""
+    """The names of the columns, as a line of a text file.
+
+    Args:
+        columns: What the file holds, and what stands between.
+
+    Returns:
+        One line with its end.
+    """
     return columns.delimiter.join(column.name for column in columns.columns) + "\n"
 
 

@@ -90,7 +90,14 @@ class LocalSystem:
         self._measurement: dict[str, MeasurementTask] = {}
 
     def ingest(self, population: SmallPopulation) -> Ingested:
-        """Histograms, invariants and bounds of a population."""
+        """Histograms, invariants and bounds of a population.
+
+        Args:
+            population: Records and units by leaf geounit of the spine of the plan.
+
+        Returns:
+            Rows as a task is given them, family by family, level by level from the top.
+        """
         spine = self.plan.spine
         families, histograms, bounds = [], [], []
         declared = declared_bounds(self.plan, population)
