@@ -63,7 +63,14 @@ class EstimationTask:
         return [_estimate_batch(problem, result), self._diagnostics_batch(problem, result, spent)]
 
     def problem(self, family: Family) -> FamilyProblem:
-        """Assemble the pure problem from the rows of a family."""
+        """Assemble the pure problem from the rows of a family.
+
+        Args:
+            family: Its children's rows; the parent's, measurements and bounds, as far as there are any.
+
+        Raises:
+            ValueError: It has no geounits.
+        """
         children = family.get(HISTOGRAM)
         if children is None:
             msg = f"family {family.geocode} has no geounits"
@@ -201,7 +208,14 @@ def estimates(
 
 
 def saved_problem(problem: FamilyProblem) -> bytes:
-    """A family problem as compressed numpy arrays (public content only), for a failed family to be studied."""
+    """A family problem as compressed numpy arrays (public content only), for a failed family to be studied.
+
+    Args:
+        problem: The family.
+
+    Returns:
+        The bytes of an .npz file.
+    """
     arrays: dict[str, object] = {"children": np.array(problem.children), "family": np.array(problem.parent_geocode)}
     if problem.parent is not None:
         arrays |= {"parent_cells": problem.parent.cells, "parent_counts": problem.parent.counts}
