@@ -103,8 +103,9 @@ def test_the_net_holds_what_both_workers_and_the_driver_had_on_disk(runs):
     for run in runs.values():
         names = [path.name for path in run.net.iterdir()]
         assert len(names) > 100
-        assert any("shuffle_" in name or "temp_" in name for name in names)
-        assert any("broadcast_" in name for name in names)
+        assert any("temp_shuffle_" in name for name in names)
+        assert any("temp_local_" in name for name in names), "nothing was spilled"
+        assert any("broadcast" in name for name in names)
         assert len([*run.cluster.glob("work/worker-*/app-*/*/stderr")]) == 2, "both workers had an executor"
 
 
