@@ -34,6 +34,7 @@ from das_spark.cli import (
     tables,
 )
 from das_spark.errors import ConfigurationError, DasError
+from das_spark.io.full_disk import is_disk_full, no_room
 
 INTERRUPTED = 130
 FAILED = 1
@@ -136,6 +137,8 @@ class _Errors:
         """Say it once, and give the exit code."""
         if self.debug:
             traceback.print_exc()
+        if is_disk_full(error) and not isinstance(error, DasError):
+            return self.say(no_room("the command stopped"))
         if isinstance(error, DasError):
             return self._print(error.message, error.exit_code, error.code, error.hint, text=str(error))
         if isinstance(error, KeyboardInterrupt):

@@ -6,7 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
-from das_spark.io.files import disk_errors, sync_folder, write_durably
+from das_spark.io.files import sync_folder, write_durably
+from das_spark.io.full_disk import disk_errors
 
 
 def names_in(folder: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""Durable steps on files: write, promote, destroy; and disks that fill."""
+"""Durable steps on files: write, promote, destroy."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from das_spark.errors import OutputError
+from das_spark.io.full_disk import disk_errors
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Another device, a disk without hard links, or too many of them.
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-_FULL_WORDS = ("No space left on device", "Disk quota exceeded")
 _SUCCESS = "_SUCCESS"
-#: A disk with less than so many bytes is full: what was half written has been removed when that is asked.
-_LITTLE = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,53 +343,3 @@ def require_space(folder: Path, needed: int) -> None:
             f"{folder}: about {needed / 1e9:.1f} GB will be written and {free / 1e9:.1f} GB are free",
             hint="make room, or set output.root to another disk; the run resumes where it stopped",
         )
-
-
-def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or what caused it (also in the JVM), is a disk without room.
-
-    Args:
-        error: Looked at with all that it was raised from, or was raised while it was handled.
-    """
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in _FULL:
-            return True
-        if any(words in str(seen) for words in _FULL_WORDS):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False
-
-
-@contextmanager
-def disk_errors(place: Path) -> Iterator[None]:
-    """Turn the many faces of a full disk, Spark's among them, into one error that says what to do.
-
-    Args:
-        place: What was being written.
-
-    Raises:
-        OutputError: The disk is full, or the place cannot be written.
-    """
-    try:
-        yield
-    except OutputError:
-        raise
-    except Exception as error:
-        if is_disk_full(error):
-            other = "" if _has_little_room(place) else ", or on one that holds scratch files of Spark (spark.local.dir)"
-            raise OutputError(
-                f"{place}: no space left on the disk{other}",
-                hint="make room, or set output.root to another disk; the run resumes where it stopped",
-            ) from error
-        if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
-            raise OutputError(
-                f"{place}: cannot be written ({type(error).__name__})", hint="choose another output folder"
-            ) from error
-        raise
-
-
-def _has_little_room(place: Path) -> bool:
-    """Whether the disk of a place is full; Spark does not say whose disk it was that filled."""
-    there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
-    return shutil.disk_usage(there).free < _LITTLE

@@ -24,7 +24,6 @@ from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.files import (
     FileRecord,
     discard,
-    disk_errors,
     finished,
     open_as_marker,
     part_files,
@@ -33,6 +32,7 @@ from das_spark.io.files import (
     sync_folder,
     write_durably,
 )
+from das_spark.io.full_disk import disk_errors
 
 JOURNAL_VERSION = 1
 _UNKNOWN = "measurements are published that the journal does not know"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
-from das_spark.io.files import disk_errors
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.restricted_layout import RestrictedLayout
 from das_spark.io.run_marker import MARKER, PUBLIC, RESTRICTED, RunMarker
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from das_spark.io.files import discard, disk_errors, part_files
+from das_spark.io.files import discard, part_files
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.microdata_part import FAULT, PART, PERSONS, UNITS, Part, digest_part
 from das_spark.products import MicrodataCodes
 

@@ -25,7 +25,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import OutputError
-from das_spark.io.files import FileRecord, discard, disk_errors, promote, write_durably
+from das_spark.io.files import FileRecord, discard, promote, write_durably
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.writers import WRITERS
 from das_spark.io.writers._columns import class_codes, lists_quarters, record_columns, unit_columns
 from das_spark.io.writers._task import PROBLEM, REPORT, WriteTask

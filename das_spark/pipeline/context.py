@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
-from das_spark.io.files import discard, disk_errors, finished, part_files, promote, require_staged, succeed
+from das_spark.io.files import discard, finished, part_files, promote, require_staged, succeed
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.facts import PublicFacts, RestrictedFacts
 from das_spark.spark import tables

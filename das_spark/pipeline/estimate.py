@@ -11,7 +11,8 @@ from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.evaluation.run_record import FAMILY_FIGURES
 from das_spark.io.events import Event
-from das_spark.io.files import discard, disk_errors, finished, supplant
+from das_spark.io.files import discard, finished, supplant
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.run_lock import require_held, staging_of
 from das_spark.spark import tables
 from das_spark.spark.estimate import EstimationTask, estimates

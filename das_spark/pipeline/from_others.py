@@ -25,7 +25,8 @@ from pyspark.sql import functions as F
 
 from das_spark.config.reopen import with_origin
 from das_spark.errors import ConfigurationError
-from das_spark.io.files import discard, disk_errors, record_of
+from das_spark.io.files import discard, record_of
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, RowFile, check_whole, find_dataset, read_rows, row_files
 from das_spark.io.readers.base import reading
 from das_spark.io.run_lock import staging_of

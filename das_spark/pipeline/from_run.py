@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from das_spark.config.reopen import ORIGIN, reopen, same_estimation
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, disk_errors, finished, part_files, record_of, supplant
+from das_spark.io.files import discard, finished, part_files, record_of, supplant
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.layout import PublicLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.run_lock import require_held, staging_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InfeasibleError, InputError
-from das_spark.io.files import discard, disk_errors, finished, supplant
+from das_spark.io.files import discard, finished, supplant
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.readers import Problem, reader
 from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline import ledgers

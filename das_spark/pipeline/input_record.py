@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, OutputError
-from das_spark.io.files import disk_errors, finished, write_durably
+from das_spark.io.files import finished, write_durably
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.readers import BadInputError
 from das_spark.io.run_lock import require_held
 from das_spark.pipeline import ledgers

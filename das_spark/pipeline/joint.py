@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config.stages import PREPARING, names_until, part_of, stage_names
-from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.files import write_durably
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline.runner import prepare, run_stages, usual_run_id

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from das_spark.config.inputs import SIMULATED
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
-from das_spark.io.files import disk_errors, sync_folder
+from das_spark.io.files import sync_folder
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.layout import LEDGERS
 from das_spark.privacy import Ledger, LedgerEntry
 

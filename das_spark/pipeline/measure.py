@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from das_spark.io.events import Event
-from das_spark.io.files import disk_errors
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.journal import Journal, Step
 from das_spark.io.run_lock import require_held
 from das_spark.privacy import StreamDomain, cumulative_table

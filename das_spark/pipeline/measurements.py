@@ -21,16 +21,8 @@ from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
 from das_spark.io.existing_runs import open_public
-from das_spark.io.files import (
-    discard,
-    disk_errors,
-    finished,
-    part_files,
-    promote,
-    record_of,
-    sync_folder,
-    write_durably,
-)
+from das_spark.io.files import discard, finished, part_files, promote, record_of, sync_folder, write_durably
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.manifest import MeasurementsManifest, PublicManifest
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
 from das_spark.pipeline.tabulate import read_levels

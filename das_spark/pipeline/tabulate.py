@@ -16,7 +16,8 @@ from das_spark.config.stages import StageKind
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, disk_errors, finished, part_files, supplant
+from das_spark.io.files import discard, finished, part_files, supplant
+from das_spark.io.full_disk import disk_errors
 from das_spark.io.layout import PublicLayout, TablesLayout
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.run_lock import Staging, guarded_staging

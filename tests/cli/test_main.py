@@ -53,6 +53,14 @@ das_spark.errors.EstimationError: [DAS300] family '01': no rounding
     assert len(said.splitlines()) == 1
 
 
+def test_a_disk_that_fills_anywhere_is_named(monkeypatch, capsys):
+    fail_with(monkeypatch, RuntimeError("Job aborted\njava.io.IOException: No space left on device\n\tat java.io"))
+    assert main([]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("das-spark: error: [DAS500] the command stopped: no space left on a disk that holds scratch")
+    assert len(said.splitlines()) == 1
+
+
 def test_an_error_is_one_line_without_a_traceback(monkeypatch, capsys):
     fail_with(monkeypatch, InputError("file x: no such file", hint="look again"))
     main(["check"])

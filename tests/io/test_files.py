@@ -1,9 +1,8 @@
-"""Promotion moves exactly the recorded bytes, whatever interrupts it; a full disk is one clear error."""
+"""Promotion moves exactly the recorded bytes, whatever interrupts it."""
 
 import errno
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,9 +10,7 @@ from das_spark.errors import OutputError
 from das_spark.io import files
 from das_spark.io.files import (
     discard,
-    disk_errors,
     finished,
-    is_disk_full,
     link_parts,
     part_files,
     promote,
@@ -169,34 +166,6 @@ def test_a_late_task_that_makes_the_folder_anew_loses_the_race(tmp_path, staging
     monkeypatch.setattr(files, "_set_fence", racing)
     discard(staging, fence=True)
     assert staging.is_file()
-
-
-def test_a_full_disk_is_one_clear_error(tmp_path):
-    with pytest.raises(OutputError, match="no space left") as caught, disk_errors(tmp_path):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert "resumes" in caught.value.hint
-
-
-def fail_in_the_jvm() -> None:
-    try:
-        raise RuntimeError("java.io.IOException: No space left on device")
-    except RuntimeError as error:
-        raise ValueError("Job aborted due to stage failure") from error
-
-
-@pytest.mark.parametrize(("free", "named"), [(1 << 20, False), (1 << 30, True)])
-def test_a_full_disk_is_recognised_behind_an_error_of_the_jvm(tmp_path, monkeypatch, free, named):
-    """Spark does not say which disk: where the results' has room left, that of scratch files is named as well."""
-    monkeypatch.setattr(files.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    with pytest.raises(OutputError, match="no space left") as caught, disk_errors(tmp_path / "not" / "there"):
-        fail_in_the_jvm()
-    assert ("spark.local.dir" in caught.value.message) == named
-
-
-def test_other_errors_pass_unchanged(tmp_path):
-    with pytest.raises(ValueError, match="something else"), disk_errors(tmp_path):
-        raise ValueError("something else")
-    assert not is_disk_full(ValueError("x"))
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):

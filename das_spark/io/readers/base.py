@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from das_spark.errors import InputError
+from das_spark.errors import InputError, OutputError
+from das_spark.io.full_disk import is_disk_full, no_room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,16 +165,19 @@ def reading(file: str) -> Iterator[None]:
 
     Raises:
         InputError: Spark could not find or read it.
+        OutputError: There was no room for scratch files of the tasks that read it.
     """
     try:
         yield
     except PySparkException as error:
-        raise _unreadable(file, error.getCondition() or "") from None
-    except Py4JJavaError:
-        raise _unreadable(file, "") from None
+        raise _unreadable(file, error, error.getCondition() or "") from None
+    except Py4JJavaError as error:
+        raise _unreadable(file, error, "") from None
 
 
-def _unreadable(file: str, condition: str) -> InputError:
+def _unreadable(file: str, error: Exception, condition: str) -> InputError | OutputError:
+    if is_disk_full(error):
+        return no_room(f"{file} cannot be read")
     if condition.startswith("PATH_NOT_FOUND"):
         return InputError(f"{file}: no such file or folder", hint="check input.path, input.persons and input.units")
     reason = f" ({condition})" if condition else ""

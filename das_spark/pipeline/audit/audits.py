@@ -27,7 +27,8 @@ from das_spark.evaluation.audit import (
 )
 from das_spark.evaluation.audit.page import audit_page
 from das_spark.evaluation.audit.report import INSECURE, INVENTED, MEANING, too_few
-from das_spark.io.files import disk_errors, write_durably
+from das_spark.io.files import write_durably
+from das_spark.io.full_disk import disk_errors
 from das_spark.pipeline.audit.inputs import NeighbouringInputs, neighbouring_inputs
 from das_spark.pipeline.audit.observing import Seen, composed, seen_in, statistics_of
 from das_spark.pipeline.audit.population import SmallPopulation
