@@ -71,17 +71,17 @@ def _stages(record: RunRecord, out: Console) -> None:
 
 
 def _families(record: RunRecord, out: Console) -> None:
-    columns = ("family", "geolevel", "children", "unknowns", "iterations", "status", "solver", "seconds")
+    columns = ("family", "geolevel", "seconds", "children", "unknowns", "iterations", "status", "solver")
     rows = [
         (
             each.family or "(root)",
             each.geolevel,
+            "-" if each.seconds is None else f"{each.seconds:.3f}",
             each.children,
             each.variables,
             each.iterations,
             each.status,
             each.solver,
-            "-" if each.seconds is None else f"{each.seconds:.3f}",
         )
         for each in record.slowest(10)
     ]

@@ -91,7 +91,7 @@ def test_families_are_in_the_order_of_their_times_where_these_are_known():
     timed = (replace(SMALL, seconds=0.25), replace(LARGE, seconds=0.125))
     page = run_page(replace(RECORD, levels=(replace(RECORD.levels[0], slowest=timed),)))
     tables = Rows(page).tables
-    assert [(row[0], row[-1]) for row in tables["families"][1:]] == [("02", "0.250"), ("01", "0.125")]
+    assert [(row[0], row[2]) for row in tables["families"][1:]] == [("02", "0.250"), ("01", "0.125")]
     assert "Slowest families" in page
     assert "Largest families" in run_page(RECORD)
     assert "seconds" not in Rows(run_page(RECORD)).tables["families"][0]
