@@ -28,7 +28,8 @@ def lines(measured):
 def test_a_whole_run_notes_every_step_of_every_level_in_order(lines, tools):
     for level in tools.LEVELS:
         own = [line["event"] for line in lines if line.get("geolevel") == level]
-        assert own == ["level.opened", "level.drawn", "level.staged", "level.promoted", "ledger.completed"]
+        measured = ["level.opened", "level.drawn", "level.staged", "level.promoted", "ledger.completed"]
+        assert own == [*measured, "families.slowest"]
     events = [line["event"] for line in lines]
     assert events[:3] == ["run.opened", "spark.started", "stage.started"]
     assert events[-2:] == ["verification.finished", "run.finished"]
