@@ -55,6 +55,8 @@ make_properties() {
     chmod 0600 "$runtime/spark.conf"
     {
         printf '\nspark.pyspark.python /opt/das_spark/bin/python\n'
+        # A master that is started again without what it knew has the executors of all runs killed.
+        [ "$1" != daemon ] || printf 'spark.deploy.recoveryMode FILESYSTEM\nspark.deploy.recoveryDirectory /scratch/master\n'
         # Executors call the driver back: by address, since containers that are run once have no name.
         [ "$name" = local ] || printf 'spark.driver.host %s\nspark.driver.bindAddress 0.0.0.0\n' "$(address)"
         if [ -n "${DAS_SPARK_EVENTS:-}" ]; then

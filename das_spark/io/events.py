@@ -79,6 +79,12 @@ class Event(StrEnum):
         "a stage is still at work",
         {"stage": str, "families": int, "seconds": float, "share": float, "seconds_left": float},
     )
+    EXECUTORS_MISSING = (
+        "executors.missing",
+        WARNING,
+        "a stage has work, and the cluster has given it no executor for some time",
+        {"stage": str, "seconds": float},
+    )
     STAGE_FINISHED = (
         "stage.finished",
         INFO,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from das_spark.errors import DasError, OutputError
 from das_spark.io.events import Event
 from das_spark.io.run_log import ProgressLine, RunLog
+from das_spark.spark.executors import ExecutorWait
 from das_spark.spark.stage_metrics import StageMeter
 
 if TYPE_CHECKING:
@@ -58,20 +59,27 @@ class Progress:
             spark: The session.
             name: Such as "measure County".
             families: Number of families of an estimate stage, for its line; None for other stages.
+
+        Raises:
+            SessionError: The cluster has given no executor for too long.
         """
         context = spark.sparkContext
         group = f"{self.run_id}/{name}"
         context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
         self.note(Event.STAGE_STARTED, stage=name, families=families)
         meter = StageMeter.started(context, group) if self.log is not None else None
+        wait = ExecutorWait.of(context, group)
         start = time.monotonic()
         try:
-            with self._watched(context, group, name, families):
+            with self._watched(wait, name, families):
                 yield
-        except Exception as error:
+        except Exception as caught:
+            error = wait.cause_of(caught)
             spent = round(time.monotonic() - start, 3)
             self._note_failure({"stage": name, "families": families, "seconds": spent}, meter, error)
-            raise
+            if error is caught:
+                raise
+            raise error from caught
         finally:
             spent = time.monotonic() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
@@ -90,10 +98,10 @@ class Progress:
             self.note(Event.STAGE_FAILED, **facts, spark=_cost(meter), code=code, error=type(error).__name__)
 
     @contextmanager
-    def _watched(self, context: SparkContext, group: str, name: str, families: int | None) -> Iterator[None]:
-        """Say from time to time how far a stage is."""
+    def _watched(self, wait: ExecutorWait, name: str, families: int | None) -> Iterator[None]:
+        """Say from time to time how far a stage is, and end it where it gets no executor."""
         ended = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(context, group, name, families, ended), daemon=True)
+        watcher = threading.Thread(target=self._watch, args=(wait, name, families, ended), daemon=True)
         watcher.start()
         try:
             yield
@@ -101,17 +109,22 @@ class Progress:
             ended.set()
             watcher.join()
 
-    def _watch(
-        self, context: SparkContext, group: str, name: str, families: int | None, ended: threading.Event
-    ) -> None:
+    def _watch(self, wait: ExecutorWait, name: str, families: int | None, ended: threading.Event) -> None:
         start = time.monotonic()
         while not ended.wait(self.every):
             # Of a full disk or a JVM that died the stage itself will tell; a thread could only print a traceback.
             with suppress(Exception):
-                self._say_how_far(context, group, name, families, time.monotonic() - start)
+                self._say_how_far(wait, name, families, time.monotonic() - start)
+                if waited := wait.seconds():
+                    self._say_no_executor(name, waited)
 
-    def _say_how_far(self, context: SparkContext, group: str, name: str, families: int | None, spent: float) -> None:
-        done, total = _tasks(context, group) if families is not None else (0, 0)
+    def _say_no_executor(self, name: str, waited: float) -> None:
+        facts: dict[str, object] = {"stage": name, "seconds": float(round(waited))}
+        self._tell(f"{name}: no executor for {waited:.0f} s", Event.EXECUTORS_MISSING, facts)
+        self.note(Event.EXECUTORS_MISSING, **facts)
+
+    def _say_how_far(self, wait: ExecutorWait, name: str, families: int | None, spent: float) -> None:
+        done, total = _tasks(wait.context, wait.group) if families is not None else (0, 0)
         facts: dict[str, object] = {"stage": name, "families": families}
         if families is None or not done:
             # A stage of many small jobs has no known extent: its share done would jump to and fro.

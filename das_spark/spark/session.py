@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from das_spark.config.shipped import FOLDER
@@ -126,6 +127,15 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_ADAPTIVE, str(before))
 
 
+def in_local_mode(context: SparkContext) -> bool:
+    """Whether the driver does all the work itself; "local-cluster[...]" has processes of its own, joined by sockets.
+
+    Args:
+        context: The Spark context.
+    """
+    return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
 def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
     """Refuse to draw under a real key where Spark would let key or confidential data reach a disk or wire in clear.
 
@@ -141,8 +151,7 @@ def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
         return
     conf = spark.sparkContext.getConf()
     needed = ["spark.io.encryption.enabled"]
-    # "local-cluster[...]" has processes of its own that speak over sockets.
-    if re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is None:
+    if not in_local_mode(spark.sparkContext):
         needed += ["spark.authenticate", "spark.network.crypto.enabled"]
     missing = [key for key in needed if conf.get(key, "false") != "true"]
     if missing:

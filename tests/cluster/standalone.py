@@ -50,6 +50,8 @@ SMALL = {
 
 #: Of master and workers, beside `SHARED`. Heartbeats are quick, so that a dead worker is noticed within seconds.
 DAEMON_PROPERTIES = {"spark.worker.timeout": "10", "spark.master.rest.enabled": "false"}
+#: Without these a master that was started again knows of no application, and has its executors killed.
+RECOVERY = {"spark.deploy.recoveryMode": "FILESYSTEM", "spark.deploy.recoveryDirectory": "{folder}/master"}
 #: What master, workers and drivers must agree on: with two ciphers they cannot speak to each other.
 SHARED = ("spark.authenticate", "spark.network.crypto.", "spark.io.encryption.")
 
@@ -83,10 +85,12 @@ class StandaloneCluster:
     url: str = ""
     page: str = ""
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _began: dict[str, int] = field(default_factory=dict)
 
     def start_master(self) -> None:
-        """Start the master, and wait until it says where it listens."""
-        self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
+        """Start the master, or start it again at its old address; wait until it says where it listens."""
+        port = self.url.rpartition(":")[2] or "0"
+        self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", port)
         port = self._logged("master", r"Starting Spark master at spark://127\.0\.0\.1:(\d+)")
         self.url = f"spark://127.0.0.1:{port}"
         page = self._logged("master", r"Successfully started service 'MasterUI' on port (\d+)")
@@ -106,7 +110,7 @@ class StandaloneCluster:
         try:
             with urllib.request.urlopen(self.page, timeout=10) as answer:  # the loopback address of our own master
                 return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # a master that has just begun answers with its front page
             return 0
 
     def wait_for_workers(self, number: int) -> None:
@@ -199,6 +203,7 @@ class StandaloneCluster:
         }
         common = ("--webui-port", "0", "--properties-file", str(self.folder / "conf" / "daemons.conf"))
         with (self.folder / f"{name}.log").open("ab") as log:
+            self._began[name] = log.tell()
             self.daemons[name] = subprocess.Popen(
                 [str(SPARK_HOME / "bin" / "spark-class"), main, *common, *arguments],
                 env=environment,
@@ -214,7 +219,7 @@ class StandaloneCluster:
         def found() -> re.Match[str] | None:
             if self.daemons[name].poll() is not None:
                 raise RuntimeError(f"{name} ended: {log.read_text()[-2000:]}")
-            return re.search(pattern, log.read_text())
+            return re.search(pattern, log.read_text()[self._began[name] :])
 
         wait_until(found, f"{name} to say {pattern}")
         match = found()
@@ -230,6 +235,7 @@ def standalone_cluster(
     memory: str = "1200m",
     python_path: str = "",
     settings: Mapping[str, str] | None = None,
+    recovers: bool = True,
 ) -> Iterator[StandaloneCluster]:
     """A master and registered workers of one core each; stopped at the end, whatever happens.
 
@@ -239,6 +245,7 @@ def standalone_cluster(
         memory: Of a worker, as Spark writes sizes.
         python_path: PYTHONPATH of the executors; "" where an archive brings the packages.
         settings: Spark properties of drivers that differ from conf/spark/standalone.conf and `SMALL`.
+        recovers: Whether the master keeps on disk what it knows of workers and applications, as jobs/README.md says.
 
     Raises:
         TimeoutError: Master or workers did not start.
@@ -249,7 +256,8 @@ def standalone_cluster(
     with_secret = {"spark.authenticate.secret": secret}
     shipped = properties(ROOT / "conf" / "spark" / "standalone.conf")
     shared = {name: value for name, value in shipped.items() if name.startswith(SHARED)}
-    write_privately(folder / "conf" / "daemons.conf", DAEMON_PROPERTIES | shared | with_secret)
+    kept = {name: value.format(folder=folder) for name, value in RECOVERY.items()} if recovers else {}
+    write_privately(folder / "conf" / "daemons.conf", DAEMON_PROPERTIES | shared | kept | with_secret)
     driver = folder / "conf" / "driver.conf"
     write_privately(driver, shipped | SMALL | dict(settings or {}) | with_secret)
     cluster = StandaloneCluster(folder, secret, driver, memory, python_path)

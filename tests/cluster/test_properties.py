@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from standalone import ROOT
+from standalone import RECOVERY, ROOT
 
+from das_spark.spark.executors import DEFAULT_TIMEOUT, TIMEOUT
 from das_spark.spark.session import properties
 
 FOLDER = ROOT / "conf" / "spark"
@@ -117,6 +118,8 @@ def test_clusters_share_everything_but_their_manager():
 def test_the_installed_spark_knows_every_property():
     """Names stand as texts in Spark's own classes; what no class mentions is misspelt, or gone."""
     names = {name for file in FILES for name in properties(file) if not name.startswith(OPEN_NAMES)}
+    assert TIMEOUT in names
+    names.remove(TIMEOUT)  # our own
     unknown = names | {"spark.kubernetes.no.such.property"}
     for jar in sorted((Path(str(pyspark.__file__)).parent / "jars").glob("spark-*.jar")):
         with zipfile.ZipFile(jar) as archive:
@@ -125,6 +128,10 @@ def test_the_installed_spark_knows_every_property():
                     content = archive.read(entry)
                     unknown = {name for name in unknown if name.encode() not in content}
     assert unknown == {"spark.kubernetes.no.such.property"}
+
+
+def test_the_shipped_timeout_is_that_of_the_code():
+    assert {properties(FOLDER / f"{name}.conf")[TIMEOUT] for name in CLUSTERS} == {DEFAULT_TIMEOUT}
 
 
 def test_the_documented_file_of_the_daemons_has_what_drivers_ask_for(tmp_path):
@@ -139,6 +146,9 @@ def test_the_documented_file_of_the_daemons_has_what_drivers_ask_for(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(pairs.pop("spark.authenticate.secret")) == 64
     assert pairs.pop("spark.ui.killEnabled") == "false"
+    assert {name: pairs.pop(name) for name in RECOVERY} == {
+        name: value.format(folder=ROOT) for name, value in RECOVERY.items()
+    }
     ours = {name: value for name, value in drivers.items() if name.startswith(("spark.authenticate", "spark.network."))}
     assert pairs == ours
     assert "spark.network.crypto.saslFallback" in pairs

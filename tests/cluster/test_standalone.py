@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,14 @@ def on_a_cluster(folder: Path, root: Path) -> set[str]:
         archive = pack_environment(folder / "environment.tar.gz")
         arguments = [str(CONF), "--run-id", "one", "--test-key", KEY, "--output", str(root)]
         process = cluster.submit(arguments, archive)
-        ended, seen = threading.Event(), set[str]()
+        ended, seen, recovery = threading.Event(), set[str](), set[bytes]()
 
         def watch() -> None:
             while not ended.wait(0.5):
                 seen.update(cluster.processes().values())
+                for path in (folder / "master").glob("*"):
+                    with suppress(OSError):
+                        recovery.add(path.read_bytes())
 
         watcher = threading.Thread(target=watch)
         watcher.start()
@@ -47,6 +51,10 @@ def on_a_cluster(folder: Path, root: Path) -> set[str]:
             watcher.join()
         assert code == 0, (folder / "submit.log").read_text()[-4000:]
         assert not [line for line in seen if cluster.secret in line], "the secret is an argument of a process"
+        assert len(recovery) >= 3, "two workers and an application"
+        assert not [content for content in recovery if cluster.secret.encode() in content], (
+            "the master keeps the secret"
+        )
     assert marked_processes(folder) == {}
     return seen
 

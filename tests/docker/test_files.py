@@ -245,6 +245,10 @@ def test_the_secret_goes_into_a_file_of_its_user_and_onto_no_command_line(entry,
     assert pairs["spark.authenticate.secret"] == secret.read_text()
     assert pairs["spark.network.crypto.saslFallback"] == "false"
     assert pairs["spark.driver.host"] == "10.0.0.7"
+    assert (pairs["spark.deploy.recoveryMode"], pairs["spark.deploy.recoveryDirectory"]) == (
+        "FILESYSTEM",
+        "/scratch/master",
+    )
     assert written.stat().st_mode & 0o777 == 0o600
 
 

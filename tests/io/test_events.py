@@ -24,6 +24,7 @@ PROMISED = {
     "ledger.mended": ("warning", "file"),
     "stage.started": ("info", "stage families"),
     "stage.progress": ("info", "stage families seconds share seconds_left"),
+    "executors.missing": ("warning", "stage seconds"),
     "stage.finished": ("info", "stage families seconds spark"),
     "stage.failed": ("error", "stage families seconds spark code error"),
     "level.destroyed": ("warning", "geolevel attempt"),

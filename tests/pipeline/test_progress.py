@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from das_spark.errors import SessionError
 from das_spark.io.run_log import RunLog, read_log
 from das_spark.pipeline import progress as module
 from das_spark.pipeline.progress import Progress
@@ -17,7 +18,7 @@ from das_spark.pipeline.progress import Progress
 def spark_session():
     """A session that only remembers its job group."""
     groups = []
-    context = SimpleNamespace(setJobGroup=lambda *group, **_: groups.append(group))
+    context = SimpleNamespace(setJobGroup=lambda *group, **_: groups.append(group), master="local[2]")
     return SimpleNamespace(sparkContext=context, groups=groups)
 
 
@@ -70,6 +71,25 @@ def test_a_long_stage_says_its_share_and_the_time_left(spark_session, monkeypatc
         assert said.wait(10)
     assert lines[0].startswith("estimate County: 25% of 1,234 families, about ")
     assert lines[0].endswith(" s left")
+
+
+def test_a_stage_without_executors_says_so_and_ends_with_that_as_its_error(spark_session, monkeypatch):
+    ended, lines = threading.Event(), []
+    context = spark_session.sparkContext
+    context.master, context.getConf = "spark://host:7077", lambda: {"spark.das_spark.executorTimeout": "0"}
+    context.cancelJobGroup = lambda _: ended.set()
+    monkeypatch.setattr(module.ExecutorWait, "_is_stuck", lambda _: True)
+    progress = Progress(lines.append, "r1", every=0.01)
+
+    def job():
+        assert ended.wait(10)
+        while "ingest: no executor for 0 s" not in lines:
+            time.sleep(0.01)
+        raise ValueError("a job was cancelled")
+
+    with pytest.raises(SessionError, match="no executor"), progress.stage(spark_session, "ingest"):
+        job()
+    assert {line.event.value for line in lines} == {"stage.progress", "executors.missing"}
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")

@@ -1,0 +1,89 @@
+"""Notice that a run has work and no executor, and end the wait after a while.
+
+Spark itself waits for ever, and says so in a warning at most: for a cluster that is full, but also for one that has
+forgotten the application, as a standalone master does that is started again without what it knew.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from das_spark.errors import EnvironmentProblemError, SessionError
+from das_spark.spark.session import in_local_mode
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+#: Spark property: how many seconds a run waits.
+TIMEOUT: Final = "spark.das_spark.executorTimeout"
+DEFAULT_TIMEOUT: Final = "900"
+
+
+@dataclass(slots=True)
+class ExecutorWait:
+    """How long the jobs of a job group have had no executor.
+
+    Attributes:
+        context: The Spark context.
+        group: Name of the job group, whose jobs are ended after the timeout.
+        timeout: Seconds; negative in local mode, where the driver itself does the work.
+        over: Whether the timeout is over, and jobs have been ended.
+    """
+
+    context: SparkContext
+    group: str
+    timeout: float
+    over: bool = False
+    _since: float | None = None
+
+    @classmethod
+    def of(cls, context: SparkContext, group: str) -> ExecutorWait:
+        """With the timeout of the session's properties.
+
+        Args:
+            context: The Spark context.
+            group: Name of the job group.
+
+        Raises:
+            EnvironmentProblemError: The property is no number of seconds.
+        """
+        if in_local_mode(context):
+            return cls(context, group, -1.0)
+        text = str(context.getConf().get(TIMEOUT, DEFAULT_TIMEOUT))
+        if not text.isdecimal():
+            message = f"{TIMEOUT} is {text!r}, and must be a number of seconds"
+            raise EnvironmentProblemError(message, hint=f"write {DEFAULT_TIMEOUT}, or leave it out")
+        return cls(context, group, float(text))
+
+    def seconds(self) -> float:
+        """For how long there has been none until now; 0 where there is one, or nothing to do. Ends jobs if too long."""
+        if self.timeout < 0 or not self._is_stuck():
+            self._since = None
+            return 0.0
+        self._since = self._since or time.monotonic()
+        waited = time.monotonic() - self._since
+        if waited >= self.timeout:
+            self.over = True
+            self.context.cancelJobGroup(self.group)
+        return waited
+
+    def cause_of(self, error: Exception) -> Exception:
+        """The error that a stage ends with: that there was no executor, if its jobs were ended for that.
+
+        Args:
+            error: What the stage raised.
+        """
+        if not self.over:
+            return error
+        hint = "see whether workers are alive and have room, or submit again: what is finished is kept. "
+        hint += f"{TIMEOUT} says how long to wait"
+        return SessionError(f"the cluster has given no executor for {self.timeout:.0f} s", hint=hint)
+
+    def _is_stuck(self) -> bool:
+        if not self.context.statusTracker().getActiveJobsIds():
+            return False
+        scala: Any = self.context._jsc.sc()
+        # The driver is one of them.
+        return len(scala.statusTracker().getExecutorInfos()) <= 1

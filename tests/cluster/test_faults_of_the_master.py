@@ -1,0 +1,59 @@
+"""The master dies and is started again at its address; with what it kept on disk, and without."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from outcomes import EAGER, check_end
+from plays import Play, half_written, kill_one
+from standalone import ROOT, StandaloneCluster, standalone_cluster
+
+from das_spark.spark.executors import TIMEOUT
+
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+
+
+def kill_the_master(cluster: StandaloneCluster) -> None:
+    """SIGKILL."""
+    cluster.daemons["master"].kill()
+    cluster.daemons["master"].wait()
+
+
+def test_the_master_is_killed_and_started_again(tmp_path, calm):
+    """The driver and its executors go on without it; when it is back, lost executors are replaced as before."""
+    dice = random.Random(1790)
+    with standalone_cluster(tmp_path / "cluster", python_path=str(ROOT), settings=EAGER) as cluster:
+        play = Play(cluster, tmp_path / "play")
+        process = play.start()
+        for stage in ("ingest", "measure County", "estimate Enumdist", "verify"):
+            number = calm.stages.index(stage)
+            met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+            kill_the_master(cluster)
+            cluster.start_master()
+            cluster.wait_for_workers(2)
+            play.faults.append(("master killed", met, "went on, byte-equal"))
+            if stage != "verify":
+                kill_one(cluster, "executor", dice)
+                play.faults.append(("executor killed after that", met, "replaced by the new master, byte-equal"))
+        play.finish(process)
+        check_end(play, calm)
+
+
+def test_a_master_that_forgot_the_run_makes_it_fail_after_a_while(tmp_path, calm):
+    """Without recovery the new master has the executors killed, and gives no others: Spark would wait for ever."""
+    impatient = EAGER | {TIMEOUT: "15"}
+    with standalone_cluster(tmp_path / "cluster", python_path=str(ROOT), settings=impatient, recovers=False) as cluster:
+        play = Play(cluster, tmp_path / "play")
+        for stage in ("measure County", "estimate Enumdist"):
+            process = play.start()
+            met = play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
+            kill_the_master(cluster)
+            cluster.start_master()
+            assert "no executor for 15 s" in play.fails(process)
+            assert half_written(play.run) == []
+            outcome = "failed: the cluster gives no executor (exit 1); resumed, byte-equal"
+            play.faults.append(("master killed, and what it knew is lost", met, outcome))
+            cluster.wait_for_workers(2)
+        play.finish()
+        check_end(play, calm)
