@@ -115,6 +115,7 @@ class Progress:
             # Of a full disk or a JVM that died the stage itself will tell; a thread could only print a traceback.
             with suppress(Exception):
                 self._say_how_far(wait, name, families, time.monotonic() - start)
+            with suppress(Exception):
                 if waited := wait.seconds():
                     self._say_no_executor(name, waited)
 
