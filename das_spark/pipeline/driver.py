@@ -12,6 +12,7 @@ from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.context import RunContext, is_insecure
 from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.measure import journal_of
+from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import require_safe_session, session
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def at_work(
     Raises:
         OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
             is finished and its confidential side was removed.
+        EnvironmentProblemError: The session's properties are wrong.
         PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear, or measurements
             are published that the journal does not know.
     """
@@ -76,6 +78,7 @@ def at_work(
             point_latest(layout)
         started = spark or session(f"das_spark {layout.run_id}")
         note_application(progress, started)
+        executor_timeout(started.sparkContext)  # a wrong one is found here, and not in the first stage
         context = RunContext(plan, layout, started, key, progress, origin)
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.

@@ -21,6 +21,22 @@ TIMEOUT: Final = "spark.das_spark.executorTimeout"
 DEFAULT_TIMEOUT: Final = "900"
 
 
+def executor_timeout(context: SparkContext) -> float:
+    """How many seconds a run waits for an executor, by the session's properties.
+
+    Args:
+        context: The Spark context.
+
+    Raises:
+        EnvironmentProblemError: The property is no number of seconds.
+    """
+    text = str(context.getConf().get(TIMEOUT, DEFAULT_TIMEOUT))
+    if not text.isdecimal():
+        message = f"{TIMEOUT} is {text!r}, and must be a number of seconds"
+        raise EnvironmentProblemError(message, hint=f"write {DEFAULT_TIMEOUT}, or leave it out")
+    return float(text)
+
+
 @dataclass(slots=True)
 class ExecutorWait:
     """How long the jobs of a job group have had no executor.
@@ -49,13 +65,8 @@ class ExecutorWait:
         Raises:
             EnvironmentProblemError: The property is no number of seconds.
         """
-        if in_local_mode(context):
-            return cls(context, group, -1.0)
-        text = str(context.getConf().get(TIMEOUT, DEFAULT_TIMEOUT))
-        if not text.isdecimal():
-            message = f"{TIMEOUT} is {text!r}, and must be a number of seconds"
-            raise EnvironmentProblemError(message, hint=f"write {DEFAULT_TIMEOUT}, or leave it out")
-        return cls(context, group, float(text))
+        timeout = executor_timeout(context)
+        return cls(context, group, -1.0 if in_local_mode(context) else timeout)
 
     def seconds(self) -> float:
         """For how long there has been none until now; 0 where there is one, or nothing to do. Ends jobs if too long."""

@@ -14,10 +14,11 @@ from das_spark.spark.executors import TIMEOUT
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 
 
-def kill_the_master(cluster: StandaloneCluster) -> None:
-    """SIGKILL."""
+def kill_and_start_the_master(cluster: StandaloneCluster) -> None:
+    """SIGKILL, and a new one at the same address."""
     cluster.daemons["master"].kill()
     cluster.daemons["master"].wait()
+    cluster.start_master()
 
 
 def test_the_master_is_killed_and_started_again(tmp_path, calm):
@@ -29,8 +30,7 @@ def test_the_master_is_killed_and_started_again(tmp_path, calm):
         for stage in ("ingest", "measure County", "estimate Enumdist", "verify"):
             number = calm.stages.index(stage)
             met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
-            kill_the_master(cluster)
-            cluster.start_master()
+            kill_and_start_the_master(cluster)
             cluster.wait_for_workers(2)
             play.faults.append(("master killed", met, "went on, byte-equal"))
             if stage != "verify":
@@ -48,8 +48,7 @@ def test_a_master_that_forgot_the_run_makes_it_fail_after_a_while(tmp_path, calm
         for stage in ("measure County", "estimate Enumdist"):
             process = play.start()
             met = play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
-            kill_the_master(cluster)
-            cluster.start_master()
+            kill_and_start_the_master(cluster)
             assert "no executor for 15 s" in play.fails(process)
             assert half_written(play.run) == []
             outcome = "failed: the cluster gives no executor (exit 1); resumed, byte-equal"

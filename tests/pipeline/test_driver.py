@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.errors import EnvironmentProblemError, OutputError, PrivacyGuardError
 from das_spark.io.files import write_durably
 from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.run_lock import hold_run, is_held
@@ -18,6 +18,7 @@ from das_spark.pipeline import driver, estimate_from, reestimate, run_stages, ru
 from das_spark.pipeline.driver import at_work
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
+from das_spark.spark.executors import TIMEOUT
 
 ORIGIN = SimpleNamespace(entry=SimpleNamespace(insecure=True))
 #: A session of which nothing is asked but its name, and properties that protect nothing.
@@ -84,3 +85,13 @@ def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry
         pytest.fail("at work")
     with at_work(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK) as context:
         assert context.is_insecure
+
+
+def test_a_wrong_property_is_found_before_any_stage(dry_workshop, monkeypatch):
+    plan, layout = dry_workshop.plan(), dry_workshop.layout("mine")
+    monkeypatch.setattr(SPARK.sparkContext, "getConf", lambda: {TIMEOUT: "soon"})
+    with (
+        pytest.raises(EnvironmentProblemError, match=f"{TIMEOUT} is 'soon'"),
+        at_work(plan, layout, Progress(lambda _: None, "mine"), origin=ORIGIN, spark=SPARK),
+    ):
+        pytest.fail("at work")

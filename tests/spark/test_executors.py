@@ -8,7 +8,7 @@ import pytest
 
 from das_spark.errors import EnvironmentProblemError, SessionError
 from das_spark.spark import executors as module
-from das_spark.spark.executors import DEFAULT_TIMEOUT, TIMEOUT, ExecutorWait
+from das_spark.spark.executors import DEFAULT_TIMEOUT, TIMEOUT, ExecutorWait, executor_timeout
 
 
 class Cluster:
@@ -81,7 +81,7 @@ def test_in_local_mode_the_driver_is_the_executor(clock, master):
 @pytest.mark.parametrize("text", ["15min", "-1", "", "1.5"])
 def test_a_timeout_that_is_no_number_of_seconds_is_named(text):
     with pytest.raises(EnvironmentProblemError, match=f"{TIMEOUT} is '{text}'"):
-        ExecutorWait.of(Cluster(timeout=text), "run/ingest")
+        executor_timeout(Cluster(timeout=text))
 
 
 @pytest.mark.spark
