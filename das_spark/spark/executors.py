@@ -65,8 +65,7 @@ class ExecutorWait:
         Raises:
             EnvironmentProblemError: The property is no number of seconds.
         """
-        timeout = executor_timeout(context)
-        return cls(context, group, -1.0 if in_local_mode(context) else timeout)
+        return cls(context, group, -1.0 if in_local_mode(context) else executor_timeout(context))
 
     def seconds(self) -> float:
         """For how long there has been none until now; 0 where there is one, or nothing to do. Ends jobs if too long."""

@@ -29,10 +29,11 @@ def test_a_run_whose_journal_is_lost_is_refused_before_it_is_charged(dry_worksho
     if whole:
         succeed(published)
     monkeypatch.setattr(driver, "note_application", lambda *_: None)
+    monkeypatch.setattr(driver, "executor_timeout", lambda *_: None)
     monkeypatch.setattr(driver, "require_safe_session", lambda *_, **__: None)
     monkeypatch.setattr(runner, "_read_input", lambda *_: "f" * 64)
     with pytest.raises(PrivacyGuardError, match="level County: measurements are published that the journal does not"):
-        run_stages(plan, run_id="first", test_key="x", spark=cast("Any", object()))
+        run_stages(plan, run_id="first", test_key="x", spark=cast("Any", SimpleNamespace(sparkContext=None)))
     assert dry_workshop.ledger() == []
     assert not (dry_workshop.root / "ledgers").exists()
 
