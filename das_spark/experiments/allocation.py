@@ -26,7 +26,7 @@ from das_spark.experiments.published_demonstration import (
     PublishedQuery,
     Scope,
 )
-from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table, sample
+from das_spark.privacy import DiscreteLaplace, GeounitAddresses, RunKey, StreamDomain, cumulative_table, sample
 
 _HALF: Final = 0.5
 
@@ -138,4 +138,4 @@ def drawn_noise(scale: Fraction, draws: int, seed: int) -> NDArray[np.int64]:
     """
     law = DiscreteLaplace(scale)
     stream = RunKey.insecure(f"noise {seed}").derive(StreamDomain("experiment", "noise", "none", 0, str(scale)))
-    return sample(cumulative_table(law), stream, 0, np.arange(draws, dtype=np.int64))
+    return sample(cumulative_table(law), stream, GeounitAddresses.of(["0"]), np.arange(draws)).ravel()

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table, sample_grid
+from das_spark.privacy import DiscreteLaplace, GeounitAddresses, RunKey, StreamDomain, cumulative_table, sample
 
 Counts = NDArray[np.int64]
 
@@ -98,7 +98,7 @@ class Noise:
         table = cumulative_table(mechanism(z, self.law))
         key = RunKey.insecure(f"{self.study}, seed {self.seed}")
         stream = key.derive(StreamDomain("experiment", self.study, "areas", 0, what))
-        return sample_grid(table, stream, np.arange(areas, dtype=np.uint64), replicates)
+        return sample(table, stream, GeounitAddresses.of(map(str, range(areas))), np.arange(replicates))
 
 
 def mechanism(z: Fraction, law: Law) -> DiscreteLaplace:

@@ -29,11 +29,12 @@ from das_spark.estimation import (
 from das_spark.histogram import Histogram, Query, Schema
 from das_spark.privacy import (
     DiscreteLaplace,
+    GeounitAddresses,
     KeyedStream,
     RunKey,
     StreamDomain,
     cumulative_table,
-    sample_grid,
+    sample,
 )
 
 Counts = NDArray[np.int64]
@@ -146,8 +147,9 @@ def noise(layer: Layer, mechanism: Mechanism, measured: Measured, stream: KeyedS
         stream: The random bits of that query in that geolevel.
         geounits: Positions in the layer; begin and end are given, the step is 1.
     """
-    numbers = np.arange(geounits.start, geounits.stop, dtype=np.uint64)
-    return sample_grid(cumulative_table(mechanism.law(layer.name, measured)), stream, numbers, measured.query.rows)
+    addresses = GeounitAddresses.of(map(str, range(geounits.start, geounits.stop)))
+    table = cumulative_table(mechanism.law(layer.name, measured))
+    return sample(table, stream, addresses, np.arange(measured.query.rows))
 
 
 def noise_sums(layer: Layer, mechanism: Mechanism, measured: Measured, key: RunKey) -> Counts:

@@ -43,12 +43,9 @@ from das_spark.geography.geocode import (
     BLOCK,
     CENSUS_BLOCK,
     LONGEST_GEOCODE,
-    LONGEST_NUMBER,
     ROOT_GEOCODE,
     block_geocode,
     check_geocode,
-    geounit_number,
-    geounit_numbers,
 )
 from das_spark.geography.grouping import GROUP_TYPES, group_labels, size_limits
 from das_spark.geography.matrix_mechanism import (
@@ -96,7 +93,6 @@ __all__ = [
     "GQ_TYPES",
     "GROUP_TYPES",
     "LONGEST_GEOCODE",
-    "LONGEST_NUMBER",
     "MERGERS",
     "NO_AIAN_AREA",
     "NO_ENTITY",
@@ -153,8 +149,6 @@ __all__ = [
     "downward",
     "drop_level",
     "entity_distances",
-    "geounit_number",
-    "geounit_numbers",
     "group_labels",
     "group_quarters",
     "in_aian_branch",

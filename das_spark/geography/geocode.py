@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
-from numpy.typing import NDArray
-
 from das_spark.errors import GeographyError
 
 #: Geocode of a root that no digits name: the whole universe of a run (a nation).
@@ -17,8 +12,6 @@ CENSUS_BLOCK = 15
 #: Digits of the geocode of a block: the same with the block group before the block, so that it is a prefix.
 BLOCK = CENSUS_BLOCK + 1
 
-#: Digits that fit into a geounit number, the leading one included, below 2^63.
-LONGEST_NUMBER = 18
 #: Digits of the longest geocode: of a block on a spine whose levels are numbered anew (S-3), behind its path.
 LONGEST_GEOCODE = 48
 
@@ -63,44 +56,6 @@ def block_geocode(block: str) -> str:
     """
     check_geocode(block, CENSUS_BLOCK)
     return block[:11] + block[11:12] + block[11:]
-
-
-def geounit_number(geocode: str) -> int:
-    """Number a geounit by its geocode, so that no two geocodes share a number.
-
-    The digits are read as a decimal number behind a leading 1: "0012" gives 10012. Without that 1, "12" and "0012"
-    would meet in one number, and two geounits would draw the same noise.
-
-    A geocode of more than 18 digits is that of a block behind its path through an optimised spine (S-3). It ends with
-    the block's own 16 digits, which no other block of the run has, and those are read. Numbers are compared within one
-    geolevel only, whose geocodes have one length.
-
-    Args:
-        geocode: 1 to 48 digits.
-
-    Returns:
-        A whole number below 2^63.
-
-    Raises:
-        GeographyError: The geocode is empty, too long, or has a character that is no digit.
-    """
-    _check_digits(geocode)
-    return int("1" + (geocode if len(geocode) <= LONGEST_NUMBER else geocode[-BLOCK:]))
-
-
-def geounit_numbers(geocodes: Iterable[str]) -> NDArray[np.uint64]:
-    """Number many geounits: `geounit_number` of each, in the same order.
-
-    Args:
-        geocodes: Geocodes of 1 to 48 digits, of any lengths.
-
-    Returns:
-        Array (number of geocodes,) of unsigned 64-bit integers.
-
-    Raises:
-        GeographyError: As `geounit_number`, for the first geocode that is wrong.
-    """
-    return np.fromiter((geounit_number(geocode) for geocode in geocodes), dtype=np.uint64)
 
 
 def _check_digits(geocode: str) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from das_spark.errors import PrivacyGuardError
 from das_spark.io.events import Event
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.journal import Journal, Step
 from das_spark.io.run_lock import require_held
 from das_spark.privacy import StreamDomain, cumulative_table
-from das_spark.spark.measure import MeasurementTask, measurements
+from das_spark.spark.measure import MeasurementTask, measurements, shared_addresses
 from das_spark.spark.session import require_safe_session
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         require_safe_session(context.spark, insecure=context.is_insecure)
         require_held(context.layout)
         _require_whole_input(context, geolevel)
+        _require_own_addresses(context, geolevel)
         journal.open(geolevel, decision.number)
         note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
@@ -81,6 +83,17 @@ def _require_whole_input(context: RunContext, geolevel: str) -> None:
         context.require_whole("estimates", context.plan.spine.names[depth - 1])
     if context.has_shares:
         context.require_whole("shares", geolevel)
+
+
+def _require_own_addresses(context: RunContext, geolevel: str) -> None:
+    """Refuse to draw where two geounits would get one noise: their difference would be published exactly."""
+    found = shared_addresses(context.read("histograms", geolevel)).orderBy("geocode").limit(1).collect()
+    if found:
+        raise PrivacyGuardError(
+            f"geolevel {geolevel}: {found[0]['geounits']} geounits, of which {found[0]['geocode']} is one, have one "
+            "address in the randomness and would get the same noise",
+            hint="nothing is drawn; if no geocode stands twice in the input, this is a fault of das_spark: report it",
+        )
 
 
 def _drawn(context: RunContext, geolevel: str, attempt: int) -> DataFrame:

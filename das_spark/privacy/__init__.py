@@ -6,11 +6,11 @@ What is claimed and what is not stands in this room's README.md.
 from das_spark.privacy.accounting import PUBLISHED_DELTA, Composition, compose, epsilon_bun_steinke, epsilon_cks
 from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
 from das_spark.privacy.joint_statement import JointPart, joint_costs, joint_statement
-from das_spark.privacy.keyed import KeyedStream, RunKey, StreamDomain
+from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
 from das_spark.privacy.ledger import Ledger, LedgerEntry
 from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
 from das_spark.privacy.mechanisms import MECHANISMS, DiscreteGaussian, DiscreteLaplace, Mechanism, mechanism_for
-from das_spark.privacy.sampler import sample, sample_grid, sample_many
+from das_spark.privacy.sampler import sample
 from das_spark.privacy.statement import StatementFacts, privacy_statement
 from das_spark.privacy.tables import CumulativeTable, cumulative_table
 
@@ -23,6 +23,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Framework",
+    "GeounitAddresses",
     "JointPart",
     "KeyedStream",
     "Ledger",
@@ -40,12 +41,11 @@ __all__ = [
     "epsilon_bun_steinke",
     "epsilon_cks",
     "exact",
+    "geounit_key",
     "joint_costs",
     "joint_statement",
     "mechanism_for",
     "privacy_statement",
     "sample",
-    "sample_grid",
-    "sample_many",
     "within_geolevel_losses",
 ]

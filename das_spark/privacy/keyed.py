@@ -1,12 +1,20 @@
 """The one door to randomness: bits from AES-256 under a key of their own for every domain, addressed one by one.
 
     subkey = HKDF-SHA512(run key; format version, product, table, geolevel, attempt, query, encoded injectively)   (P-6)
-    block(geounit, number, draw) = AES-256(subkey; geounit in 8 bytes | number in 4 bytes | draw in 4 bytes)       (P-7)
+    S_0 = 0, S_i = AES-256(subkey; S_(i-1) xor B_i)
+    block(geocode, number, draw) = AES-256(subkey; S_m xor (number in 8 bytes | draw in 8 bytes))                  (P-7)
 
-Draw 0 of answers 2i and 2i + 1 are the two halves of block(geounit, i, 0). Draw d >= 1 of answer a, which only
-refinement asks for, is the first half of block(geounit, a, d). The draw field keeps the two apart, so no two
-(geounit, answer, draw) share a bit. Integers are little-endian. Every word has an address, so a task that is run
-again, in another partition or for one answer alone, finds the same word.
+B_1, ..., B_m are the blocks of 16 bytes of a geocode: its length in 2 bytes (big-endian), the geocode as text, zeros up
+to a whole block. So every geocode, whole and of any length, has an encoding of its own, and none begins another's: the
+length comes first, and decides how many blocks there are. (P-7) is the cipher block chaining MAC of (geocode, number,
+draw). On messages of which none begins another that is a pseudorandom function as long as AES-256 is a pseudorandom
+permutation: with N blocks enciphered under one subkey it can be told from random with probability below N^2 / 2^127
+(Petrank and Rackoff 2000; Bellare, Pietrzak and Rogaway 2005 give tighter bounds).
+
+Draw 0 of answers 2i and 2i + 1 are the two halves of block(geocode, i, 0). Draw d >= 1 of answer a, which only
+refinement asks for, is the first half of block(geocode, a, d). The draw field keeps the two apart, so no two
+(geocode, answer, draw) share a bit. Integers of the last block are little-endian. Every word has an address, so a task
+that is run again, in another partition or for one answer alone, finds the same word.
 """
 
 from __future__ import annotations
@@ -14,8 +22,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
 import numpy as np
 from cryptography.hazmat.primitives import hashes
@@ -25,10 +34,10 @@ from numpy.typing import NDArray
 
 from das_spark.errors import PrivacyGuardError
 
-FORMAT_VERSION: Final = 1  # Of (P-6) and (P-7): another version draws other noise from the same key.
+FORMAT_VERSION: Final = 2  # Of (P-6) and (P-7): another version draws other noise from the same key.
 _KEY_BYTES: Final = 32
 _BLOCK_BYTES: Final = 16
-_FIELD_LIMIT: Final = 1 << 32
+_LENGTH_BYTES: Final = 2
 _CHUNK: Final = 1 << 14  # Blocks enciphered at a time: input and output stay in the second-level cache.
 _LABEL: Final = b"das_spark keyed stream"
 _INSECURE_LABEL: Final = b"das_spark INSECURE test key"
@@ -153,6 +162,71 @@ class RunKey(_Secret):
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GeounitAddresses:
+    """Geounits as the randomness knows them: by their whole geocodes, in an injective encoding.
+
+    Make it with `of`.
+
+    Attributes:
+        blocks: The blocks of each geocode, uint64 of shape (n, m, 2); zeros behind those that it has.
+        counts: How many blocks each has, shape (n,), from 1 to m.
+    """
+
+    blocks: Words
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, geocodes: Iterable[str]) -> Self:
+        """The addresses of geounits of one geolevel.
+
+        Args:
+            geocodes: Texts of any characters, none twice.
+
+        Raises:
+            PrivacyGuardError: A geocode stands twice, so that two measurements would have the same noise; or as
+                `geounit_key`.
+        """
+        keys = [geounit_key(geocode) for geocode in geocodes]
+        if len(set(keys)) != len(keys):
+            raise PrivacyGuardError("a geounit stands twice in one call for noise")
+        counts = np.fromiter((len(key) // _BLOCK_BYTES for key in keys), dtype=np.int64, count=len(keys))
+        most = int(counts.max(initial=1))
+        whole = b"".join(key.ljust(most * _BLOCK_BYTES, b"\0") for key in keys)
+        return cls(np.frombuffer(whole, dtype="<u8").reshape(len(keys), most, 2), counts)
+
+    def __len__(self) -> int:
+        """How many geounits."""
+        return len(self.counts)
+
+    def part(self, chosen: slice | NDArray[np.int64]) -> GeounitAddresses:
+        """Some of the geounits.
+
+        Args:
+            chosen: Their positions, none twice.
+        """
+        return GeounitAddresses(self.blocks[chosen], self.counts[chosen])
+
+
+def geounit_key(geocode: str) -> bytes:
+    """The blocks B_1, ..., B_m of a geocode by (P-7): two geounits with different keys never share a word.
+
+    Args:
+        geocode: Text of any characters, 1 to 65,535 bytes in UTF-8.
+
+    Returns:
+        A whole number of blocks of 16 bytes; no key of another geocode begins with them.
+
+    Raises:
+        PrivacyGuardError: The geocode is empty or too long.
+    """
+    text = geocode.encode()
+    if not 0 < len(text) < 1 << 8 * _LENGTH_BYTES:
+        raise PrivacyGuardError("the geocode of a geounit must have 1 to 65,535 bytes to be an address of noise")
+    size = len(text) + _LENGTH_BYTES
+    return len(text).to_bytes(_LENGTH_BYTES, "big") + text + bytes(-size % _BLOCK_BYTES)
+
+
 class KeyedStream(_Secret):
     """The random words of one domain, each with an address (geounit, answer, draw), by (P-7).
 
@@ -176,60 +250,52 @@ class KeyedStream(_Secret):
         """Travel with the subkey, without the cipher."""
         return (_restore, (self._reveal(), self.domain, self.is_insecure))
 
-    def words(self, geounits: NDArray[np.integer], answers: NDArray[np.integer], draw: int) -> Words:
-        """Words by address.
+    def words(self, geounits: GeounitAddresses, answers: NDArray[np.integer], draw: int = 0) -> Words:
+        """The words of some answers of every geounit.
 
         Args:
-            geounits: Numbers of the geounits, integers in [0, 2^64), shape (n,).
-            answers: Indices of the answers, integers in [0, 2^32), shape (n,).
+            geounits: Addresses of the geounits, n.
+            answers: Indices of the answers, integers from 0, shape (r,).
             draw: Number of the draw, 0 for the first word of an answer.
 
         Returns:
-            uint64 words, shape (n,).
+            uint64 words, shape (n, r).
 
         Raises:
-            PrivacyGuardError: If an address does not fit its field.
+            PrivacyGuardError: If an answer or the draw is no whole number from 0 that fits into its field.
         """
-        units, indices = _checked(geounits, 64), _checked(answers, 32)
-        if not 0 <= draw < _FIELD_LIMIT:
+        indices = _checked(answers)
+        if not 0 <= draw < 1 << 63:
             raise PrivacyGuardError(f"draw {draw} of an answer does not fit its field")
-        result = np.empty(len(units), dtype=np.uint64)
-        for start in range(0, len(units), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            self._fill(result[part], units[part], indices[part], draw)
+        if draw > 0:
+            return self._numbered(geounits, indices, draw)[:, :, 0]
+        pairs, position = np.unique(indices >> np.uint64(1), return_inverse=True)
+        halves = self._numbered(geounits, pairs, 0).reshape(len(geounits), 2 * len(pairs))
+        chosen: Words = halves.take(2 * position + (indices & np.uint64(1)).astype(np.int64), axis=1)
+        return chosen
+
+    def _numbered(self, geounits: GeounitAddresses, numbers: Words, draw: int) -> Words:
+        """Blocks (P-7) of every geounit and number, shape (n, numbers, 2)."""
+        result = np.empty((len(geounits), len(numbers), 2), dtype=np.uint64)
+        step = max(1, _CHUNK // max(1, len(numbers)))
+        for start in range(0, len(geounits), step):
+            states = self._states(geounits.part(slice(start, start + step)))
+            blocks = np.empty((len(states), len(numbers), 2), dtype="<u8")
+            np.bitwise_xor(states[:, :1], numbers, out=blocks[:, :, 0])
+            np.bitwise_xor(states[:, 1:], np.uint64(draw), out=blocks[:, :, 1])
+            result[start : start + step] = self._encipher(blocks.reshape(-1, 2)).reshape(blocks.shape)
         return result
 
-    def _fill(self, result: Words, units: Words, indices: Words, draw: int) -> None:
-        blocks = np.empty((len(units), 2), dtype="<u8")
-        blocks[:, 0] = units
-        if draw > 0:
-            np.bitwise_or(indices, np.uint64(draw << 32), out=blocks[:, 1])
-            result[:] = self._encipher(blocks)[:, 0]
-            return
-        np.right_shift(indices, np.uint64(1), out=blocks[:, 1])
-        enciphered = self._encipher(blocks).reshape(-1)
-        places = np.arange(0, len(enciphered), 2, dtype=np.uint64)
-        places += indices & np.uint64(1)
-        enciphered.take(places.view(np.int64), out=result)
-
-    def word_grid(self, geounits: NDArray[np.integer], rows: int) -> Words:
-        """First words (draw 0) of answers 0, ..., rows - 1 of every geounit, at half the cost of `words`.
-
-        Args:
-            geounits: Numbers of the geounits, integers in [0, 2^64), shape (n,).
-            rows: Number of answers, at most 2^32.
-
-        Returns:
-            uint64 words, shape (n, rows).
-        """
-        units = _checked(geounits, 64)
-        if not 0 <= rows <= _FIELD_LIMIT:
-            raise PrivacyGuardError(f"{rows} answers of a query do not fit their field")
-        pairs = (rows + 1) // 2
-        blocks = np.empty((len(units), pairs, 2), dtype="<u8")
-        blocks[:, :, 0] = units[:, np.newaxis]
-        blocks[:, :, 1] = np.arange(pairs, dtype=np.uint64)
-        return self._encipher(blocks.reshape(-1, 2)).reshape(len(units), 2 * pairs)[:, :rows]
+    def _states(self, geounits: GeounitAddresses) -> Words:
+        """S_m of every geounit, shape (n, 2)."""
+        states = np.zeros((len(geounits), 2), dtype="<u8")
+        for place in range(geounits.blocks.shape[1]):
+            going_on = geounits.counts > place
+            if going_on.all():
+                states = self._encipher(states ^ geounits.blocks[:, place])
+            else:
+                states[going_on] = self._encipher(states[going_on] ^ geounits.blocks[going_on, place])
+        return states
 
     def _encipher(self, blocks: Words) -> Words:
         """AES-256 of each 16-byte block; shape (n, 2) in and out."""
@@ -244,7 +310,7 @@ class KeyedStream(_Secret):
         return output[:size].view("<u8").reshape(-1, 2).astype(np.uint64, copy=False)
 
     def _new_context(self) -> CipherContext:
-        # ECB is right here: every block that is ever enciphered under a subkey is a different address.
+        # ECB of single blocks is AES itself: the chaining of (P-7) is done here, over many geounits at once.
         return Cipher(algorithms.AES256(self._reveal()), modes.ECB()).encryptor()  # noqa: S305
 
 
@@ -252,12 +318,11 @@ def _restore(key: bytes, domain: StreamDomain, is_insecure: bool) -> KeyedStream
     return KeyedStream(key, domain, is_insecure=is_insecure)
 
 
-def _checked(numbers: NDArray[np.integer], bits: int) -> Words:
-    """Addresses as uint64, refused where they do not fit their field."""
-    array = np.asarray(numbers)
+def _checked(answers: NDArray[np.integer]) -> Words:
+    """Indices of answers as uint64, refused where they are none."""
+    array = np.asarray(answers)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise PrivacyGuardError(f"addresses of random words must be integers in one row, found {array.dtype}")
-    negative = array.dtype.kind == "i" and array.size > 0 and int(array.min()) < 0
-    if negative or (array.size > 0 and int(array.max()) >= 1 << bits):
-        raise PrivacyGuardError(f"an address of a random word does not fit into {bits} bits")
+        raise PrivacyGuardError(f"answers must be whole numbers in one row, found {array.dtype} of shape {array.shape}")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < 1 << 63:
+        raise PrivacyGuardError("the index of an answer does not fit its field")
     return array.astype(np.uint64, copy=False)

@@ -6,7 +6,7 @@ touch are left out, so their noise need never be evaluated. Restricting the hist
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.geography import geounit_numbers
-from das_spark.privacy import CumulativeTable, KeyedStream, sample_many
+from das_spark.privacy import CumulativeTable, GeounitAddresses, KeyedStream, geounit_key, sample
 from das_spark.spark import families, tables
 from das_spark.spark.families import HISTOGRAM, PARENT, Family, FamilySlice
 
@@ -34,11 +33,11 @@ class _Addresses:
     """Where the children of a family find their noise, which is the same for every query.
 
     Attributes:
-        numbers: (children,) number of each geounit, by which its noise is drawn.
+        geounits: The whole geocode of each geounit, by which its noise is drawn.
         places: Share of the budget, as text -> positions of the children that have it.
     """
 
-    numbers: NDArray[np.uint64]
+    geounits: GeounitAddresses
     places: Mapping[str, NDArray[np.int64]]
 
     @classmethod
@@ -46,7 +45,7 @@ class _Addresses:
         """The addresses of some children."""
         shares = np.array(children.members)
         places = {str(share): np.flatnonzero(shares == share) for share in np.unique(shares)}
-        return cls(geounit_numbers(children.geocodes), places)
+        return cls(GeounitAddresses.of(children.geocodes), places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +115,11 @@ class MeasurementTask:
         self, addresses: _Addresses, name: str, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Noise (children, r) and variance (children,), by the share of each child."""
-        count = addresses.numbers.size
+        count = len(addresses.geounits)
         noise, variance = np.zeros((count, len(rows)), dtype=np.int64), np.zeros(count)
         for share, mine in addresses.places.items():
             table, variance[mine] = self.mechanisms[share][name]
-            of_rows = np.tile(rows, mine.size).astype(np.int64)
-            drawn = sample_many(table, self.streams[name], np.repeat(addresses.numbers[mine], len(rows)), of_rows)
-            noise[mine] = drawn.reshape(mine.size, len(rows))
+            noise[mine] = sample(table, self.streams[name], addresses.geounits.part(mine), rows)
         return noise, variance
 
 
@@ -146,6 +143,26 @@ def answers_on_rows(children: FamilySlice, query: Query, rows: NDArray[np.int64]
     present = rows[position] == answer
     np.add.at(wanted, (child[present], position[present]), children.longs[present])
     return wanted
+
+
+def shared_addresses(geounits: DataFrame) -> DataFrame:
+    """Geounits of a level that would draw each other's noise: columns geocode and geounits (how many).
+
+    A task sees one family at a time, so that only this looks at a whole level.
+
+    Args:
+        geounits: Column geocode, one row a geounit that is to be measured.
+    """
+
+    def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            codes = batch.column("geocode")
+            keys = [geounit_key(geocode) for geocode in codes.to_pylist()]
+            yield pa.RecordBatch.from_pydict({"geocode": codes, "address": pa.array(keys, pa.binary())})
+
+    keyed = geounits.select("geocode").mapInArrow(encoded, "geocode string, address binary")
+    counted = keyed.groupBy("address").agg(F.min("geocode").alias("geocode"), F.count(F.lit(1)).alias("geounits"))
+    return counted.where("geounits > 1").select("geocode", "geounits")
 
 
 def measurements(

@@ -25,12 +25,13 @@ from das_spark.privacy import (
     Budget,
     DiscreteLaplace,
     Framework,
+    GeounitAddresses,
     KeyedStream,
     LevelBudget,
     Mechanism,
     QueryShare,
     cumulative_table,
-    sample_grid,
+    sample,
 )
 
 RUNS = 500_000
@@ -41,6 +42,7 @@ AFTER = np.array([2, 0, 5, 2])  # One record replaced: cell (0, 0) became cell (
 SHARES = (QueryShare("detailed", Fraction(2, 5)), QueryShare("first", Fraction(3, 5)))
 EVEN_SHARES = (QueryShare("detailed", Fraction(1, 2)), QueryShare("first", Fraction(1, 2)))
 TOTALS = {Framework.PURE_DP: Fraction(2), Framework.ZCDP: Fraction(2)}
+ADDRESSES = GeounitAddresses.of(map(str, range(RUNS)))
 AUDITED_EPSILON = 3.5  # For zCDP; not 6, see test_power_of_the_audit.py.
 
 Outputs = Mapping[str, NDArray[np.int64]]
@@ -53,7 +55,7 @@ def budget_of(framework: Framework, shares: tuple[QueryShare, ...] = SHARES) -> 
 
 def noisy(cells: NDArray[np.int64], query: str, law: Mechanism, stream: KeyedStream) -> NDArray[np.int64]:
     answers = QUERIES[query].answer_dense(cells)
-    return answers + sample_grid(cumulative_table(law), stream, np.arange(RUNS, dtype=np.uint64), len(answers))
+    return answers + sample(cumulative_table(law), stream, ADDRESSES, np.arange(len(answers)))
 
 
 def honest(cells: NDArray[np.int64], budget: Budget, streams: Callable[..., KeyedStream], world: str) -> Outputs:

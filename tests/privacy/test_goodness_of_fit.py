@@ -19,10 +19,11 @@ from das_spark.privacy import (
     CumulativeTable,
     DiscreteGaussian,
     DiscreteLaplace,
+    GeounitAddresses,
     KeyedStream,
     Mechanism,
     cumulative_table,
-    sample_grid,
+    sample,
 )
 
 ROWS = 1000
@@ -34,6 +35,10 @@ ROUNDING_SHOWS: tuple[Mechanism, ...] = (
     *(DiscreteGaussian(Fraction(text)) for text in ("1/4", "1", "40628/10000")),
     *(DiscreteLaplace(Fraction(text)) for text in ("1/5", "1")),
 )
+
+
+def addresses(first: int, last: int) -> GeounitAddresses:
+    return GeounitAddresses.of(map(str, range(first, last)))
 
 
 def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
@@ -59,8 +64,8 @@ class Exam:
         table = cumulative_table(drawn_from)
         counts = None
         for first in range(0, self.draws // ROWS, ROWS):
-            geounits = np.arange(first, min(first + ROWS, self.draws // ROWS), dtype=np.uint64)
-            values = sample_grid(table, stream, geounits, ROWS).reshape(-1)
+            geounits = addresses(first, min(first + ROWS, self.draws // ROWS))
+            values = sample(table, stream, geounits, np.arange(ROWS)).reshape(-1)
             piece = self.counted(values if spoil is None else spoil(values), self.reach)
             counts = piece if counts is None else counts + piece
         return self.fit(counts, self.probabilities)
@@ -119,7 +124,7 @@ def test_a_rounded_continuous_law_is_found_out(
     mechanism: Mechanism, exam: Callable[[Mechanism], Exam], new_stream: Callable[..., KeyedStream], level: float
 ) -> None:
     examiner = exam(mechanism)
-    words = new_stream().word_grid(np.arange(examiner.draws // ROWS, dtype=np.uint64), ROWS).reshape(-1)
+    words = new_stream().words(addresses(0, examiner.draws // ROWS), np.arange(ROWS)).reshape(-1)
     uniform = (words.astype(np.float64) + 0.5) / 2.0**64
     if isinstance(mechanism, DiscreteLaplace):
         continuous = stats.laplace.ppf(uniform, scale=float(mechanism.scale))
@@ -144,7 +149,7 @@ def test_draws_that_are_refined_follow_their_law(
 ) -> None:
     table = CumulativeTable(mechanism, 6)
     reach = int(18 * mechanism.variance() ** 0.5)
-    values = sample_grid(table, new_stream(), np.arange(300, dtype=np.uint64), 200).reshape(-1)
+    values = sample(table, new_stream(), addresses(0, 300), np.arange(200)).reshape(-1)
     p_value = fit(counted(values, reach), law(mechanism).probabilities(reach))
     assert p_value > level, f"{mechanism}: p = {p_value:.3g}, level {level:.3g}"
 

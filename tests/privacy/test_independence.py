@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from das_spark.privacy import DiscreteLaplace, KeyedStream, cumulative_table, sample_grid
+from das_spark.privacy import DiscreteLaplace, GeounitAddresses, KeyedStream, cumulative_table, sample
 
 UNITS = 20_000
 ROWS = 25
@@ -41,8 +41,12 @@ def smallest_p(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
     return 3 * min(correlation_p(left, right), correlation_p(np.abs(left), np.abs(right)), sign_p(first, second))
 
 
+def addresses(count: int) -> GeounitAddresses:
+    return GeounitAddresses.of(map(str, range(count)))
+
+
 def values(stream: KeyedStream) -> NDArray[np.int64]:
-    return sample_grid(cumulative_table(DiscreteLaplace(TABLE_SCALE)), stream, np.arange(UNITS, dtype=np.uint64), ROWS)
+    return sample(cumulative_table(DiscreteLaplace(TABLE_SCALE)), stream, addresses(UNITS), np.arange(ROWS))
 
 
 @pytest.mark.statistical
@@ -80,8 +84,8 @@ def test_neighbouring_geounits_are_independent(lag: int, new_stream: Callable[..
 @pytest.mark.statistical
 def test_all_bits_of_all_draws_are_fair_and_independent(new_stream: Callable[..., KeyedStream], level: float) -> None:
     stream = new_stream()
-    units, answers = np.repeat(np.arange(400, dtype=np.uint64), 100), np.tile(np.arange(100), 400)
-    words = np.stack([stream.words(units, answers, draw) for draw in range(3)], axis=1)
+    units, answers = addresses(400), np.arange(100)
+    words = np.stack([stream.words(units, answers, draw).reshape(-1) for draw in range(3)], axis=1)
     bits = np.unpackbits(words.view(np.uint8), axis=1).astype(np.float64)
     count, columns = bits.shape
     ones = np.array([stats.binomtest(int(total), count).pvalue for total in bits.sum(axis=0)])

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.privacy.keyed import KeyedStream, RunKey, StreamDomain
+from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
 
 DOMAIN = StreamDomain("e2e_1940", "person", "County", 0, "hhgq")
+ONE = GeounitAddresses.of(["0"])
 names = st.text(min_size=1, max_size=6)
 domains = st.builds(StreamDomain, names, names, names, st.integers(0, 300), names)
 
@@ -29,11 +31,12 @@ def stream() -> KeyedStream:
     return RunKey.insecure("addresses").derive(DOMAIN)
 
 
-def one_word(key: bytes, geounit: int, number: int, draw: int, half: int) -> int:
-    """A word by the definition, with nothing of the package."""
-    block = geounit.to_bytes(8, "little") + number.to_bytes(4, "little") + draw.to_bytes(4, "little")
-    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
-    return int.from_bytes(encryptor.update(block)[8 * half : 8 * half + 8], "little")
+def one_word(key: bytes, geocode: str, number: int, draw: int, half: int) -> int:
+    """A word by the definition, with nothing of the package: the chaining is that of the cipher's own CBC mode."""
+    text = len(geocode.encode()).to_bytes(2, "big") + geocode.encode()
+    message = text + bytes(-len(text) % 16) + number.to_bytes(8, "little") + draw.to_bytes(8, "little")
+    encryptor = Cipher(algorithms.AES(key), modes.CBC(bytes(16))).encryptor()
+    return int.from_bytes(encryptor.update(message)[-16:][8 * half : 8 * half + 8], "little")
 
 
 def subkey(run_key: bytes, fields: list[str]) -> bytes:
@@ -46,39 +49,56 @@ def subkey(run_key: bytes, fields: list[str]) -> bytes:
 def test_words_follow_the_written_definition() -> None:
     raw = bytes(range(32))
     stream = RunKey(raw).derive(DOMAIN)
-    key = subkey(raw, ["1", "e2e_1940", "person", "County", "0", "hhgq"])
-    geounits = np.array([1, 99, 2**64 - 1, 7], dtype=np.uint64)
-    answers = np.array([0, 5, 2**32 - 1, 4])
-    first = stream.words(geounits, answers, 0).tolist()
-    assert first == [
-        one_word(key, int(unit), int(answer) // 2, 0, int(answer) % 2)
-        for unit, answer in zip(geounits, answers, strict=True)
+    key = subkey(raw, ["2", "e2e_1940", "person", "County", "0", "hhgq"])
+    geocodes = ["1", "44007", "1" * 14, "1" * 15, "0" * 30, "0" * 31, "Ž12", "9" * 300]
+    answers = np.array([0, 5, 2**40 + 1, 4])
+    first = stream.words(GeounitAddresses.of(geocodes), answers)
+    assert first.tolist() == [
+        [one_word(key, geocode, int(answer) // 2, 0, int(answer) % 2) for answer in answers] for geocode in geocodes
     ]
-    third = stream.words(geounits, answers, 3).tolist()
-    assert third == [
-        one_word(key, int(unit), int(answer), 3, 0) for unit, answer in zip(geounits, answers, strict=True)
-    ]
+    third = stream.words(GeounitAddresses.of(geocodes), answers, 3)
+    assert third.tolist() == [[one_word(key, geocode, int(answer), 3, 0) for answer in answers] for geocode in geocodes]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 50_001])
-def test_a_grid_of_words_has_the_words_of_its_addresses(stream: KeyedStream, rows: int) -> None:
-    geounits = np.array([3, 2**63, 17], dtype=np.uint64)
-    grid = stream.word_grid(geounits, rows)
-    assert grid.shape == (3, rows)
-    single = stream.words(np.repeat(geounits, rows), np.tile(np.arange(rows), 3), 0)
-    assert np.array_equal(grid.reshape(-1), single)
-
-
-def test_one_word_needs_no_other(stream: KeyedStream) -> None:
-    many = stream.words(np.full(100, 12, dtype=np.uint64), np.arange(100), 0)
-    alone = stream.words(np.array([12], dtype=np.uint64), np.array([57]), 0)
-    assert alone[0] == many[57]
+def test_words_do_not_depend_on_what_else_is_asked_for(stream: KeyedStream, rows: int) -> None:
+    geocodes = ["3", "4" * 20, "17"]
+    whole = stream.words(GeounitAddresses.of(geocodes), np.arange(rows))
+    assert whole.shape == (3, rows)
+    some = np.arange(rows)[::-3]
+    for place, geocode in enumerate(geocodes):
+        assert np.array_equal(stream.words(GeounitAddresses.of([geocode]), some)[0], whole[place, some])
 
 
 def test_no_two_addresses_share_a_word(stream: KeyedStream) -> None:
-    units, answers = np.repeat(np.arange(60, dtype=np.uint64), 50), np.tile(np.arange(50), 60)
-    words = [stream.words(units, answers, draw) for draw in range(4)]
+    geounits, answers = GeounitAddresses.of(map(str, range(60))), np.arange(50)
+    words = [stream.words(geounits, answers, draw) for draw in range(4)]
     assert len(np.unique(np.concatenate(words))) == 4 * 3000
+
+
+codes = st.text(alphabet="0123456789", min_size=1, max_size=200)
+
+
+@given(st.lists(st.one_of(codes, st.text(min_size=1, max_size=40)), min_size=2, max_size=12, unique=True))
+def test_no_encoding_begins_another(geocodes: list[str]) -> None:
+    """What the proof of (P-7) asks for; with it no two geocodes share an address, and so no noise."""
+    keys = sorted(map(geounit_key, geocodes))
+    assert not any(after.startswith(before) for before, after in pairwise(keys))
+
+
+@given(codes, st.text(alphabet="0123456789", min_size=1, max_size=20))
+def test_geocodes_that_share_an_end_or_a_beginning_share_no_word(geocode: str, more: str) -> None:
+    geounits = GeounitAddresses.of([geocode, geocode + more, more + geocode + "0"])
+    words = RunKey.insecure("addresses").derive(DOMAIN).words(geounits, np.arange(4))
+    assert len(np.unique(words)) == 12
+
+
+@pytest.mark.parametrize(
+    ("geocodes", "said"), [(["1", "2", "1"], "twice"), ([""], "1 to 65,535"), (["1" * 65_536], "1 to 65,535")]
+)
+def test_geounits_that_have_no_address_of_their_own_are_refused(geocodes: list[str], said: str) -> None:
+    with pytest.raises(PrivacyGuardError, match=said):
+        GeounitAddresses.of(geocodes)
 
 
 @given(st.lists(domains, min_size=2, max_size=12, unique=True))
@@ -97,45 +117,34 @@ def test_every_field_of_the_domain_changes_every_word(field: str) -> None:
     key = RunKey.from_system()
     changed: dict[str, Any] = {field: 1 if field == "attempt" else "other"}
     other = dataclasses.replace(DOMAIN, **changed)
-    units, answers = np.zeros(64, dtype=np.uint64), np.arange(64)
-    words = key.derive(DOMAIN).words(units, answers, 0)
-    assert not np.intersect1d(words, key.derive(other).words(units, answers, 0)).size
+    words = key.derive(DOMAIN).words(ONE, np.arange(64))
+    assert not np.intersect1d(words, key.derive(other).words(ONE, np.arange(64))).size
 
 
 def test_the_same_domain_of_the_same_key_gives_the_same_words() -> None:
-    units, answers = np.zeros(64, dtype=np.uint64), np.arange(64)
-    first, second = (RunKey.insecure("same").derive(DOMAIN).words(units, answers, 0) for _ in range(2))
+    first, second = (RunKey.insecure("same").derive(DOMAIN).words(ONE, np.arange(64)) for _ in range(2))
     assert np.array_equal(first, second)
 
 
 def test_two_keys_of_the_system_differ() -> None:
-    units, answers = np.zeros(1, dtype=np.uint64), np.arange(1)
-    first, second = (RunKey.from_system().derive(DOMAIN).words(units, answers, 0) for _ in range(2))
-    assert first[0] != second[0]
+    first, second = (RunKey.from_system().derive(DOMAIN).words(ONE, np.arange(1)) for _ in range(2))
+    assert first[0, 0] != second[0, 0]
 
 
 @pytest.mark.parametrize(
-    ("units", "answers", "draw"),
+    ("answers", "draw"),
     [
-        (np.array([-1]), np.array([0]), 0),
-        (np.array([1]), np.array([-1]), 0),
-        (np.array([1]), np.array([2**32]), 0),
-        (np.array([1.0]), np.array([0]), 0),
-        (np.array([1]), np.array([0]), -1),
-        (np.array([1]), np.array([0]), 2**32),
-        (np.array([[1]]), np.array([0]), 0),
+        (np.array([-1]), 0),
+        (np.array([2**63], dtype=np.uint64), 0),
+        (np.array([1.0]), 0),
+        (np.array([0]), -1),
+        (np.array([0]), 2**63),
+        (np.array([[0]]), 0),
     ],
 )
-def test_an_address_that_does_not_fit_is_refused(
-    stream: KeyedStream, units: np.ndarray, answers: np.ndarray, draw: int
-) -> None:
+def test_an_answer_that_does_not_fit_is_refused(stream: KeyedStream, answers: np.ndarray, draw: int) -> None:
     with pytest.raises(PrivacyGuardError):
-        stream.words(units, answers, draw)
-
-
-def test_more_answers_than_fit_are_refused(stream: KeyedStream) -> None:
-    with pytest.raises(PrivacyGuardError, match="do not fit"):
-        stream.word_grid(np.array([1], dtype=np.uint64), 2**32 + 1)
+        stream.words(ONE, answers, draw)
 
 
 @pytest.mark.parametrize("changed", [{"query": ""}, {"table": 3}, {"attempt": -1}, {"attempt": True}, {"attempt": "0"}])
@@ -167,10 +176,9 @@ def test_a_run_key_is_never_copied_or_written(attempt: Any) -> None:
 
 
 def test_a_stream_travels_to_a_task(stream: KeyedStream) -> None:
-    units, answers = np.zeros(9, dtype=np.uint64), np.arange(9)
-    stream.words(units, answers, 0)
+    stream.words(ONE, np.arange(9))
     arrived = pickle.loads(pickle.dumps(stream))
-    assert np.array_equal(arrived.words(units, answers, 0), stream.words(units, answers, 0))
+    assert np.array_equal(arrived.words(ONE, np.arange(9)), stream.words(ONE, np.arange(9)))
     assert arrived.domain == DOMAIN
     assert arrived.is_insecure
 

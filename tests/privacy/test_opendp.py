@@ -14,10 +14,11 @@ from scipy import stats
 from das_spark.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
+    GeounitAddresses,
     KeyedStream,
     Mechanism,
     cumulative_table,
-    sample_grid,
+    sample,
 )
 
 THEIRS = 30_000  # OpenDP draws some 50,000 values a second.
@@ -36,8 +37,8 @@ def theirs(mechanism: Mechanism) -> NDArray[np.int64]:
 
 
 def ours(mechanism: Mechanism, stream: KeyedStream) -> NDArray[np.int64]:
-    geounits = np.arange(OURS // 1000, dtype=np.uint64)
-    return sample_grid(cumulative_table(mechanism), stream, geounits, 1000).reshape(-1)
+    geounits = GeounitAddresses.of(map(str, range(OURS // 1000)))
+    return sample(cumulative_table(mechanism), stream, geounits, np.arange(1000)).reshape(-1)
 
 
 def wider(mechanism: Mechanism) -> Mechanism:

@@ -12,12 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.privacy import sampler
-from das_spark.privacy.keyed import KeyedStream, RunKey, StreamDomain
+from das_spark.privacy import keyed, sampler
+from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain
 from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
-from das_spark.privacy.sampler import sample, sample_grid, sample_many
+from das_spark.privacy.sampler import sample
 from das_spark.privacy.tables import CumulativeTable, cumulative_table
 
+ONE = GeounitAddresses.of(["31"])
 DOMAIN = StreamDomain("product", "person", "level", 0, "query")
 LAWS: tuple[Mechanism, ...] = (
     DiscreteGaussian(Fraction(1, 4)),
@@ -41,8 +42,8 @@ class Scripted(KeyedStream):
         super().__init__(bytes(32), DOMAIN, is_insecure=True)
         self.script = script
 
-    def words(self, geounits: NDArray[Any], answers: NDArray[Any], draw: int) -> NDArray[np.uint64]:
-        return np.full(len(geounits), self.script[draw], dtype=np.uint64)
+    def words(self, geounits: GeounitAddresses, answers: NDArray[Any], draw: int = 0) -> NDArray[np.uint64]:
+        return np.full((len(geounits), len(answers)), self.script[draw], dtype=np.uint64)
 
 
 def quantile(law: Any, number: int, bits: int) -> int:
@@ -66,10 +67,10 @@ def test_refined_short_draws_are_the_quantile_of_all_their_bits(
     mechanism: Mechanism, bits: int, stream: KeyedStream, law: Callable[..., Any]
 ) -> None:
     answers = np.arange(60)
-    values = sample(CumulativeTable(mechanism, bits), stream, 31, answers)
+    values = sample(CumulativeTable(mechanism, bits), stream, ONE, answers)[0]
     words = -(-120 // bits)
     oracle = law(mechanism)
-    drawn = [stream.words(np.full(60, 31, dtype=np.uint64), answers, draw) for draw in range(words)]
+    drawn = [stream.words(ONE, answers, draw)[0] for draw in range(words)]
     for answer in answers:
         number = 0
         for word in drawn:
@@ -79,7 +80,7 @@ def test_refined_short_draws_are_the_quantile_of_all_their_bits(
 
 @pytest.mark.parametrize("mechanism", LAWS, ids=str)
 def test_short_draws_are_refined_often(mechanism: Mechanism, stream: KeyedStream) -> None:
-    words = stream.words(np.zeros(1000, dtype=np.uint64), np.arange(1000), 0)
+    words = stream.words(ONE, np.arange(1000))[0]
     assert len(CumulativeTable(mechanism, 8).look_up(words)[1]) > 3
     assert len(cumulative_table(mechanism).look_up(words)[1]) == 0
 
@@ -93,8 +94,8 @@ def test_sixty_four_bits_that_hit_a_boundary_are_refined_by_the_next_word(
     places = np.linspace(0, len(table.boundaries) - 1, 9).astype(int)
     for boundary in table.boundaries[places]:
         for second in (0x0123456789ABCDEF, 0x8000000000000000, 0xFEDCBA9876543210):
-            found = sample(table, Scripted([int(boundary), second]), 1, np.array([0]))
-            assert found[0] == quantile(oracle, int(boundary) << 64 | second, 128)
+            found = sample(table, Scripted([int(boundary), second]), ONE, np.array([0]))
+            assert found[0, 0] == quantile(oracle, int(boundary) << 64 | second, 128)
 
 
 def test_both_tails_go_on_beyond_the_table(law: Callable[..., Any]) -> None:
@@ -102,67 +103,47 @@ def test_both_tails_go_on_beyond_the_table(law: Callable[..., Any]) -> None:
     table = cumulative_table(mechanism)
     lowest = [0, 0, 5]
     highest = [2**64 - 1, 2**64 - 1, 2**64 - 6]
-    far = sample(table, Scripted(lowest), 1, np.array([0]))[0]
+    far = sample(table, Scripted(lowest), ONE, np.array([0]))[0, 0]
     assert far < table.lowest - 5
     assert far == quantile(law(mechanism), 5, 192)
-    assert sample(table, Scripted(highest), 1, np.array([0]))[0] == -far
+    assert sample(table, Scripted(highest), ONE, np.array([0]))[0, 0] == -far
 
 
 def test_every_form_of_asking_gives_the_same_values(stream: KeyedStream) -> None:
     table = CumulativeTable(LAWS[1], 8)
-    geounits = np.array([5, 2**40, 11], dtype=np.uint64)
-    grid = sample_grid(table, stream, geounits, 301)
-    many = sample_many(table, stream, np.repeat(geounits, 301), np.tile(np.arange(301), 3))
-    assert np.array_equal(grid.reshape(-1), many)
-    for place, geounit in enumerate(geounits):
-        assert np.array_equal(sample(table, stream, int(geounit), np.arange(301)), grid[place])
+    geocodes = ["5", "4" * 33, "11"]
+    whole = sample(table, stream, GeounitAddresses.of(geocodes), np.arange(301))
     some = np.array([300, 7, 8, 0])
-    assert np.array_equal(sample(table, stream, 2**40, some), grid[1, some])
+    for place, geocode in enumerate(geocodes):
+        assert np.array_equal(sample(table, stream, GeounitAddresses.of([geocode]), some)[0], whole[place, some])
 
 
 def test_order_and_partition_change_nothing(stream: KeyedStream) -> None:
     table = cumulative_table(LAWS[3])
-    units, answers = np.repeat(np.arange(200, dtype=np.uint64), 24), np.tile(np.arange(24), 200)
-    whole = sample_many(table, stream, units, answers)
-    order = np.random.default_rng(1).permutation(len(whole))
-    assert np.array_equal(sample_many(table, stream, units[order], answers[order]), whole[order])
-    parts = [sample_many(table, stream, units[part], answers[part]) for part in np.array_split(np.arange(4800), 7)]
+    geounits = GeounitAddresses.of(map(str, range(200)))
+    whole = sample(table, stream, geounits, np.arange(24))
+    order, columns = (np.random.default_rng(1).permutation(size) for size in (200, 24))
+    assert np.array_equal(sample(table, stream, geounits.part(order), columns), whole[order][:, columns])
+    parts = [sample(table, stream, geounits.part(part), np.arange(24)) for part in np.array_split(np.arange(200), 7)]
     assert np.array_equal(np.concatenate(parts), whole)
 
 
 def test_chunks_change_nothing(stream: KeyedStream, monkeypatch: pytest.MonkeyPatch) -> None:
     table = CumulativeTable(LAWS[0], 8)
-    units = np.arange(50, dtype=np.uint64)
-    whole = sample_grid(table, stream, units, 20)
+    geounits = GeounitAddresses.of(map(str, range(50)))
+    whole = sample(table, stream, geounits, np.arange(20))
     monkeypatch.setattr(sampler, "_CHUNK", 64)
-    assert np.array_equal(sample_grid(table, stream, units, 20), whole)
-    assert np.array_equal(
-        sample_many(table, stream, np.repeat(units, 20), np.tile(np.arange(20), 50)), whole.reshape(-1)
-    )
+    monkeypatch.setattr(keyed, "_CHUNK", 16)
+    assert np.array_equal(sample(table, stream, geounits, np.arange(20)), whole)
 
 
 def test_no_answers_are_no_noise(stream: KeyedStream) -> None:
     table = cumulative_table(LAWS[0])
-    assert sample(table, stream, 1, np.empty(0, dtype=np.int64)).shape == (0,)
-    assert sample_grid(table, stream, np.empty(0, dtype=np.uint64), 5).shape == (0, 5)
-    assert sample_grid(table, stream, np.array([1], dtype=np.uint64), 0).shape == (1, 0)
+    assert sample(table, stream, ONE, np.empty(0, dtype=np.int64)).shape == (1, 0)
+    assert sample(table, stream, GeounitAddresses.of([]), np.arange(5)).shape == (0, 5)
 
 
-def test_an_answer_asked_for_twice_is_refused(stream: KeyedStream) -> None:
-    table = cumulative_table(LAWS[0])
+@pytest.mark.parametrize("answers", [[0, 1, 0], [3, 3]])
+def test_an_answer_asked_for_twice_is_refused(stream: KeyedStream, answers: list[int]) -> None:
     with pytest.raises(PrivacyGuardError, match="twice"):
-        sample(table, stream, 1, np.array([0, 1, 0]))
-    with pytest.raises(PrivacyGuardError, match="twice"):
-        sample(table, stream, 1, np.array([3, 3]))
-    with pytest.raises(PrivacyGuardError, match="twice"):
-        sample_many(table, stream, np.array([1, 2, 1], dtype=np.uint64), np.array([4, 4, 4]))
-    with pytest.raises(PrivacyGuardError, match="twice"):
-        sample_grid(table, stream, np.array([1, 2, 1], dtype=np.uint64), 3)
-
-
-def test_what_does_not_fit_together_is_refused(stream: KeyedStream) -> None:
-    table = cumulative_table(LAWS[0])
-    with pytest.raises(PrivacyGuardError, match="2 geounits for 3 answers"):
-        sample_many(table, stream, np.array([1, 2], dtype=np.uint64), np.arange(3))
-    with pytest.raises(PrivacyGuardError, match="64 bits"):
-        sample(table, stream, -1, np.arange(3))
+        sample(cumulative_table(LAWS[0]), stream, ONE, np.array(answers))

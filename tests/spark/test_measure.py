@@ -4,9 +4,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from das_spark.geography import geounit_number
 from das_spark.histogram import Attribute, Schema
-from das_spark.privacy import DiscreteGaussian, DiscreteLaplace, RunKey, StreamDomain, cumulative_table, sample
+from das_spark.privacy import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    GeounitAddresses,
+    RunKey,
+    StreamDomain,
+    cumulative_table,
+    sample,
+)
 from das_spark.spark import measure, tables
 from das_spark.spark.measure import MeasurementTask
 
@@ -14,6 +21,7 @@ pytestmark = pytest.mark.spark
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
 LAW = DiscreteLaplace(Fraction(7, 2))
+WIDE = cumulative_table(DiscreteLaplace(Fraction(1000)))
 QUERIES = {name: SCHEMA.query(name) for name in ("hhgq", "detailed")}
 CHILDREN = {
     "0101": {0: 5, 3: 2},
@@ -53,7 +61,7 @@ def _expected(code, name, rows):
     for cell, count in CHILDREN[code].items():
         dense[cell] = count
     stream = RunKey.insecure("k").derive(StreamDomain("p", "person", "County", 0, name))
-    noise = sample(cumulative_table(LAW), stream, geounit_number(code), np.asarray(rows, dtype=np.int64))
+    noise = sample(cumulative_table(LAW), stream, GeounitAddresses.of([code]), np.asarray(rows))[0]
     return (QUERIES[name].answer_dense(dense)[rows] + noise).tolist()
 
 
@@ -125,7 +133,7 @@ def test_geounits_with_other_shares_have_other_noise_and_say_so(spark):
         for cell, count in CHILDREN[code].items():
             dense[cell] = count
         rows = np.arange(QUERIES[name].rows)
-        noise = sample(cumulative_table(law), stream[name], geounit_number(code), rows)
+        noise = sample(cumulative_table(law), stream[name], GeounitAddresses.of([code]), rows)[0]
         assert values == (QUERIES[name].answer_dense(dense) + noise).tolist()
         assert variance == law.variance()
     assert len({variance for _, variance in found.values()}) == 2
@@ -143,3 +151,35 @@ def test_children_of_a_parent_where_nobody_lives_are_measured_without_answers(sp
     parents = _frame(spark, {"03": {}}, lambda code: "")
     rows = measure.measurements(histograms, parents, _task(lazy=True), 1).collect()
     assert {(row["geocode"], len(row["values"])) for row in rows} == {("0301", 0), ("0302", 0)}
+
+
+def test_geocodes_that_end_alike_get_noise_of_their_own(spark):
+    # Block groups of a spine with geocodes of 19 digits: once, only the last 16 of them were an address.
+    codes = [f"{state}0150010000000000" for state in ("104", "111")]
+    histograms = _frame(spark, {code: {0: 5} for code in codes}, lambda code: "0")
+    task = replace(_task(lazy=False), mechanisms={"": {name: (WIDE, 1.0) for name in QUERIES}})
+    rows = measure.measurements(histograms, _frame(spark, {"0": {0: 10}}, lambda code: ""), task, 1).collect()
+    first, second = ([row["values"] for row in rows if row["geocode"] == code] for code in codes)
+    assert first != second, "equal noise: the difference of the answers is the difference of the truths"
+
+
+@pytest.mark.parametrize(("codes", "shared"), [(["01", "02", "1" * 200], []), (["01", "02", "01"], [("01", 2)])])
+def test_a_level_in_which_two_geounits_have_one_address_is_found(spark, codes, shared):
+    frame = spark.createDataFrame([(code,) for code in codes], "geocode string")
+    assert [tuple(row) for row in measure.shared_addresses(frame).collect()] == shared
+
+
+def test_the_check_of_a_level_looks_at_addresses_and_not_at_geocodes(spark, monkeypatch):
+    """The numbering of before, in which geocodes that differ met, is found out over a whole level."""
+    codes = [f"{state}{block:016d}" for state in ("104", "111") for block in range(3)]
+    frame = spark.createDataFrame([(code,) for code in codes], "geocode string")
+    assert measure.shared_addresses(frame).count() == 0
+    monkeypatch.setattr(measure, "geounit_key", last_digits)
+    assert {tuple(row) for row in measure.shared_addresses(frame).collect()} == {
+        (f"104{block:016d}", 2) for block in range(3)
+    }
+
+
+def last_digits(geocode):
+    """What went wrong once: of a geocode of more than 18 digits the last 16 alone were an address."""
+    return (geocode if len(geocode) <= 18 else geocode[-16:]).encode()

@@ -33,7 +33,7 @@ from das_spark.pipeline.audit.inputs import NeighbouringInputs, neighbouring_inp
 from das_spark.pipeline.audit.observing import Seen, composed, seen_in, statistics_of
 from das_spark.pipeline.audit.population import SmallPopulation
 from das_spark.pipeline.audit.system import LocalSystem
-from das_spark.privacy import PUBLISHED_DELTA, RunKey, sample_many
+from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,9 +165,11 @@ def _draws(
     found = []
     for one in pair.answers:
         task = tasks[one.geolevel]
-        numbers = (np.arange(settings.draws) * len(geounits) + geounits[one.geocode]).astype(np.uint64)
+        numbers = range(geounits[one.geocode], settings.draws * len(geounits), len(geounits))
         table, _ = task.mechanisms[""][one.query]
-        noise = sample_many(table, task.streams[one.query], numbers, np.full(settings.draws, one.row, dtype=np.int64))
+        noise = sample(table, task.streams[one.query], GeounitAddresses.of(map(str, numbers)), np.array([one.row]))[
+            :, 0
+        ]
         found.append((noise + (one.first if side == "first" else one.second)).astype(np.float64))
     return found
 
