@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from das_spark.errors import OutputError
@@ -153,12 +154,13 @@ def promote(
     return records
 
 
-def supplant(staging: Path, target: Path) -> tuple[FileRecord, ...]:
-    """Promote all part files of a staging folder in the place of what a driver promoted that died.
+def supplant(staging: Path, target: Path, files: Sequence[FileRecord] | None = None) -> tuple[FileRecord, ...]:
+    """Promote part files of a staging folder in the place of what a driver promoted that died.
 
     Args:
         staging: The folder where the files were written.
         target: The final folder; what is in it goes first.
+        files: What was written, by those who wrote it; by default all part files are read once more.
 
     Returns:
         The records of the promoted files.
@@ -168,7 +170,7 @@ def supplant(staging: Path, target: Path) -> tuple[FileRecord, ...]:
     """
     require_staged(staging)
     discard(target)
-    return promote(staging, target)
+    return promote(staging, target, files, check=False)
 
 
 def require_staged(staging: Path) -> None:
@@ -238,6 +240,20 @@ def _copy(source: Path, target: Path) -> None:
         writer.flush()
         os.fsync(writer.fileno())
     temporary.replace(target)
+
+
+def set_times(folder: Path, instant: datetime) -> None:
+    """Give a folder and all it holds one time of change: when each file was written tells how long its making took.
+
+    Args:
+        folder: Need not exist.
+        instant: What everybody may know, such as when the run began.
+    """
+    nanoseconds = int(instant.timestamp()) * 1_000_000_000
+    for place, folders, files in os.walk(folder, topdown=False):  # a folder after what is in it
+        for path in (*(Path(place, name) for name in (*files, *folders)), Path(place)):
+            with suppress(FileNotFoundError):  # another driver may be clearing its staging folder
+                os.utime(path, ns=(nanoseconds, nanoseconds), follow_symlinks=False)
 
 
 def succeed(folder: Path) -> None:

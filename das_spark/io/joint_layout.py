@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,19 @@ class JointLayout:
     def marker(self) -> Path:
         """The names of the parts."""
         return self.path / JOINT_MARKER
+
+    def created(self) -> str:
+        """When the joint run was begun, by its marker; empty where it has none yet.
+
+        Raises:
+            OutputError: The marker cannot be understood.
+        """
+        if not self.marker.is_file():
+            return ""
+        try:
+            return str(json.loads(self.marker.read_text(encoding="utf-8"))["created"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{self.marker}: not readable as the marker of a joint run") from error
 
     @property
     def privacy_statement(self) -> Path:

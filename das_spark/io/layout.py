@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -215,12 +216,13 @@ class RunLayout:
         return self.root / self.run_id
 
 
-def open_run(layout: RunLayout, config_hash: str) -> bool:
+def open_run(layout: RunLayout, config_hash: str, created: str | None = None) -> bool:
     """Create the two roots of a run, or open those that an earlier driver of the same run left.
 
     Args:
         layout: Where.
         config_hash: Hash of the resolved configuration; a run folder is bound to it for ever.
+        created: When the run begins, ISO 8601, as its markers say it where they are made now; now, by default.
 
     Returns:
         True when the run existed already (it resumes), False when it was created.
@@ -230,7 +232,7 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
         PrivacyGuardError: The public root is there, and the restricted one is not: the run would begin again.
     """
     # The restricted root gets its marker first, so that it is asked for last: another driver may be making both.
-    closed, open_to_all = _markers(layout, config_hash)
+    closed, open_to_all = _markers(layout, config_hash, created or now())
     published = open_to_all.marks(layout.public.path)
     known = [closed.marks(layout.restricted.path), published]
     if known == [False, True]:
@@ -250,12 +252,33 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
     return all(known)
 
 
-def _markers(layout: RunLayout, config_hash: str) -> tuple[RunMarker, RunMarker]:
+def now() -> str:
+    """The time as public files name it: UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def created_at(layout: RunLayout) -> str:
+    """When a run was opened for the first time, by the markers of its roots.
+
+    Args:
+        layout: Of a run that is open.
+
+    Raises:
+        OutputError: There is no marker, or it cannot be understood.
+    """
+    # The public marker holds: with `Another driver was quicker` the restricted one may name another second.
+    found = RunMarker.find(layout.public.path)
+    if found is None:
+        raise OutputError(f"{layout.public.path}: is no run folder", hint="name the folder of a run")
+    return found.created
+
+
+def _markers(layout: RunLayout, config_hash: str, created: str) -> tuple[RunMarker, RunMarker]:
     """The markers of the restricted and of the public root; a run folder with both in it can be moved as a whole."""
-    public = RunMarker(layout.run_id, config_hash)
+    public = RunMarker(layout.run_id, config_hash, created=created)
     together = layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC
     places = () if together else (str(layout.root.resolve()), str(layout.public.path.resolve()))
-    return RunMarker(layout.run_id, config_hash, True, *places), public
+    return RunMarker(layout.run_id, config_hash, True, *(places or ("", "")), created), public
 
 
 def is_concluded(layout: RunLayout) -> bool:

@@ -61,11 +61,6 @@ class RestrictedLayout:
         return self.path / "ledger_entry.json"
 
     @property
-    def begun(self) -> Path:
-        """When a run began that is charged with nothing: one from measurements that exist."""
-        return self.path / "begun.json"
-
-    @property
     def concluded(self) -> Path:
         """What was verified and evaluated, and of which files."""
         return self.path / "concluded.json"

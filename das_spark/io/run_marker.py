@@ -14,7 +14,7 @@ from das_spark.errors import OutputError
 from das_spark.io.claims import create_durably, names_in
 
 MARKER = "run.json"
-MARKER_VERSION = 1
+MARKER_VERSION = 2  # 2: `created`
 PUBLIC = "public"
 RESTRICTED = "restricted"
 
@@ -29,6 +29,7 @@ class RunMarker:
         is_restricted: Whether the folder is the restricted root of the run.
         root: The folder of all runs, where the two roots lie apart; told by the restricted root only.
         public: The public root, in the same case.
+        created: When the run was opened for the first time, UTC, ISO 8601 to the second.
     """
 
     run_id: str
@@ -36,6 +37,7 @@ class RunMarker:
     is_restricted: bool = False
     root: str = ""
     public: str = ""
+    created: str = ""
 
     @classmethod
     def find(cls, folder: Path) -> Self | None:
@@ -56,15 +58,21 @@ class RunMarker:
             # Restricted roots of earlier runs do not say what they are; in a run folder their name does.
             side = content.get("side", folder.name)
             root, public = content.get("root", ""), content.get("public", "")
+            created = content["created"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise OutputError(f"{path}: not readable as the marker of a run") from error
         if version != MARKER_VERSION:
             raise OutputError(f"{path}: version {version}, expected {MARKER_VERSION}")
-        return cls(str(run_id), str(config_hash), side == RESTRICTED, str(root), str(public))
+        return cls(str(run_id), str(config_hash), side == RESTRICTED, str(root), str(public), str(created))
 
     def to_json(self) -> str:
         """The text of the file."""
-        content = {"schema_version": MARKER_VERSION, "run_id": self.run_id, "config_hash": self.config_hash}
+        content = {
+            "schema_version": MARKER_VERSION,
+            "run_id": self.run_id,
+            "config_hash": self.config_hash,
+            "created": self.created,
+        }
         if self.is_restricted:
             content["side"] = RESTRICTED
         if self.public:

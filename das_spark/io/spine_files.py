@@ -6,7 +6,7 @@ The folder is public: it is made from public geography and from the shares of a 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -216,13 +216,20 @@ class StoredSpine:
     folder: Path
 
 
-def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path, staging: Staging | None = None) -> SpineRecord:
+def write_spine(
+    blocks: DataFrame,
+    record: SpineRecord,
+    folder: Path,
+    write: Callable[[DataFrame, Path], tuple[FileRecord, ...]],
+    staging: Staging | None = None,
+) -> SpineRecord:
     """Write a spine into a new folder; it counts as there when `_SUCCESS` is.
 
     Args:
         blocks: Columns block, path and shares; computed once.
         record: What the spine is.
         folder: Must not exist, or be empty, or hold a spine that was not finished.
+        write: Writes the blocks into a folder, and gives the files that it wrote.
         staging: Where it is written first; beside the folder where None.
 
     Returns:
@@ -236,11 +243,11 @@ def write_spine(blocks: DataFrame, record: SpineRecord, folder: Path, staging: S
     with disk_errors(folder):
         discard(staging.folder)
         try:
-            blocks.write.parquet(str(staging.folder / BLOCKS))
+            files = write(blocks, staging.folder / BLOCKS)
             staging.guard()
             discard(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            written = replace(record, files=promote(staging.folder / BLOCKS, folder / BLOCKS))
+            written = replace(record, files=promote(staging.folder / BLOCKS, folder / BLOCKS, files, check=False))
             write_durably(folder / RECORD, written.to_json())
             succeed(folder)
         finally:

@@ -18,9 +18,9 @@ from das_spark.io.claims import names_in
 from das_spark.io.files import write_durably
 from das_spark.io.full_disk import disk_errors
 
-SWEEP_VERSION: Final = 1
+SWEEP_VERSION: Final = 2  # 2: `created`
 #: What follows from the grid, or changes while a sweep lasts.
-_FOLLOWING: Final = ("cost", "states")
+_FOLLOWING: Final = ("cost", "created", "states")
 
 
 class RunState(StrEnum):
@@ -42,6 +42,7 @@ class SweepRecord:
         runs: Runs at each budget.
         cost: What all of them cost together, exact, as text.
         key: Where the noise comes from: `system`, or what tells one test key from another.
+        created: When it was begun: the instant that all its runs name.
         input: Identity of the confidential input.
         config: The resolved configuration without the total of the budget.
         states: Run id -> how far it is.
@@ -53,6 +54,7 @@ class SweepRecord:
     runs: int
     cost: str
     key: str
+    created: str
     input: str
     config: Mapping[str, Any]
     states: Mapping[str, RunState]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
         entry = LedgerEntry(
             # Two runs of one name in two folders are two runs.
             run_id=f"{context.layout.run_id}#{secrets.token_hex(4)}",
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=context.created,
             product=plan.product.name,
             table=plan.product.record,
             budget=plan.budget,

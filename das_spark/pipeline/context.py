@@ -12,15 +12,19 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.files import discard, finished, part_files, promote, require_staged, succeed
 from das_spark.io.full_disk import disk_errors
+from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
 from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.facts import PublicFacts, RestrictedFacts
 from das_spark.spark import tables
-from das_spark.spark.census import published_estimates
+from das_spark.spark.arranged import file_starts, level_files, write_arranged
+from das_spark.spark.census import census_geocode, published_estimates
+from das_spark.spark.families import Spread
 from das_spark.spark.measure import UNMEASURED
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from das_spark.config.plan import RunPlan
     from das_spark.geography import Spine
+    from das_spark.io.files import FileRecord
     from das_spark.io.layout import RunLayout
     from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
@@ -58,6 +63,8 @@ class RunContext:
         spark: With what.
         key: The run key: given to measure tasks (as derived streams) and to nothing else; None where nothing is drawn.
         progress: Says how far the run is, and names jobs in Spark's own displays.
+        created: When the run was opened for the first time, UTC, ISO 8601 to the second: the only instant that anything
+            public names, since all later ones tell how long confidential data took.
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
         joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
         ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
@@ -70,6 +77,7 @@ class RunContext:
     spark: SparkSession
     key: RunKey | None
     progress: Progress
+    created: str
     origin: Origin | None = None
     joint_ledgers: tuple[Path, ...] = ()
     ingested_by: RunLayout | None = None
@@ -135,15 +143,24 @@ class RunContext:
         return all(finished(self.folder(table, name)) for name in levels or self.plan.spine.names)
 
     def write_all(
-        self, table: str, frame: DataFrame, check: Check | None = None, levels: Sequence[str] | None = None
+        self,
+        table: str,
+        frame: DataFrame,
+        check: Check | None = None,
+        levels: Sequence[str] | None = None,
+        leaves: DataFrame | None = None,
     ) -> None:
         """Write all levels of a table by one job, and let each level's folder appear only when it is whole.
+
+        A public table is written by `ParquetTables`: its files, their names and the order of their rows follow from
+        which geounits exist, and never from the order or size of what it was made of.
 
         Args:
             table: Name in `tables.LEVEL_TABLES`.
             frame: The table's columns with a column level.
             check: Is given the written rows before any folder appears, and raises what is wrong with them.
             levels: The levels; of the run, where none are named.
+            leaves: Column geocode: the geounits of the lowest level, where the table of geounits is not written yet.
 
         Raises:
             OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
@@ -152,9 +169,14 @@ class RunContext:
         side = self.layout.restricted if restricted else self.layout.public
         staging = staging_of(self.layout, side) / table
         discard(staging)
+        names = levels or self.plan.spine.names
         with disk_errors(staging):
-            columns = ["level", *[each.name for each in schema.fields]]
-            frame.select(*columns).write.partitionBy("level").parquet(str(staging))
+            if restricted:
+                columns = ["level", *[each.name for each in schema.fields]]
+                frame.select(*columns).write.partitionBy("level").parquet(str(staging))
+                written = None
+            else:
+                written = self._write_arranged(table, frame, staging, names, leaves)
             if check is not None:
                 layout = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
                 try:
@@ -165,17 +187,41 @@ class RunContext:
             require_staged(staging)
             # Listed once: a level has no rows because none were written, not because they are gone by now.
             with_rows = {path.name for path in staging.glob("level=*")}
-            for name in levels or self.plan.spine.names:
+            for name in names:
                 source, target = staging / f"level={name}", self.folder(table, name)
                 require_held(self.layout)
                 require_staged(source if source.name in with_rows else staging)
                 discard(target)  # what a driver promoted that died before the table was whole
                 if source.name in with_rows:
-                    promote(source, target)
+                    promote(source, target, None if written is None else below(source.name, written), check=False)
                 else:
                     target.mkdir(parents=True, exist_ok=True)
                     succeed(target)
         discard(staging)
+
+    def _write_arranged(
+        self, table: str, frame: DataFrame, staging: Path, levels: Sequence[str], leaves: DataFrame | None
+    ) -> tuple[FileRecord, ...]:
+        """Write all levels of a public table, in files and in an order that which geounits exist decides alone."""
+        schema, _ = tables.LEVEL_TABLES[table]
+        on_census = tuple(levels) != self.plan.spine.names
+        if leaves is None:
+            leaves = self.read("geounits", self.plan.spine.leaf.name)
+        starts = file_starts(
+            leaves.select(census_geocode() if on_census else F.col("geocode")),
+            self.census if on_census else self.plan.spine,
+        )
+        writer = ParquetTables({table: TableFolder(staging.absolute(), to_arrow_schema(schema))})
+        report = write_arranged(
+            frame,
+            table,
+            file=level_files(starts, F.col("level"), F.col("geocode")),
+            files=sum(len(codes) + 1 for codes in starts.values()),
+            order=[name for name in ("geocode", "name", "member") if name in schema.names],
+            finish=writer,
+            report=REPORT,
+        )
+        return writer.place(report.toArrow().to_pylist())[table]
 
     def geounit_counts(self) -> Mapping[str, int]:
         """Number of geounits of every level, from the footers of the files."""
@@ -213,24 +259,24 @@ class RunContext:
         """The table of estimates by geounits of the census."""
         return published_estimates(self.plan.spine)
 
-    def partitions(self, geolevel: str) -> int:
-        """Number of partitions for the families whose children are of a level: never more than there are families.
+    def spread(self, geolevel: str) -> Spread:
+        """Over which files and partitions the families whose children are of a level are spread.
 
         Args:
             geolevel: Name of the level.
 
         Returns:
-            At least 1, and at most `partitions_per_core` for each core of the session.
+            Files by the numbers of geounits, which are public; partitions at most `partitions_per_core` for each core
+            of the session, and never more than files.
 
         Raises:
             GeographyError: The spine has no such level.
         """
         depth = self.plan.spine.index(geolevel)
-        names = self.plan.spine.names
         counts = self.geounit_counts()
-        families = counts[names[depth - 1]] if depth else counts[names[0]]
+        families = counts[self.plan.spine.names[max(depth - 1, 0)]]
         cores = self.spark.sparkContext.defaultParallelism
-        return max(1, min(families, cores * self.plan.estimation.partitions_per_core))
+        return Spread.of(families, counts[geolevel], cores * self.plan.estimation.partitions_per_core)
 
     def require_whole(self, table: str, geolevel: str) -> None:
         """Refuse a level of a table of one row a geounit that has lost a file since it was finished.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from das_spark.io.files import require_space
-from das_spark.io.layout import RunLayout, open_run, point_latest, require_kept
+from das_spark.io.files import require_space, set_times
+from das_spark.io.layout import RunLayout, created_at, open_run, point_latest, require_kept
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.context import RunContext, is_insecure
 from das_spark.pipeline.logged import logged, note_application
@@ -51,6 +52,7 @@ def at_work(
     key: RunKey | None = None,
     origin: Origin | None = None,
     spark: SparkSession | None = None,
+    created: str | None = None,
 ) -> Iterator[RunContext]:
     """Open the folders of a run and hold them; give the run to whoever works on it.
 
@@ -61,6 +63,7 @@ def at_work(
         key: The run key; None where nothing confidential is read and nothing is drawn.
         origin: Where the measurements come from of a run without a key.
         spark: The session; found or started where None.
+        created: When the run begins, as `open_run` takes it.
 
     Raises:
         OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
@@ -70,20 +73,24 @@ def at_work(
             are published that the journal does not know.
     """
     insecure = is_insecure(key, origin)
-    resumed = open_run(layout, plan.config_hash)
+    resumed = open_run(layout, plan.config_hash, created)
     with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
         open_run(layout, plan.config_hash)  # another configuration may have opened it before this driver held it
+        began = created_at(layout)
         require_kept(layout)
         if layout.folder.is_dir():  # not where both roots lie elsewhere
             point_latest(layout)
         started = spark or session(f"das_spark {layout.run_id}")
         note_application(progress, started)
         executor_timeout(started.sparkContext)  # a wrong one is found here, and not in the first stage
-        context = RunContext(plan, layout, started, key, progress, origin)
+        context = RunContext(plan, layout, started, key, progress, began, origin)
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
             require_safe_session(started, insecure=insecure)
             journal = journal_of(context)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)
-        yield context
+        try:
+            yield context
+        finally:
+            set_times(layout.public.path, datetime.fromisoformat(began))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
@@ -13,13 +14,13 @@ from das_spark.evaluation.run_record import FAMILY_FIGURES
 from das_spark.io.events import Event
 from das_spark.io.files import discard, finished, supplant
 from das_spark.io.full_disk import disk_errors
+from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, file_name
 from das_spark.io.run_lock import require_held, staging_of
 from das_spark.spark import tables
-from das_spark.spark.estimate import EstimationTask, estimates
+from das_spark.spark.estimate import WRITTEN, EstimationTask, estimates
+from das_spark.spark.families import Writing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame
 
     from das_spark.config.plan import RunPlan
@@ -53,36 +54,36 @@ def estimate(context: RunContext, geolevel: str) -> None:
     task = estimation_task(context, geolevel)
     if depth:
         context.require_whole("estimates", spine.names[depth - 1])
-    frame = estimates(
+    schemas = {table: to_arrow_schema(schema) for table, schema in WRITTEN.items()}
+    writer = ParquetTables({table: TableFolder((staging / table).absolute(), schemas[table]) for table in WRITTEN})
+    report = estimates(
         context.read("geounits", geolevel),
         context.read("measurements", geolevel),
         context.read("bounds", geolevel),
         context.read("estimates", spine.names[depth - 1]) if depth else None,
         task,
-        context.partitions(geolevel),
+        context.spread(geolevel),
         spine.total_key_at(geolevel),
+        Writing(writer, REPORT, file_name),
     )
     with disk_errors(staging):
-        frame.write.partitionBy("record").parquet(str(staging / "raw"))
-        found = _diagnosed(context, staging / "raw" / "record=diagnostics")
+        written = writer.place(report.toArrow().to_pylist())
+        found = context.spark.read.schema(tables.DIAGNOSTICS).parquet(str(staging / "diagnostics"))
         try:
             _refuse_failures(context, geolevel, found)
         except EstimationError:
             discard(staging)
             raise
-        _note_slowest(context, geolevel, found)
-        # One job makes both tables side by side; each gets its own columns before it is published.
-        estimated = context.spark.read.schema(tables.ESTIMATES).parquet(str(staging / "raw" / "record=estimate"))
-        diagnostics = context.layout.public.level("diagnostics", geolevel)
-        _publish(context, found.drop("seconds"), staging / "diagnostics", diagnostics)
-        _publish(context, estimated, staging / "estimates", target)
+        seconds = context.spark.read.schema(tables.SECONDS).parquet(str(staging / "seconds"))
+        _note_slowest(context, geolevel, found.join(seconds, "family"))
+        # One job made both tables side by side; the estimates come last, since they say that the level is done.
+        for table, folder in (
+            ("diagnostics", context.layout.public.level("diagnostics", geolevel)),
+            ("estimates", target),
+        ):
+            require_held(context.layout)
+            supplant(staging / table, folder, written[table])  # a driver may have died before both tables were whole
     discard(staging)
-
-
-def _publish(context: RunContext, frame: DataFrame, staging: Path, target: Path) -> None:
-    frame.write.parquet(str(staging))
-    require_held(context.layout)
-    supplant(staging, target)  # a driver may have died before both tables were whole
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
@@ -128,13 +129,6 @@ def planned_estimation(plan: RunPlan, geolevel: str) -> EstimationTask:
         ),
         queries=queries,
     )
-
-
-def _diagnosed(context: RunContext, folder: Path) -> DataFrame:
-    """Diagnostics, with the seconds of each family."""
-    columns = [field.name for field in tables.DIAGNOSTICS.fields]
-    raw = context.spark.read.parquet(str(folder))
-    return raw.select(*[F.col(f"diagnostics.{name}") for name in columns], "seconds")
 
 
 def _note_slowest(context: RunContext, geolevel: str, found: DataFrame) -> None:

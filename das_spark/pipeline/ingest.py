@@ -54,7 +54,7 @@ def ingest(context: RunContext, identity: str) -> None:
     leaves = placed_leaves(context, identity)
     plan = context.plan  # with the geocodes of its spine
     if not context.is_finished("geounits"):
-        context.write_all("geounits", histograms.all_geounits(leaves, plan.spine))
+        context.write_all("geounits", histograms.all_geounits(leaves, plan.spine), leaves=leaves)
     if not context.is_finished("histograms"):
         context.write_all("histograms", histograms.all_levels(leaves, plan.spine))
     if not context.is_finished("invariants"):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config.stages import PREPARING, names_until, part_of, stage_names
-from das_spark.io.files import write_durably
+from das_spark.io.files import set_times, write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
+from das_spark.io.layout import now
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.runner import prepare, run_stages, usual_run_id
+from das_spark.pipeline.runner import RunGroup, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
@@ -73,14 +75,21 @@ def run_parts(
     output = next(iter(plan.parts.values())).output
     layout = JointLayout.at(output.public or output.root, name)
     ids = {record: f"{name}-{record}" for record in plan.parts}
+    created = layout.created() or now()
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
-        write_durably(layout.marker, json.dumps({"run_id": name, "parts": ids}, indent=1) + "\n")
+        write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")
     every_ledger = [
         file
         for record, stage in last.items()
         for file in prepare(
-            plan.parts[record], run_id=ids[record], test_key=test_key, spark=spark, progress=progress, until=stage
+            plan.parts[record],
+            run_id=ids[record],
+            test_key=test_key,
+            spark=spark,
+            progress=progress,
+            until=stage,
+            created=created,
         )
     ]
     summaries = {
@@ -90,16 +99,19 @@ def run_parts(
             test_key=test_key,
             spark=spark,
             progress=progress,
-            joint_ledgers=every_ledger,
             until=stage,
+            group=RunGroup(created, every_ledger),
         )
         for record, stage in last.items()
         if stage not in PREPARING
     }
     everything = stage_names(plan)
     if asked != everything:
-        return JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {}, finished=False)
-    return _concluded(layout, summaries)
+        summary = JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {}, finished=False)
+    else:
+        summary = _concluded(layout, summaries)
+    set_times(layout.path, datetime.fromisoformat(created))
+    return summary
 
 
 def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> JointSummary:

@@ -6,17 +6,22 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from pyspark.sql.pandas.types import to_arrow_schema
+
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.events import Event
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.journal import Journal, Step
+from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, file_name
 from das_spark.io.run_lock import require_held
 from das_spark.privacy import StreamDomain, cumulative_table
+from das_spark.spark.families import Writing
 from das_spark.spark.measure import MeasurementTask, measurements, shared_addresses
 from das_spark.spark.session import require_safe_session
+from das_spark.spark.tables import MEASUREMENTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
 
     from das_spark.config.plan import RunPlan
     from das_spark.pipeline.context import RunContext
@@ -63,7 +68,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
-            _drawn(context, geolevel, decision.number).write.parquet(str(staging))
+            _draw(context, geolevel, decision.number, staging)
         note(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
         journal.stage(geolevel, decision.number)
@@ -96,13 +101,17 @@ def _require_own_addresses(context: RunContext, geolevel: str) -> None:
         )
 
 
-def _drawn(context: RunContext, geolevel: str, attempt: int) -> DataFrame:
+def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path) -> None:
+    """Measure a level into the staging folder of an attempt."""
     spine = context.plan.spine
     depth = spine.index(geolevel)
     parents = context.read("estimates", spine.names[depth - 1]) if depth else None
     task = measurement_task(context, geolevel, attempt)
     shares = context.read("shares", geolevel) if context.has_shares else None
-    return measurements(context.read("histograms", geolevel), parents, task, context.partitions(geolevel), shares)
+    writer = ParquetTables({"measurements": TableFolder(staging.absolute(), to_arrow_schema(MEASUREMENTS))})
+    writing = Writing(writer, REPORT, file_name)
+    histograms, spread = context.read("histograms", geolevel), context.spread(geolevel)
+    writer.place(measurements(histograms, parents, task, spread, shares, writing).toArrow().to_pylist())
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:

@@ -10,22 +10,27 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyarrow import parquet
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from das_spark.config.plan import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
 from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, finished, part_files, promote, record_of, sync_folder, write_durably
+from das_spark.io.files import discard, finished, part_files, promote, record_of, set_times, sync_folder, write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.manifest import MeasurementsManifest, PublicManifest
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
+from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
 from das_spark.pipeline.tabulate import read_levels
+from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.noisy_rows import constraint_rows, measurement_rows, sides
 from das_spark.spark.session import session
 
@@ -83,6 +88,7 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
             started = spark or session(f"das_spark measurements {run_folder.name}")
             rows = _write_rows(started, public, plan, NoisyLayout(staging))
             record = _write_record(NoisyLayout(staging), manifest, plan, rows)
+            set_times(staging, datetime.fromisoformat(manifest.created))
             staging.replace(target)
             sync_folder(target.parent)
         finally:
@@ -113,13 +119,28 @@ def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout
     """Write rows by one Spark job, put each file where it belongs, and copy the tables that have no rows there."""
     names = plan.spine.names
     raw = layout.path / ".rows"
-    _rows(spark, public, plan).write.partitionBy("level", "kind").parquet(str(raw))
+    frame = _rows(spark, public, plan)
+    columns = StructType([each for each in frame.schema.fields if each.name not in ("level", "kind")])
+    writer = ParquetTables({"rows": TableFolder(raw, to_arrow_schema(columns))})
+    leaves = read_levels(spark, public, "geounits", [plan.spine.leaf.name]).select("geocode")
+    starts = file_starts(leaves, plan.spine)
+    file = level_files(starts, F.col("level"), F.col("geocode"))
+    report = write_arranged(
+        frame,
+        "rows",
+        file=F.concat(F.col("kind"), F.lit("/"), file),
+        files=2 * sum(len(codes) + 1 for codes in starts.values()),
+        order=["geocode", "query_name"],
+        finish=writer,
+        report=REPORT,
+    )
+    written = writer.place(report.toArrow().to_pylist())["rows"]
     counted = {}
     for name in names:
         for kind in (DPQUERY, CONSTRAINT):
-            written, target = raw / f"level={name}" / f"kind={kind}", layout.rows(plan.product.name, name, kind)
-            if written.is_dir():
-                promote(written, target)
+            folder, target = f"{kind}/level={name}", layout.rows(plan.product.name, name, kind)
+            if (raw / folder).is_dir():
+                promote(raw / folder, target, below(folder, written), check=False)
                 counted[str(target.relative_to(layout.path))] = _rows_of(target)
         for table in EXTRA_TABLES:
             target = layout.table(table, name)
@@ -135,10 +156,8 @@ def _rows(spark: SparkSession, public: PublicLayout, plan: RunPlan) -> DataFrame
     given = sides(plan.product.class_query, plan.added)
     constrained = constraint_rows(read_levels(spark, public, "bounds", names), schema, given)
     columns = written_schema([attribute.name for attribute in schema.attributes])
-    return (
-        measured.select("level", F.lit(DPQUERY).alias("kind"), *columns)
-        .unionByName(constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns))
-        .sortWithinPartitions("level", "kind", "geocode", "query_name")
+    return measured.select("level", F.lit(DPQUERY).alias("kind"), *columns).unionByName(
+        constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns)
     )
 
 

@@ -56,12 +56,11 @@ def notices_of(context: RunContext) -> tuple[str, ...]:
     return tuple(found)
 
 
-def publish_microdata(context: RunContext, created: str) -> None:
+def publish_microdata(context: RunContext) -> None:
     """Write the microdata of what is counted and, where people are dealt to units, of the units.
 
     Args:
         context: The run.
-        created: When the run began, ISO 8601.
 
     Raises:
         OutputError: If people cannot be dealt to their units, the disk is full, or another driver has taken over the
@@ -83,7 +82,7 @@ def publish_microdata(context: RunContext, created: str) -> None:
         context.layout.public,
         plan.microdata_formats,
         staging=guarded_staging(context.layout, context.layout.public, "microdata"),
-        created=created,
+        created=context.created,
         notices=notices_of(context),
     )
     rows = records_of(written)
@@ -142,19 +141,18 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
     write_durably(context.layout.public.privacy_ledger, json.dumps(entry.as_record(), indent=1) + "\n")
 
 
-def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> PublicManifest:
+def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
     """The public manifest of a run as far as it has come; holds nothing that tells of the input.
 
     Args:
         context: The run.
         entry: What the measurements cost; of another run where they come from one.
-        created: When the run began, ISO 8601.
     """
     plan = context.plan
     solver_status, residuals, relaxed = _solver_facts(context)
     return PublicManifest(
         run_id=context.layout.run_id,
-        created=created,
+        created=context.created,
         product=plan.product.name,
         config=plan.resolved,
         config_hash=plan.config_hash,
@@ -177,18 +175,17 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
     )
 
 
-def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest:
+def restricted_manifest(context: RunContext) -> RestrictedManifest:
     """The restricted manifest: what tells of the input, wall times and accuracy.
 
     Args:
         context: The run.
-        created: When the run began, ISO 8601.
     """
     facts = context.restricted_facts
     stages = logged_stages(read_log(context.layout.restricted.log).lines, live=True)
     return RestrictedManifest(
         run_id=context.layout.run_id,
-        created=created,
+        created=context.created,
         input_files=facts.input_files or {},
         input_rows=facts.input_rows,
         problems=facts.problems,

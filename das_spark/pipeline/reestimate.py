@@ -6,15 +6,13 @@ other: microdata, tables, statement, manifests and verification.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config.stages import Stage, StageKind, stages_from_measurements
 from das_spark.errors import ConfigurationError, DasError
-from das_spark.io.files import discard, finished, write_durably
+from das_spark.io.files import discard, finished
 from das_spark.io.noisy_files import RECORD
 from das_spark.io.run_lock import require_held
 from das_spark.pipeline.driver import at_work, place_of
@@ -98,7 +96,6 @@ def estimate_from(
         with reported.stage(started, Stage(StageKind.CHECK).name):
             source.check(started)
     with at_work(plan, layout, reported, origin=source.origin, spark=started) as context:
-        created = _created(context)
         if not adopted:
             with under_way(context, Stage(StageKind.ADOPT)):
                 _adopt(context, source)
@@ -108,7 +105,7 @@ def estimate_from(
             if stage.kind is StageKind.ESTIMATE:
                 with under_way(context, stage):
                     estimate(context, stage.geolevel)
-        return conclude(context, source.origin.entry, None, created)
+        return conclude(context, source.origin.entry, None)
 
 
 def _adopt(context: RunContext, source: Source) -> None:
@@ -120,11 +117,3 @@ def _adopt(context: RunContext, source: Source) -> None:
         for table in ADOPTED:
             discard(context.layout.public.table(table))
         raise
-
-
-def _created(context: RunContext) -> str:
-    """When the run began; a resumed run began when it was started first."""
-    path = context.layout.restricted.begun
-    if not path.is_file():
-        write_durably(path, json.dumps({"created": datetime.now(UTC).isoformat(timespec="seconds")}) + "\n")
-    return str(json.loads(path.read_text(encoding="utf-8"))["created"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
+from das_spark.io.files import set_times
 from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.accuracy import evaluate_run
@@ -44,6 +45,23 @@ if TYPE_CHECKING:
     from das_spark.spark.checks import VerificationReport
 
 
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """What a run shares with others that are carried out with it, as a joint run or a sweep.
+
+    Attributes:
+        created: When all of them begin, ISO 8601: the time at which a later one begins tells how long the earlier ones
+            took over confidential data. None where the run begins by itself.
+        ledgers: Further ledgers to enter the run in, besides those of its own input.
+        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is taken
+            over; by default the input is read.
+    """
+
+    created: str | None = None
+    ledgers: Sequence[Path] = ()
+    ingested_by: RunLayout | None = None
+
+
 def run_stages(
     plan: RunPlan,
     *,
@@ -51,9 +69,8 @@ def run_stages(
     test_key: str | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
-    joint_ledgers: Sequence[Path] = (),
-    ingested_by: RunLayout | None = None,
     until: str | None = None,
+    group: RunGroup | None = None,
 ) -> RunSummary:
     """Carry out a run, or resume it where it stopped.
 
@@ -63,19 +80,18 @@ def run_stages(
         test_key: INSECURE: a text from which all noise follows; every output is marked.
         spark: The session; found or started where None.
         progress: Is given a line at a time.
-        joint_ledgers: Further ledgers to enter the run in, besides those of its own input.
-        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is taken
-            over; by default the input is read.
         until: Name of the last stage to carry out, one of `stage_names`; a later call with the same run id goes on.
+        group: What it shares with others that are carried out with it; by default it is alone.
 
     Raises:
         ConfigurationError: The run has no such stage; nothing was begun.
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
     stages_until(plan, until)  # a wrong name is refused before a folder is made
-    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress) as context:
-        context.joint_ledgers = tuple(joint_ledgers)
-        context.ingested_by = ingested_by
+    shared = group or RunGroup()
+    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, shared.created) as context:
+        context.joint_ledgers = tuple(shared.ledgers)
+        context.ingested_by = shared.ingested_by
         return _carry_out(context, until)
 
 
@@ -87,6 +103,7 @@ def prepare(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     until: str | None = None,
+    created: str | None = None,
 ) -> tuple[Path, ...]:
     """Begin a run and read its input; nothing is charged or drawn.
 
@@ -97,6 +114,7 @@ def prepare(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         until: The last stage to carry out; None for all that read the input.
+        created: When the run begins, as its `RunGroup` says.
 
     Returns:
         The ledgers of its input.
@@ -104,7 +122,7 @@ def prepare(
     Raises:
         DasError: The input is wrong, or the place cannot be written.
     """
-    with _begun(plan, run_id, test_key, spark, progress) as context:
+    with _begun(plan, run_id, test_key, spark, progress, created) as context:
         identity = _read_input(context, stages_until(plan, until))
         return ledgers.ledger_files(plan, context.layout, identity)
 
@@ -122,12 +140,17 @@ def usual_run_id(name: str) -> str:
 
 
 def _begun(
-    plan: RunPlan, name: str, test_key: str | None, spark: SparkSession | None, progress: Callable[[str], None]
+    plan: RunPlan,
+    name: str,
+    test_key: str | None,
+    spark: SparkSession | None,
+    progress: Callable[[str], None],
+    created: str | None,
 ) -> AbstractContextManager[RunContext]:
     """A run that reads the input, under a key of its own."""
     layout = place_of(plan, name)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark)
+    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, created=created)
 
 
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
@@ -145,7 +168,7 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
                 estimate(context, stage.geolevel)
         if stage.kind is StageKind.MEASURE:
             entry, ledger = enter_level(context, identity, entry, stage.geolevel)
-    return conclude(context, entry, ledger, entry.created, until)
+    return conclude(context, entry, ledger, until)
 
 
 def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
@@ -166,16 +189,13 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
     return identity
 
 
-def conclude(
-    context: RunContext, entry: LedgerEntry, ledger: Ledger | None, created: str, until: str | None = None
-) -> RunSummary:
+def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, until: str | None = None) -> RunSummary:
     """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy.
 
     Args:
         context: The run, all levels estimated.
         entry: What the measurements cost.
         ledger: All runs on the input; None where the run knows nothing of the input.
-        created: When the run began, ISO 8601.
         until: The last stage to carry out; None for all.
 
     Raises:
@@ -185,8 +205,8 @@ def conclude(
     stages = stages_until(context.plan, until)
     publishing = {
         StageKind.CENSUS: lambda: publish_census(context),
-        StageKind.MICRODATA: lambda: publish_microdata(context, created),
-        StageKind.TABULATE: lambda: publish_tables(context, created),
+        StageKind.MICRODATA: lambda: publish_microdata(context),
+        StageKind.TABULATE: lambda: publish_tables(context),
     }
     for stage in stages:
         if stage.kind in publishing:
@@ -195,12 +215,14 @@ def conclude(
     if not any(stage.kind is StageKind.VERIFY for stage in stages):
         return stopped(context, stages)
     publish_statement(context, entry, ledger)
-    manifest = public_manifest(context, entry, created)
+    manifest = public_manifest(context, entry)
     require_held(context.layout)
     manifest.save(context.layout.public.manifest)
+    # What is examined is known again by its times of change, which are those that it keeps.
+    set_times(context.layout.public.path, datetime.fromisoformat(context.created))
     done = _examine(context, Concluded.of(context.layout, manifest.to_json()), stages)
     if stages == stages_of(context.plan):
-        told = restricted_manifest(context, created)
+        told = restricted_manifest(context)
         require_held(context.layout)
         told.save(context.layout.restricted.manifest)
     if not done.passed:

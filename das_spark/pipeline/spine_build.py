@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.geography import GQ_TYPES, LevelShares, SpineSettings
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from das_spark.geography import BLOCK, GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
 from das_spark.io.geography import geography_reader, read_crosswalk, read_quarters
+from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
 from das_spark.io.spine_files import SpineRecord, require_new, write_spine
+from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import strangers
 from das_spark.spark.spine import build_spine
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.io.files import FileRecord
     from das_spark.io.run_lock import Staging
     from das_spark.spark.spine import BuiltSpine
 
@@ -98,9 +104,34 @@ def write_built(
     """
     try:
         record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
-        return write_spine(built.blocks, record, folder, staging)
+        return write_spine(built.blocks, record, folder, write_blocks, staging)
     finally:
         built.release()
+
+
+def write_blocks(blocks: DataFrame, folder: Path) -> tuple[FileRecord, ...]:
+    """Write the blocks of a spine, by geocode: in files and in an order that which blocks exist decides alone.
+
+    Args:
+        blocks: Columns block, path and shares; computed once.
+        folder: Where; every worker can write to it.
+
+    Returns:
+        The files.
+    """
+    writer = ParquetTables({"blocks": TableFolder(folder.absolute(), to_arrow_schema(blocks.schema))})
+    kept = blocks.persist()  # cut by which blocks there are, then written
+    try:
+        block = Geolevel("Block", BLOCK)
+        starts = file_starts(
+            kept.select(F.col("block").alias("geocode")), Spine((Geolevel("Block_Group", BLOCK - 4), block))
+        )
+        file = F.format_string("part-%05d", file_number(starts[block.name], F.col("block")))
+        files = len(starts[block.name]) + 1
+        report = write_arranged(kept, "blocks", file=file, files=files, order=["block"], finish=writer, report=REPORT)
+        return writer.place(report.toArrow().to_pylist())["blocks"]
+    finally:
+        kept.unpersist()
 
 
 def _with_quarters(blocks: DataFrame, quarters: DataFrame, file: str) -> DataFrame:

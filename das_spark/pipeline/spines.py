@@ -17,7 +17,7 @@ from das_spark.io.files import discard, finished
 from das_spark.io.geography import geography_reader, read_crosswalk
 from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
-from das_spark.pipeline.spine_build import write_built
+from das_spark.pipeline.spine_build import write_blocks, write_built
 from das_spark.spark.census import geounit_shares, on_spine, strangers
 from das_spark.spark.spine import build_spine
 
@@ -57,7 +57,8 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
         _build(context, leaves, folder)
     paths = adopt_spine(context)
     if not context.is_finished("shares"):
-        context.write_all("shares", geounit_shares(paths, context.plan.spine.names))
+        leaves = paths.select(F.element_at("path", -1).alias("geocode"))
+        context.write_all("shares", geounit_shares(paths, context.plan.spine.names), leaves=leaves)
     return on_spine(leaves, paths)
 
 
@@ -95,7 +96,7 @@ def copy_spine(context: RunContext, source: PublicLayout) -> None:
         stored = read_spine(context.spark, source.spine)
         require_held(context.layout)
         discard(folder)  # what a driver left that died
-        write_spine(stored.blocks, stored.record, folder, _staging(context))
+        write_spine(stored.blocks, stored.record, folder, write_blocks, _staging(context))
 
 
 def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, Any]) -> Spine:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config.sweep import difference, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
-from das_spark.io.layout import RunLayout, is_concluded
+from das_spark.io.layout import RunLayout, is_concluded, now
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import fingerprint
-from das_spark.pipeline.runner import run_stages
+from das_spark.pipeline.runner import RunGroup, run_stages
 from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
 from das_spark.pipeline.taken_over import holds_input
 from das_spark.spark.session import session
@@ -127,13 +127,18 @@ def carry_out(
             record = _noted(layout, record, run, RunState.BEGUN)
             progress(f"run {place + 1} of {len(layouts)}: {run.run_id}")
             source = next((each for each in layouts[:place] if holds_input(each, plan.base)), None)
-            _carry_out_run(run, source, _key_of(test_key, plan, run), session(), progress)
+            _carry_out_run(run, source, _key_of(test_key, plan, run), record.created, session(), progress)
         record = _noted(layout, record, run, RunState.FINISHED)
     return layouts
 
 
 def _carry_out_run(
-    run: GridRun, source: RunLayout | None, key: str | None, spark: SparkSession, progress: Callable[[str], None]
+    run: GridRun,
+    source: RunLayout | None,
+    key: str | None,
+    created: str,
+    spark: SparkSession,
+    progress: Callable[[str], None],
 ) -> None:
     try:
         run_stages(
@@ -142,7 +147,7 @@ def _carry_out_run(
             test_key=key,
             spark=spark,
             progress=lambda line: progress(f"  {line}"),
-            ingested_by=source,
+            group=RunGroup(created, ingested_by=source),
         )
     except DasError as error:
         again = "the same command goes on with this run"
@@ -152,6 +157,7 @@ def _carry_out_run(
 
 def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None) -> SweepRecord:
     """The record of the sweep: a new one, or that of an earlier call that asked for the same."""
+    created = now()  # before the input is read: how long that takes tells of its size
     identity, _ = fingerprint(plan.base.input)
     wanted = SweepRecord(
         product=plan.base.product.name,
@@ -162,6 +168,7 @@ def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None) -> Sweep
         key=_SYSTEM if test_key is None else f"test {hashlib.sha256(f'sweep: {test_key}'.encode()).hexdigest()[:16]}",
         input=identity,
         config=without_total(plan.base.resolved),
+        created=created,
         states=dict.fromkeys((run.run_id for run in plan), RunState.WAITING),
     )
     found = layout.open()

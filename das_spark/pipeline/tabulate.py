@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyarrow import parquet
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.config.geography import planned_spine
@@ -16,14 +17,16 @@ from das_spark.config.stages import StageKind
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, finished, part_files, supplant
+from das_spark.io.files import discard, finished, part_files, set_times, supplant
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.layout import PublicLayout, TablesLayout
 from das_spark.io.manifest import PublicManifest, StageRecord
+from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
 from das_spark.io.run_lock import Staging, guarded_staging
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
 from das_spark.pipeline.publish import notices_of
 from das_spark.products import product as product_of
+from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
 from das_spark.spark.tables import LEVEL_TABLES
@@ -33,14 +36,13 @@ from das_spark.spark.verify_tables import PublishedTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.tabulation import Table
 
 #: What the rows of tables are counted under in the manifest.
 PLACE: Final = "tables"
 FLAVOURS: Final = (PARQUET, CSV)
-#: Geounits of a Parquet file, about.
-_ROWS_A_FILE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class _Work:
         target: Where the tables go.
         staging: Where they are written first.
         estimates: Name of the table of estimates.
-        levels: Its geolevels.
+        spine: Its geolevels.
         flavours: Of the files.
         facts: What the folder of each table must say of the run.
     """
@@ -76,24 +78,28 @@ class _Work:
     target: TablesLayout
     staging: Staging
     estimates: str
-    levels: tuple[str, ...]
+    spine: Spine
     flavours: tuple[str, ...]
     facts: tuple[str, ...]
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the geolevels, root first."""
+        return self.spine.names
 
-def publish_tables(context: RunContext, created: str) -> None:
+
+def publish_tables(context: RunContext) -> None:
     """Write the tables of a run, where its product has any; those that are finished are left as they are.
 
     Args:
         context: The run.
-        created: When the run began, ISO 8601.
 
     Raises:
         OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
     """
     plan, public = context.plan, context.layout.public
     flavours = tuple(plan.table_formats)
-    facts = _facts(context.layout.run_id, plan.product.name, created, notices_of(context))
+    facts = _facts(context.layout.run_id, plan.product.name, context.created, notices_of(context))
     for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
     work = _Work(
@@ -102,7 +108,7 @@ def publish_tables(context: RunContext, created: str) -> None:
         public.tables,
         guarded_staging(context.layout, public, "tables"),
         context.published,
-        context.census.names,
+        context.census,
         flavours,
         facts,
     )
@@ -130,18 +136,19 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     if not product.tables:
         raise ConfigurationError(f"product {product.name!r} has no tables")
     spine = planned_spine(product, manifest.config)
-    levels, estimates = product.census(spine).names, published_estimates(spine)
-    if missing := [level for level in levels if not finished(public.level(estimates, level))]:
+    census, estimates = product.census(spine), published_estimates(spine)
+    if missing := [level for level in census.names if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="finish the run first")
     target = public.tables if out is None else TablesLayout(out)
     facts = _facts(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
-    work = _Work(started, public, target, Staging(target.staging), estimates, levels, flavours, facts)
+    work = _Work(started, public, target, Staging(target.staging), estimates, census, flavours, facts)
     _write_all(work, product.tables)
     rows = _rows(work, product.tables)
     if out is None:
         _listed(manifest, rows, product.tables).save(public.manifest)
+        set_times(public.path, datetime.fromisoformat(manifest.created))
     return TabulationSummary(target.path, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
 
 
@@ -204,8 +211,21 @@ def _write_all(work: _Work, tables: Sequence[Table]) -> None:
 def _write(work: _Work, table: Table) -> None:
     """Write one table: all levels by one Spark job into staged Parquet, CSV from that; then promote level by level."""
     staging = work.staging.folder
-    frame = _ordered(work, table)
-    frame.write.partitionBy("level").parquet(str(staging / PARQUET))
+    estimates = read_levels(work.spark, work.source, work.estimates, work.levels)
+    starts = file_starts(estimates.where(F.col("level") == work.spine.leaf.name).select(GEOCODE), work.spine)
+    writer = ParquetTables(
+        {table.name: TableFolder((staging / PARQUET).absolute(), to_arrow_schema(table_schema([table])))}
+    )
+    report = write_arranged(
+        tabulated(estimates, [table], "level"),
+        table.name,
+        file=level_files(starts, F.col("level"), F.col(GEOCODE)),
+        files=sum(len(codes) + 1 for codes in starts.values()),
+        order=[GEOCODE],
+        finish=writer,
+        report=REPORT,
+    )
+    written = writer.place(report.toArrow().to_pylist())[table.name]
     for level in work.levels:
         parts = part_files(staging / PARQUET / f"level={level}")
         if CSV in work.flavours:
@@ -215,18 +235,8 @@ def _write(work: _Work, table: Table) -> None:
         write_about(work.target.table(table.name, flavour), table, work.facts)
         for level in work.levels:
             target = work.target.level(table.name, flavour, level)
-            supplant(staging / flavour / f"level={level}", target)
-
-
-def _ordered(work: _Work, table: Table) -> DataFrame:
-    """The rows of a table at all levels, in the order of levels and geocodes over all partitions."""
-    estimates = read_levels(work.spark, work.source, work.estimates, work.levels)
-    folders = [work.source.level(work.estimates, level) for level in work.levels]
-    geounits = sum(parquet.read_metadata(path).num_rows for folder in folders for path in part_files(folder))
-    partitions = -(-geounits // _ROWS_A_FILE)
-    order = ("level", GEOCODE)
-    spread = estimates.repartitionByRange(partitions, *order) if partitions > 1 else estimates.coalesce(1)
-    return tabulated(spread, [table], "level").sortWithinPartitions(*order)
+            files = below(f"level={level}", written) if flavour == PARQUET else None
+            supplant(staging / flavour / f"level={level}", target, files)
 
 
 def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:

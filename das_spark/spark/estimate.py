@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from das_spark.estimation import (
 )
 from das_spark.histogram import Histogram, Query
 from das_spark.spark import families, tables
-from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family
+from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, Spread, Writing
 from das_spark.spark.group_totals import GROUP_TOTAL, TotalKey
 from das_spark.spark.measure import family_costs
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+ESTIMATE = "estimate"
+#: The tables that one job of estimation writes. The time that a family took is never published.
+WRITTEN = {"estimates": tables.ESTIMATES, "diagnostics": tables.DIAGNOSTICS, "seconds": tables.SECONDS}
 _MEASURED = {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}
 _OUTPUT = to_arrow_schema(tables.ESTIMATION_OUTPUT)
 _BOUNDED = {"name": "name", "member": "member", "longs": "lower", "longs_upper": "upper"}
@@ -171,8 +174,9 @@ def estimates(
     bounds: DataFrame,
     parents: DataFrame | None,
     task: EstimationTask,
-    partitions: int,
+    spread: Spread,
     total_key: TotalKey | None = None,
+    writing: Writing | None = None,
 ) -> DataFrame:
     """Estimate one geolevel from public tables alone.
 
@@ -182,12 +186,13 @@ def estimates(
         bounds: `tables.BOUNDS` of the level.
         parents: `tables.ESTIMATES` of the level above, or None at the top.
         task: How to estimate.
-        partitions: Number of partitions to spread the families over.
+        spread: Files and partitions to spread the families over.
         total_key: First digit (from 1) and number of the digits that geounits share when only their sum has a total;
             at the top, where no parent does, they bring these geounits together in one family.
+        writing: Writes estimates, diagnostics and seconds (`WRITTEN`) in the tasks; None gives the rows.
 
     Returns:
-        `tables.ESTIMATION_OUTPUT`, lazy.
+        `tables.ESTIMATION_OUTPUT`, or, where something writes it, the report of what was written; lazy.
     """
     family = "geocode" if parents is None else "parent"
     if parents is None and total_key is not None:
@@ -203,8 +208,21 @@ def estimates(
     else:
         costs = family_costs(geounits, parents)
         rows = rows.unionByName(families.family_rows(parents, family="geocode", kind=PARENT, sources=families.CELLS))
-    places = families.placed(costs, partitions)
-    return families.map_families(rows, places, partitions, task, tables.ESTIMATION_OUTPUT)
+    places = families.placed(costs, spread.files)
+    if writing is None:
+        return families.map_families(rows, places, spread.partitions, task, tables.ESTIMATION_OUTPUT)
+    return families.map_families(rows, places, spread.partitions, task, writing.report, writing.of(_sorted_out))
+
+
+def _sorted_out(file: int, batch: pa.RecordBatch) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+    """The tables that a batch of `tables.ESTIMATION_OUTPUT` belongs to."""
+    if batch.column("record")[0].as_py() == ESTIMATE:
+        yield "estimates", file, batch.select(tables.ESTIMATES.names)
+        return
+    found = pa.RecordBatch.from_struct_array(batch.column("diagnostics"))
+    yield "diagnostics", file, found
+    seconds = pa.RecordBatch.from_arrays([found.column("family"), batch.column("seconds")], ["family", "seconds"])
+    yield "seconds", file, seconds
 
 
 def saved_problem(problem: FamilyProblem) -> bytes:
@@ -242,7 +260,7 @@ def _estimate_batch(problem: FamilyProblem, result: FamilyResult) -> pa.RecordBa
     child, position = np.nonzero(result.counts)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(child, minlength=count))]).astype(np.int64)
     columns: dict[str, object] = {
-        "record": ["estimate"] * count,
+        "record": [ESTIMATE] * count,
         "geocode": list(problem.children),
         "parent": [problem.parent_geocode] * count,
         "cells": families.list_array(result.cells[position].astype(np.int32), offsets, pa.int32()),

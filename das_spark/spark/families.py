@@ -25,12 +25,17 @@ from pyspark.sql.window import Window
 
 from das_spark.errors import DasError, TaskError
 from das_spark.spark import tables
+from das_spark.spark.arranged import Finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: Kinds of family rows, in the order in which a task meets them.
 PARENT, HISTOGRAM, MEASUREMENT, BOUND = range(4)
+
+#: Files of a level that its families are spread over: enough for a small machine, and more for more children.
+_LEAST_FILES = 8
+_CHILDREN_A_FILE = 1 << 12
 
 #: How a histogram travels in the long form.
 CELLS = {"integers": "cells", "longs": "counts"}
@@ -82,23 +87,78 @@ class Family:
 Number = TypeVar("Number", bound=np.generic)
 
 FamilyFunction = Callable[[Family], list[pa.RecordBatch]]
+#: What a task makes of families (number of the file, rows) to what it reports of the files that it wrote.
+FileFunction = Callable[[Iterator[tuple[int, pa.RecordBatch]]], Iterator[pa.RecordBatch]]
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def placed(costs: DataFrame, partitions: int) -> DataFrame:
-    """Place families on partitions: descending cost, dealt in turn.
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Over how many files and partitions the families of a level are spread.
+
+    Attributes:
+        files: Files of what is made of the families; a function of public numbers, since the files are public.
+        partitions: Partitions of the job, at most as many; these may follow from the cores that there are.
+    """
+
+    files: int
+    partitions: int
+
+    @classmethod
+    def of(cls, families: int, children: int, partitions: int) -> Spread:
+        """The files that the families of a level need.
+
+        Args:
+            families: How many there are.
+            children: How many geounits they have.
+            partitions: Partitions of the job that are wanted.
+        """
+        files = max(1, min(families, max(_LEAST_FILES, -(-children // _CHILDREN_A_FILE))))
+        return cls(files, max(1, min(files, partitions)))
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Lets the tasks that make tables of families write them.
+
+    Attributes:
+        files: Takes the rows of a task (table, file, rows) and reports the files that it wrote.
+        report: Schema of the report.
+        names: Name of a file by its number.
+    """
+
+    files: Finish
+    report: str
+    names: Callable[[int], str]
+
+    def of(self, tables_of: Callable[[int, pa.RecordBatch], Iterator[tuple[str, int, pa.RecordBatch]]]) -> FileFunction:
+        """What `map_families` does with what was made.
+
+        Args:
+            tables_of: Number of the file and batch to the tables, the file and the rows that they are.
+        """
+
+        def finish(made: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+            rows = (row for file, batch in made for row in tables_of(file, batch))
+            yield from self.files((table, self.names(file), batch) for table, file, batch in rows)
+
+        return finish
+
+
+def placed(costs: DataFrame, files: int) -> DataFrame:
+    """Assign families to files: descending cost, dealt in turn.
 
     Args:
-        costs: Columns family (string), cost (long); one row a family.
-        partitions: Number of partitions to deal to.
+        costs: Columns family (string), cost (long); one row a family. Public, since files and order are.
+        files: Number of files to deal to.
 
     Returns:
-        Columns family, partition (int), rank (long; 0 is the most costly family).
+        Columns family, file (int), rank (long; 0 is the most costly family).
     """
     # One row a family goes through the single partition of this window: 240,000 at most for the nation.
     order = Window.orderBy(F.desc("cost"), F.col("family"))
     ranked = costs.withColumn("rank", (F.row_number().over(order) - 1).cast("long"))
-    return ranked.select("family", (F.col("rank") % partitions).cast("int").alias("partition"), "rank")
+    return ranked.select("family", (F.col("rank") % files).cast("int").alias("file"), "rank")
 
 
 def family_rows(frame: DataFrame, *, family: str, kind: int, sources: Mapping[str, str] | None = None) -> DataFrame:
@@ -122,28 +182,40 @@ def family_rows(frame: DataFrame, *, family: str, kind: int, sources: Mapping[st
 
 
 def map_families(
-    rows: DataFrame, places: DataFrame, partitions: int, function: FamilyFunction, output: StructType
+    rows: DataFrame,
+    places: DataFrame,
+    partitions: int,
+    function: FamilyFunction,
+    output: StructType | str,
+    finish: FileFunction | None = None,
 ) -> DataFrame:
     """Apply a function to every family.
 
     Args:
         rows: Union of `family_rows` frames; rows of families that `places` lacks are left out.
         places: Result of `placed`.
-        partitions: Number of partitions, as given to `placed`.
+        partitions: Number of partitions, at most as many as there are files in `places`.
         function: Family in, record batches out; picklable and small.
-        output: Schema of what the function yields.
+        output: Schema of what the function yields, or, where it is given, `finish`.
+        finish: Is given what the function yields in a task, each batch with the number of its file; files come one
+            behind the other, the families of a file by rank.
 
     Returns:
         A lazy DataFrame of schema `output`.
     """
     located = rows.join(places, "family").select(*[field.name for field in tables.FAMILY_ROWS.fields])
-    ordered = located.repartitionById(partitions, F.col("partition")).sortWithinPartitions(
-        "rank", "kind", "name", "geocode", "member"
+    ordered = located.repartitionById(partitions, F.col("file") % partitions).sortWithinPartitions(
+        "file", "rank", "kind", "name", "geocode", "member"
     )
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
         for table in families_of(batches):
-            yield from function(as_family(table))
+            file = table.column("file")[0].as_py()
+            for batch in function(as_family(table)):
+                yield file, batch
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from (batch for _, batch in made(batches)) if finish is None else finish(made(batches))
 
     return ordered.mapInArrow(work, output)
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from das_spark.privacy import CumulativeTable, GeounitAddresses, KeyedStream, geounit_key, sample
 from das_spark.spark import families, tables
-from das_spark.spark.families import HISTOGRAM, PARENT, Family, FamilySlice
+from das_spark.spark.families import HISTOGRAM, PARENT, Family, FamilySlice, Spread, Writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -169,8 +169,9 @@ def measurements(
     histograms: DataFrame,
     parents: DataFrame | None,
     task: MeasurementTask,
-    partitions: int,
+    spread: Spread,
     shares: DataFrame | None = None,
+    writing: Writing | None = None,
 ) -> DataFrame:
     """Measure one geolevel.
 
@@ -178,11 +179,12 @@ def measurements(
         histograms: `tables.HISTOGRAMS` of the level (restricted).
         parents: `tables.ESTIMATES` of the level above, or None at the top.
         task: What to measure, with which noise.
-        partitions: Number of partitions to spread the families over.
+        spread: Files and partitions to spread the families over.
         shares: `tables.SHARES` of the level, where geounits have shares of their own.
+        writing: Writes the table in the tasks; None gives its rows.
 
     Returns:
-        `tables.MEASUREMENTS`, lazy: it must be written once and only the written table read.
+        `tables.MEASUREMENTS`, or, where something writes it, the report of what was written; lazy.
     """
     family = "geocode" if parents is None else "parent"
     if shares is None:
@@ -196,8 +198,12 @@ def measurements(
     else:
         costs = family_costs(histograms.select("geocode", "parent"), parents)
         rows = rows.unionByName(families.family_rows(parents, family="geocode", kind=PARENT, sources=families.CELLS))
-    places = families.placed(costs, partitions)
-    return families.map_families(rows, places, partitions, families.WithoutValues(task), tables.MEASUREMENTS)
+    places = families.placed(costs, spread.files)
+    guarded = families.WithoutValues(task)
+    if writing is None:
+        return families.map_families(rows, places, spread.partitions, guarded, tables.MEASUREMENTS)
+    finish = writing.of(lambda file, batch: iter([("measurements", file, batch)]))
+    return families.map_families(rows, places, spread.partitions, guarded, writing.report, finish)
 
 
 def family_costs(children: DataFrame, parents: DataFrame) -> DataFrame:

@@ -105,6 +105,11 @@ DIAGNOSTICS = StructType(
     ]
 )
 
+#: restricted; one row a family: how long its estimation took.
+SECONDS = StructType(
+    [StructField("family", StringType(), nullable=False), StructField("seconds", DoubleType(), nullable=False)]
+)
+
 #: What one estimation job writes: estimates and diagnostics side by side, told apart by `record`. `seconds` is the time
 #: that a family took; it is never published, since the same measurements must publish the same bytes.
 ESTIMATION_OUTPUT = StructType(
@@ -134,7 +139,7 @@ LEVEL_TABLES = {
 #: The long form in which everything that belongs to a family travels to the task that works on it.
 FAMILY_ROWS = StructType(
     [
-        StructField("partition", IntegerType(), nullable=False),
+        StructField("file", IntegerType(), nullable=False),
         StructField("rank", LongType(), nullable=False),
         StructField("family", StringType(), nullable=False),
         StructField("kind", IntegerType(), nullable=False),

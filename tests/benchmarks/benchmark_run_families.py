@@ -104,7 +104,7 @@ def main() -> None:
         public = open_public(Path(run))
         manifest = PublicManifest.load(public.manifest)
         plan = reopen(manifest.config, (), {"run_id": manifest.run_id}, source=run)
-        context = RunContext(plan, None, None, None, None)  # type: ignore[arg-type]  # only its plan is read
+        context = RunContext(plan, None, None, None, None, "")  # type: ignore[arg-type]  # only its plan is read
         levels = list(plan.spine.names)
         print(f"\n{manifest.run_id}: {plan.product.name}\n")
         print("| level | families | median ms | p99 ms | worst ms | all, s | fallbacks | solved by |")

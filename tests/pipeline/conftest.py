@@ -19,7 +19,7 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config.plan import RunPlan
 from das_spark.config.resolve import load_plan
-from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.layout import RunLayout, created_at, open_run
 from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
@@ -140,7 +140,7 @@ class Workshop:
         open_run(layout, plan.config_hash)
         given = key or RunKey.insecure(TEST_KEY)
         assert self.spark is not None
-        return RunContext(plan, layout, self.spark, given, Progress(lambda _: None, run_id))
+        return RunContext(plan, layout, self.spark, given, Progress(lambda _: None, run_id), created_at(layout))
 
     def ingested(self, run_id: str, calm: RunLayout, *settings: str, key: RunKey | None = None) -> RunContext:
         """A run opened with the ingested tables of another one in it: ingestion is not what is tested."""

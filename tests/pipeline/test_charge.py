@@ -12,7 +12,7 @@ import pytest
 from das_spark.config.plan import InputSettings
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.events import Event
-from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.layout import RunLayout, created_at, open_run
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.charge import enter_level, enter_run
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
@@ -31,7 +31,9 @@ def context(tmp_path) -> Any:
         budget=BUDGET, product=SimpleNamespace(name="p", record="person"), input=InputSettings(reader="simulated")
     )
     progress = SimpleNamespace(note=lambda *_, **__: None)
-    return SimpleNamespace(plan=plan, layout=layout, is_insecure=False, joint_ledgers=(), progress=progress)
+    return SimpleNamespace(
+        plan=plan, layout=layout, is_insecure=False, joint_ledgers=(), progress=progress, created=created_at(layout)
+    )
 
 
 def test_a_resumed_run_finds_its_entry_again(context):

@@ -12,7 +12,7 @@ import pytest
 import das_spark
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
-from das_spark.io.layout import RunLayout
+from das_spark.io.layout import RunLayout, created_at
 from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline import estimate_from, from_measurements, open_source, reestimate
 from das_spark.pipeline import measure as measure_stage
@@ -80,10 +80,10 @@ class TestEstimated:
 
     def test_the_run_holds_nothing_confidential_and_cannot_draw(self, again, spark):
         assert {path.name for path in again.restricted.path.iterdir()} == {
-            *("run.json", "run.lock", "manifest.json", "begun.json", "concluded.json", "log.jsonl", "run.html"),
+            *("run.json", "run.lock", "manifest.json", "concluded.json", "log.jsonl", "run.html"),
         }
         source = reestimate.open_source(again.folder, None)
-        context = RunContext(source.plan, again, spark, None, Progress(lambda _: None, "x"))
+        context = RunContext(source.plan, again, spark, None, Progress(lambda _: None, "x"), created_at(again))
         with pytest.raises(PrivacyGuardError, match="draws nothing"):
             measure_stage.measurement_task(context, "State", 1)
 

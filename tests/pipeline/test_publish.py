@@ -17,14 +17,14 @@ pytestmark = [pytest.mark.spark]
 def test_the_manifest_is_the_same_text_whatever_the_partitions(workshop, calm, tools):
     plan = workshop.plan()
     context = RunContext(
-        plan, calm, workshop.spark, RunKey.insecure(tools.TEST_KEY), Progress(lambda _: None, calm.run_id)
+        plan, calm, workshop.spark, RunKey.insecure(tools.TEST_KEY), Progress(lambda _: None, calm.run_id), "2026-01-01"
     )
     entry = LedgerEntry("calm#0", "2026-01-01", plan.product.name, plan.product.record, plan.budget, insecure=True)
     before, texts = workshop.spark.conf.get("spark.sql.shuffle.partitions"), set()
     try:
         for partitions in (1, 2, 5, 7):
             workshop.spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-            status = public_manifest(context, entry, "2026-01-01").solver_status
+            status = public_manifest(context, entry).solver_status
             texts.add(json.dumps(status))
     finally:
         workshop.spark.conf.set("spark.sql.shuffle.partitions", before)

@@ -211,7 +211,7 @@ def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, 
     layout = RunLayout.at(optimised.root, "cheaper")
     open_run(layout, plan.config_hash)
     progress = Progress(lambda _: None, "cheaper")
-    context = RunContext(plan, layout, spark, RunKey.insecure(KEY), progress, ingested_by=optimised)
+    context = RunContext(plan, layout, spark, RunKey.insecure(KEY), progress, created_at(layout), ingested_by=optimised)
     for name in ("_write_leaves", "write_bounds"):
         monkeypatch.setattr(ingest_stage, name, lambda *_: pytest.fail("made again"))
     monkeypatch.setattr(spines, "_build", lambda *_: pytest.fail("built again"))

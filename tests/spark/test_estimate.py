@@ -7,6 +7,7 @@ from das_spark.estimation import FamilyPlan, FamilyStatus, estimate_family
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark import estimate, families, tables
 from das_spark.spark.estimate import EstimationTask, saved_problem
+from das_spark.spark.families import Spread
 
 pytestmark = pytest.mark.spark
 
@@ -54,7 +55,7 @@ def frame(spark, content):
 
 
 def run(level, partitions=2, plan=PLAN):
-    rows = estimate.estimates(*level.values(), task(plan), partitions).collect()
+    rows = estimate.estimates(*level.values(), task(plan), Spread(7, partitions)).collect()
     kinds = {kind: [row for row in rows if row["record"] == kind] for kind in ("estimate", "diagnostics")}
     assert len(rows) == sum(map(len, kinds.values()))
     found = {row["geocode"]: row for row in kinds["estimate"]}
@@ -99,7 +100,7 @@ def family_of(level, code):
     ):
         rows = rows.unionByName(families.family_rows(level[name], family="parent", kind=kind, sources=sources))
     parents = families.family_rows(level["parents"], family="geocode", kind=families.PARENT, sources=families.CELLS)
-    chosen = rows.unionByName(parents).where(f"family = '{code}'").selectExpr("0 AS partition", "0L AS rank", "*")
+    chosen = rows.unionByName(parents).where(f"family = '{code}'").selectExpr("0 AS file", "0L AS rank", "*")
     order = ["rank", "kind", "name", "geocode", "member"]
     names = [field.name for field in tables.FAMILY_ROWS.fields]
     table = chosen.select(*names).sort(*order).toArrow()

@@ -55,7 +55,7 @@ def test_errors_of_ours_get_out_as_they_are():
 @pytest.mark.spark
 def test_families_are_dealt_by_descending_cost(spark):
     costs = spark.createDataFrame([("a", 1), ("b", 9), ("c", 5), ("d", 5)], "family string, cost long")
-    rows = {row["family"]: (row["partition"], row["rank"]) for row in families.placed(costs, 2).collect()}
+    rows = {row["family"]: (row["file"], row["rank"]) for row in families.placed(costs, 2).collect()}
     assert rows == {"b": (0, 0), "c": (1, 1), "d": (0, 2), "a": (1, 3)}
 
 

@@ -15,6 +15,7 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, estimate, histograms, tables
 from das_spark.spark.checks import judge
+from das_spark.spark.families import Spread
 from das_spark.spark.group_totals import GROUP_TOTAL
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
@@ -128,7 +129,7 @@ def estimated(spark, frames_, spine, level, parents):
     task = estimate.EstimationTask(SCHEMA.size, FamilyPlan(level, class_query="hhgq"), QUERIES)
     given = [frames_[name].where(f"level = '{level}'").drop("level") for name in ("geounits", "bounds")]
     rows = estimate.estimates(
-        given[0], measured(spark, level, spine), given[1], parents, task, 2, spine.total_key_at(level)
+        given[0], measured(spark, level, spine), given[1], parents, task, Spread(3, 2), spine.total_key_at(level)
     ).cache()
     assert {row["diagnostics"]["status"] for row in rows.where("record = 'diagnostics'").collect()} == {"optimal"}
     return rows.where("record = 'estimate'").select("geocode", "parent", "cells", "counts")

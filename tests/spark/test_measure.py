@@ -15,6 +15,7 @@ from das_spark.privacy import (
     sample,
 )
 from das_spark.spark import measure, tables
+from das_spark.spark.families import Spread
 from das_spark.spark.measure import MeasurementTask
 
 pytestmark = pytest.mark.spark
@@ -52,7 +53,7 @@ def _task(lazy, key="k"):
 def _measured(spark, lazy, partitions=2, top=False, key="k"):
     histograms = _frame(spark, CHILDREN, lambda code: "" if top else code[:2])
     parents = None if top else _frame(spark, PARENTS, lambda code: "")
-    rows = measure.measurements(histograms, parents, _task(lazy, key), partitions).collect()
+    rows = measure.measurements(histograms, parents, _task(lazy, key), Spread(7, partitions)).collect()
     return {(row["geocode"], row["query"]): (row["rows"], row["values"], row["variance"]) for row in rows}
 
 
@@ -118,7 +119,7 @@ def _shared(spark, shares, lazy=False):
     )
     told = spark.createDataFrame([(code, code[:2], share) for code, share in shares.items()], tables.SHARES)
     histograms, parents = _frame(spark, CHILDREN, lambda code: code[:2]), _frame(spark, PARENTS, lambda code: "")
-    rows = measure.measurements(histograms, parents, task, 2, told).collect()
+    rows = measure.measurements(histograms, parents, task, Spread(3, 2), told).collect()
     return laws, {(row["geocode"], row["query"]): (row["values"], row["variance"]) for row in rows}
 
 
@@ -149,7 +150,7 @@ def test_families_whose_children_have_no_share_are_not_measured(spark):
 def test_children_of_a_parent_where_nobody_lives_are_measured_without_answers(spark):
     histograms = _frame(spark, {"0301": {}, "0302": {}}, lambda code: code[:2])
     parents = _frame(spark, {"03": {}}, lambda code: "")
-    rows = measure.measurements(histograms, parents, _task(lazy=True), 1).collect()
+    rows = measure.measurements(histograms, parents, _task(lazy=True), Spread(1, 1)).collect()
     assert {(row["geocode"], len(row["values"])) for row in rows} == {("0301", 0), ("0302", 0)}
 
 
@@ -158,7 +159,9 @@ def test_geocodes_that_end_alike_get_noise_of_their_own(spark):
     codes = [f"{state}0150010000000000" for state in ("104", "111")]
     histograms = _frame(spark, {code: {0: 5} for code in codes}, lambda code: "0")
     task = replace(_task(lazy=False), mechanisms={"": {name: (WIDE, 1.0) for name in QUERIES}})
-    rows = measure.measurements(histograms, _frame(spark, {"0": {0: 10}}, lambda code: ""), task, 1).collect()
+    rows = measure.measurements(
+        histograms, _frame(spark, {"0": {0: 10}}, lambda code: ""), task, Spread(1, 1)
+    ).collect()
     first, second = ([row["values"] for row in rows if row["geocode"] == code] for code in codes)
     assert first != second, "equal noise: the difference of the answers is the difference of the truths"
 

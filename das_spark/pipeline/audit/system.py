@@ -192,7 +192,7 @@ def family_batch(family: str, kind: int, geocodes: Sequence[str], **columns: obj
     """
     count = len(geocodes)
     usual: dict[str, object] = {
-        "partition": [0] * count,
+        "file": [0] * count,
         "rank": [0] * count,
         "family": [family] * count,
         "kind": [kind] * count,

@@ -1,0 +1,226 @@
+"""Parquet files of which every byte is a function of their rows, written by the tasks of a Spark job.
+
+Spark's own writer names files by a random number and lets the order of what was read decide which rows stand in which
+file; a table that is made of confidential rows would tell of their order, sizes and times in that way. Here whoever
+arranges the rows says which file each belongs to, and in which order; row groups are cut by rows and values alone; and
+a file gets its name from the driver, when the task that wrote it is known to have succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+
+from das_spark.io.files import FileRecord, record_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: What a task says of each file that it wrote; `written` is the name under which it lies there.
+REPORT: Final = "table string, file string, written string, rows long, size long, sha256 string"
+SUFFIX: Final = ".parquet"
+#: A row group has at most so many rows, and so many values in its lists (or a single row): bounds the memory of a task.
+_GROUP_ROWS: Final = 1 << 16
+_GROUP_VALUES: Final = 1 << 22
+_REPORT_SCHEMA: Final = pa.schema(
+    [(part.split()[0], {"string": pa.string(), "long": pa.int64()}[part.split()[1]]) for part in REPORT.split(", ")]
+)
+
+#: Table, file without suffix and below the folder of the table, rows.
+Rows = tuple[str, str, pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFolder:
+    """Where the files of one table are written before they are published.
+
+    Attributes:
+        path: A folder that every worker can write to, absolute.
+        schema: The columns of the table.
+    """
+
+    path: Path
+    schema: pa.Schema
+
+    def __post_init__(self) -> None:
+        """A relative path would mean another place in each process."""
+        if not self.path.is_absolute():
+            raise ValueError(f"{self.path}: workers need an absolute path")
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetTables:
+    """Writes the tables of one job: called in its tasks, and by the driver when they are done.
+
+    Attributes:
+        folders: Of each table, by name.
+    """
+
+    folders: Mapping[str, TableFolder]
+
+    def __call__(self, rows: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+        """Write what a task has, which may hold several tables; in the worker.
+
+        Args:
+            rows: In the order in which they shall stand in their files. All rows of a file are in one task, and no row
+                of an earlier file comes after those of a later one.
+
+        Yields:
+            `REPORT`, a row a file.
+        """
+        current, writing = "", dict[str, _File]()
+        for table, file, batch in rows:
+            if file != current:
+                yield from (each.close() for each in writing.values())
+                current, writing = file, {}
+            if table not in writing:
+                writing[table] = _File.begin(self.folders[table], table, file)
+            writing[table].append(batch)
+        yield from (each.close() for each in writing.values())
+
+    def place(self, report: Iterable[Mapping[str, Any]]) -> dict[str, tuple[FileRecord, ...]]:
+        """Give the files of tasks that succeeded their names, and leave all others behind; on the driver.
+
+        Args:
+            report: All rows of `REPORT` of the job.
+
+        Returns:
+            The files of each table, sorted by name; their names are paths below the folder of the table. A table
+            without a row has one file without rows.
+        """
+        placed: dict[str, list[FileRecord]] = {}
+        for row in report:
+            folder, name = self.folders[row["table"]].path, f"{row['file']}{SUFFIX}"
+            (folder / row["written"]).replace(folder / name)
+            placed.setdefault(row["table"], []).append(FileRecord(name, row["size"], row["sha256"]))
+        for table in self.folders.keys() - placed.keys():
+            placed[table] = [self._place_empty(table)]
+        return {table: tuple(sorted(records, key=lambda each: each.name)) for table, records in placed.items()}
+
+    def _place_empty(self, table: str) -> FileRecord:
+        folder = self.folders[table]
+        path = folder.path / f"{file_name(0)}{SUFFIX}"
+        folder.path.mkdir(parents=True, exist_ok=True)
+        _writer(path, folder.schema).close()
+        return record_of(path)
+
+
+def file_name(number: int) -> str:
+    """The name of a file of a table, without suffix.
+
+    Args:
+        number: Its number in the folder, from 0.
+    """
+    return f"part-{number:05d}"
+
+
+def below(folder: str, files: Iterable[FileRecord]) -> tuple[FileRecord, ...]:
+    """The files in one of the folders of a table, by their names in it.
+
+    Args:
+        folder: Its path below the folder of the table.
+        files: As `ParquetTables.place` gives them.
+    """
+    return tuple(
+        replace(each, name=each.name.removeprefix(f"{folder}/")) for each in files if each.name.startswith(f"{folder}/")
+    )
+
+
+@dataclass(slots=True)
+class _File:
+    """One file that a task writes, under a name that no other attempt at the task has."""
+
+    table: str
+    file: str
+    written: str
+    path: Path
+    writer: pq.ParquetWriter
+    schema: pa.Schema
+    rows: int = 0
+    waiting: list[pa.Table] = field(default_factory=list)
+    waiting_rows: int = 0
+    waiting_values: int = 0
+
+    @classmethod
+    def begin(cls, folder: TableFolder, table: str, file: str) -> _File:
+        context = TaskContext.get()
+        attempt = context.taskAttemptId() if context else 0
+        name = Path(file)
+        written = str(name.with_name(f".{name.name}-{attempt}"))
+        path = folder.path / written
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return cls(table, file, written, path, _writer(path, folder.schema), folder.schema)
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Take further rows; a row group is written when it is full, wherever the batches are cut."""
+        arrays = [
+            batch.column(name).cast(kind) for name, kind in zip(self.schema.names, self.schema.types, strict=True)
+        ]
+        table = pa.Table.from_arrays(arrays, schema=self.schema)
+        values = np.cumsum(_values(table))
+        begin = 0
+        while begin < table.num_rows:
+            # How many of these rows the row group still takes: by their number, and by their values.
+            before = int(values[begin - 1]) if begin else 0
+            room = _GROUP_VALUES - self.waiting_values
+            end = min(
+                begin + _GROUP_ROWS - self.waiting_rows, int(np.searchsorted(values, before + room, side="right"))
+            )
+            if end <= begin and not self.waiting_rows:
+                end = begin + 1  # a row with more values than a row group should have
+            if end > begin:
+                self.waiting.append(table.slice(begin, end - begin))
+                self.waiting_rows += end - begin
+                self.waiting_values += int(values[end - 1]) - before
+                begin = end
+            if begin < table.num_rows:
+                self._write_group()
+        if self.waiting_rows == _GROUP_ROWS:
+            self._write_group()
+
+    def close(self) -> pa.RecordBatch:
+        """Finish the file, and report it."""
+        self._write_group()
+        self.writer.close()
+        record = record_of(self.path)
+        report = (self.table, self.file, self.written, self.rows, record.size, record.sha256)
+        return pa.RecordBatch.from_arrays(
+            [pa.array([value], each.type) for value, each in zip(report, _REPORT_SCHEMA, strict=True)],
+            schema=_REPORT_SCHEMA,
+        )
+
+    def _write_group(self) -> None:
+        if self.waiting_rows:
+            # In one piece: where the pieces met would decide where pages end.
+            self.writer.write_table(pa.concat_tables(self.waiting).combine_chunks(), row_group_size=self.waiting_rows)
+            self.rows += self.waiting_rows
+            self.waiting, self.waiting_rows, self.waiting_values = [], 0, 0
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+
+
+def _values(table: pa.Table) -> NDArray[np.int64]:
+    """How many values the lists of each row hold together."""
+    total = np.zeros(table.num_rows, dtype=np.int64)
+    for column in table.columns:
+        if pa.types.is_list(column.type):
+            for chunk_start, chunk in _chunks(column):
+                lengths = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+                total[chunk_start : chunk_start + len(chunk)] += lengths
+    return total
+
+
+def _chunks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+    start = 0
+    for chunk in column.chunks:
+        yield start, chunk
+        start += len(chunk)
