@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from das_spark.cli.options import Conf, Json, Overlays, Settings
 from das_spark.cli.render import console, table
+from das_spark.config.joint import load_run
 from das_spark.config.resolve import load_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from das_spark.evaluation.audit import AuditReport
@@ -54,12 +58,22 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write audit.json and audit.md there.")
     ] = None,
+    structure: Annotated[
+        bool,
+        typer.Option("--structure", help="Compare every public byte of whole runs on neighbouring inputs instead."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Prove lower bounds on the privacy loss of a run file, on invented records only. Exit 1 where one convicts.
 
+    With --structure, whole runs on neighbouring inputs with the same noisy answers are compared byte by byte: names,
+    sizes, contents, modes and times of everything public. The run file may be that of a joint run.
+
     Example: das-spark audit conf/quickstart.toml --runs 1000 --level 0.99 --out audit
     """
+    if structure:
+        _audit_structure(conf, overlay or (), settings or (), out, as_json=as_json)
+        return
     # A wrong run file is refused before Spark's packages are imported; no input file is looked for.
     plan = load_plan(conf, overlay or (), settings or (), files=False)
     from das_spark.evaluation.audit import KINDS  # noqa: PLC0415
@@ -85,6 +99,31 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         _print(report, terminal)
         if out is not None:
             terminal.print(f"\nwritten to {out}: audit.json, audit.md")
+    if report.convicts:
+        raise typer.Exit(1)
+
+
+def _audit_structure(
+    conf: Path, overlays: Sequence[Path], settings: Sequence[str], out: Path | None, *, as_json: bool
+) -> None:
+    plan = load_run(conf, overlays, settings, files=False)
+    from das_spark.pipeline.audit import audit_structure, write_structure  # noqa: PLC0415 - needs Spark's packages
+    from das_spark.spark.session import session  # noqa: PLC0415
+
+    terminal = console()
+    progress = (lambda _: None) if as_json else terminal.print
+    with TemporaryDirectory(prefix="das_spark-structure-") as place:
+        report = audit_structure(plan, Path(place) / "runs", session("das_spark audit of structure"), progress)
+    if out is not None:
+        write_structure(report, out)
+    if as_json:
+        typer.echo(report.to_json(), nl=False)
+    else:
+        for each in report.differences:
+            terminal.print(f"{each.path}: {each.what} (in the run with {each.variant})")
+        terminal.print(report.verdict, style="bold red" if report.convicts else "bold")
+        if out is not None:
+            terminal.print(f"written to {out}: structure.json, structure.md")
     if report.convicts:
         raise typer.Exit(1)
 

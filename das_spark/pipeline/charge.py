@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +51,7 @@ def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
         require_held(context.layout)
         entry = LedgerEntry(
             # Two runs of one name in two folders are two runs.
-            run_id=f"{context.layout.run_id}#{secrets.token_hex(4)}",
+            run_id=f"{context.layout.run_id}#{context.nonce}",
             created=context.created,
             product=plan.product.name,
             table=plan.product.record,

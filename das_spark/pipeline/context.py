@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -68,6 +69,8 @@ class RunContext:
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
         joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
         ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
+        nonce: What tells its entry in the ledger from those of other runs of its name.
+        blind: Whether noise is measured without what it shall hide (`RunOptions`).
         public_facts: What stages found out for the public manifest.
         restricted_facts: The same for the restricted one.
     """
@@ -81,6 +84,8 @@ class RunContext:
     origin: Origin | None = None
     joint_ledgers: tuple[Path, ...] = ()
     ingested_by: RunLayout | None = None
+    nonce: str = field(default_factory=lambda: secrets.token_hex(4))
+    blind: bool = False
     public_facts: PublicFacts = field(default_factory=PublicFacts)
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
     _sizes: dict[str, int] = field(default_factory=dict)

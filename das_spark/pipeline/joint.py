@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import now
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.runner import RunGroup, prepare, run_stages, usual_run_id
+from das_spark.pipeline.runner import RunOptions, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
@@ -54,6 +54,7 @@ def run_parts(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     until: str | None = None,
+    options: RunOptions | None = None,
 ) -> JointSummary:
     """Carry out a joint run, or resume it where it stopped.
 
@@ -64,6 +65,7 @@ def run_parts(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         until: Name of the last stage to carry out, one of `stage_names`; a later call with the same run id goes on.
+        options: How its parts are carried out; by default as those of a run by itself.
 
     Raises:
         ConfigurationError: The run has no such stage; nothing was begun.
@@ -75,7 +77,8 @@ def run_parts(
     output = next(iter(plan.parts.values())).output
     layout = JointLayout.at(output.public or output.root, name)
     ids = {record: f"{name}-{record}" for record in plan.parts}
-    created = layout.created() or now()
+    chosen = options or RunOptions()
+    created = layout.created() or chosen.created or now()
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")
@@ -100,7 +103,7 @@ def run_parts(
             spark=spark,
             progress=progress,
             until=stage,
-            group=RunGroup(created, every_ledger),
+            options=replace(chosen, created=created, ledgers=every_ledger),
         )
         for record, stage in last.items()
         if stage not in PREPARING

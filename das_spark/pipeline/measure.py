@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -125,7 +126,8 @@ def measurement_task(context: RunContext, geolevel: str, attempt: int) -> Measur
     Raises:
         PrivacyGuardError: The run has no key: it never draws.
     """
-    return planned_measurement(context.plan, geolevel, context.shares_of(geolevel), context.required_key(), attempt)
+    task = planned_measurement(context.plan, geolevel, context.shares_of(geolevel), context.required_key(), attempt)
+    return replace(task, blind=context.blind)
 
 
 def planned_measurement(

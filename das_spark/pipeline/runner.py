@@ -46,20 +46,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RunGroup:
-    """What a run shares with others that are carried out with it, as a joint run or a sweep.
+class RunOptions:
+    """What decides how a run is carried out besides its plan.
 
     Attributes:
-        created: When all of them begin, ISO 8601: the time at which a later one begins tells how long the earlier ones
-            took over confidential data. None where the run begins by itself.
+        created: When it begins, ISO 8601, where several runs begin together: the time at which a later one begins tells
+            how long the earlier ones took over confidential data. None for now.
         ledgers: Further ledgers to enter the run in, besides those of its own input.
         ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is taken
             over; by default the input is read.
+        nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
+        blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
+            whatever else differs is a leak; for the audit of structure, and under a test key only.
     """
 
     created: str | None = None
     ledgers: Sequence[Path] = ()
     ingested_by: RunLayout | None = None
+    nonce: str = ""
+    blind: bool = False
 
 
 def run_stages(
@@ -70,7 +75,7 @@ def run_stages(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     until: str | None = None,
-    group: RunGroup | None = None,
+    options: RunOptions | None = None,
 ) -> RunSummary:
     """Carry out a run, or resume it where it stopped.
 
@@ -81,17 +86,19 @@ def run_stages(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         until: Name of the last stage to carry out, one of `stage_names`; a later call with the same run id goes on.
-        group: What it shares with others that are carried out with it; by default it is alone.
+        options: How; by default as a run by itself.
 
     Raises:
         ConfigurationError: The run has no such stage; nothing was begun.
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
     stages_until(plan, until)  # a wrong name is refused before a folder is made
-    shared = group or RunGroup()
-    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, shared.created) as context:
-        context.joint_ledgers = tuple(shared.ledgers)
-        context.ingested_by = shared.ingested_by
+    chosen = options or RunOptions()
+    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, chosen.created) as context:
+        context.joint_ledgers = tuple(chosen.ledgers)
+        context.ingested_by = chosen.ingested_by
+        context.nonce = chosen.nonce or context.nonce
+        context.blind = chosen.blind
         return _carry_out(context, until)
 
 
@@ -114,7 +121,7 @@ def prepare(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         until: The last stage to carry out; None for all that read the input.
-        created: When the run begins, as its `RunGroup` says.
+        created: When the run begins, as `RunOptions` says.
 
     Returns:
         The ledgers of its input.

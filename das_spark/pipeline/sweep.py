@@ -19,7 +19,7 @@ from das_spark.io.manifest import PublicManifest
 from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import fingerprint
-from das_spark.pipeline.runner import RunGroup, run_stages
+from das_spark.pipeline.runner import RunOptions, run_stages
 from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
 from das_spark.pipeline.taken_over import holds_input
 from das_spark.spark.session import session
@@ -147,7 +147,7 @@ def _carry_out_run(
             test_key=key,
             spark=spark,
             progress=lambda line: progress(f"  {line}"),
-            group=RunGroup(created, ingested_by=source),
+            options=RunOptions(created, ingested_by=source),
         )
     except DasError as error:
         again = "the same command goes on with this run"

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
+from das_spark.errors import PrivacyGuardError
 from das_spark.privacy import CumulativeTable, GeounitAddresses, KeyedStream, geounit_key, sample
 from das_spark.spark import families, tables
 from das_spark.spark.families import HISTOGRAM, PARENT, Family, FamilySlice, Spread, Writing
@@ -59,6 +60,11 @@ class MeasurementTask:
             each query, the noise table and its variance (people^2).
         streams: For each query its keyed stream of random bits.
         lazy: Whether answers that the parent's support cannot touch, and only children, are left out.
+        blind: Whether every answer is taken for 0, so that the noisy answers are the same whatever the histograms hold;
+            for the audit of structure.
+
+    Raises:
+        PrivacyGuardError: It is blind under a real key: what is measured then is no release of anything.
     """
 
     size: int
@@ -66,6 +72,12 @@ class MeasurementTask:
     mechanisms: Mapping[str, Mapping[str, tuple[CumulativeTable, float]]]
     streams: Mapping[str, KeyedStream]
     lazy: bool
+    blind: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could be mistaken for a release."""
+        if self.blind and not all(stream.is_insecure for stream in self.streams.values()):
+            raise PrivacyGuardError("noise without what it shall hide is measured under a test key only")
 
     def __call__(self, family: Family) -> list[pa.RecordBatch]:
         """Measure every child of one family: one batch a query, or none where nothing will be read."""
@@ -90,6 +102,8 @@ class MeasurementTask:
         query = self.queries[name]
         rows = np.arange(query.rows) if support is None else query.restrict(support).rows
         answers = answers_on_rows(children, query, rows)
+        if self.blind:
+            answers = np.zeros_like(answers)
         noise, variance = self._noise(addresses, name, rows)
         noisy = (answers + noise).ravel()
         count = len(children.geocodes)

@@ -18,6 +18,7 @@ RECORD = SweepRecord(
     runs=1,
     cost="5/4",
     key="system",
+    created="2026-05-01T12:00:00+00:00",
     input="f" * 64,
     config={"geography": {"levels": ["State", "County"]}},
     states={"a": RunState.FINISHED, "b": RunState.WAITING},

@@ -32,7 +32,13 @@ def context(tmp_path) -> Any:
     )
     progress = SimpleNamespace(note=lambda *_, **__: None)
     return SimpleNamespace(
-        plan=plan, layout=layout, is_insecure=False, joint_ledgers=(), progress=progress, created=created_at(layout)
+        plan=plan,
+        layout=layout,
+        is_insecure=False,
+        joint_ledgers=(),
+        progress=progress,
+        created=created_at(layout),
+        nonce="0f0f0f0f",
     )
 
 

@@ -27,6 +27,7 @@ def made_sweep(folder, states=("finished",) * 4, product="e2e_1940"):
         2,
         "6",
         "system",
+        "2026-05-01T12:00:00+00:00",
         "input",
         config,
         dict(zip(names, map(RunState, states), strict=True)),

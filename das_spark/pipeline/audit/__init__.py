@@ -3,6 +3,7 @@
 from das_spark.pipeline.audit.audits import AuditSettings, Stage, run_audit, write_audit
 from das_spark.pipeline.audit.inputs import NeighbouringInputs, WatchedAnswer, neighbouring_inputs
 from das_spark.pipeline.audit.population import SmallPopulation
+from das_spark.pipeline.audit.structure import StructureReport, audit_structure, write_structure
 from das_spark.pipeline.audit.system import LocalSystem, Release
 
 __all__ = [
@@ -12,8 +13,11 @@ __all__ = [
     "Release",
     "SmallPopulation",
     "Stage",
+    "StructureReport",
     "WatchedAnswer",
+    "audit_structure",
     "neighbouring_inputs",
     "run_audit",
     "write_audit",
+    "write_structure",
 ]

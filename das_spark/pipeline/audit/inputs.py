@@ -156,7 +156,12 @@ def _leaf(geocode: str, spine: Spine, depth: int) -> str:
     return geocode + "".join(_digits(spine, below, 1) for below in range(depth + 1, len(spine.levels)))
 
 
-def _allowed(plan: RunPlan) -> Cells:
+def allowed_cells(plan: RunPlan) -> Cells:
+    """The cells in which a record can be, ascending.
+
+    Args:
+        plan: The run.
+    """
     schema = plan.product.schema
     zero = np.zeros(schema.size, dtype=bool)
     for each in plan.product.structural_zeros:
@@ -166,7 +171,7 @@ def _allowed(plan: RunPlan) -> Cells:
 
 def _cells(plan: RunPlan, divides_at: int) -> tuple[int, int]:
     """The first cell in which somebody can be, and the one that differs from it in most of the budget."""
-    allowed = _allowed(plan)
+    allowed = allowed_cells(plan)
     if len(allowed) < 2:  # noqa: PLR2004 - a record needs another cell to be in
         raise ConfigurationError(f"product {plan.product.name}: no record can be replaced by another one")
     spent = np.zeros(len(allowed) - 1)
@@ -183,7 +188,7 @@ def _pair(plan: RunPlan, spot: _Spot, *, crowded: bool) -> NeighbouringInputs:
     base = np.zeros((len(spot.every), plan.product.schema.size), dtype=np.int64)
     for cell in spot.cells if crowded else _companions(plan, spot.cells):
         base[:, cell] += people
-    units = _units(plan, base)
+    units = units_for(plan, base)
     first, second = (
         SmallPopulation(spot.every, _with_one_more(base, spot.every.index(leaf), cell), units)
         for leaf, cell in zip(spot.leaves, spot.cells, strict=True)
@@ -231,7 +236,7 @@ def _companions(plan: RunPlan, cells: tuple[int, int]) -> tuple[int, ...]:
     """Cells of other records, such that the units that hold them can hold the replaced one as well."""
     if not plan.product.class_query:
         return (cells[0],)
-    allowed = _allowed(plan)
+    allowed = allowed_cells(plan)
     classes = plan.product.schema.query(plan.product.class_query).row_of(allowed)
     found = []
     for cell in cells:
@@ -240,8 +245,16 @@ def _companions(plan: RunPlan, cells: tuple[int, int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _units(plan: RunPlan, base: Cells) -> Cells:
-    """Units of each class in which the records of a leaf, and one more, find room: as few as can be."""
+def units_for(plan: RunPlan, base: Cells) -> Cells:
+    """Units of each class in which the records of a leaf, and one more, find room: as few as can be.
+
+    Args:
+        plan: The run.
+        base: Records by leaf and cell, (K, cells).
+
+    Returns:
+        By leaf and class, (K, classes).
+    """
     product = plan.product
     units = np.zeros((len(base), len(product.unit_classes)), dtype=np.int64)
     if not product.class_query or product.unit_bounds is None:

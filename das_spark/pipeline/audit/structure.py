@@ -1,0 +1,383 @@
+"""The audit of structure: what a run publishes besides its numbers, compared byte by byte between neighbouring inputs.
+
+The whole system runs on invented inputs that differ in one record, under one test key, with noise that is measured
+without what it shall hide: so the noisy answers of all runs are the same, and every byte below their public roots must
+be, names, modes and times of change included. Between the runs everything is varied that confidential sizes could vary:
+the order of the input's rows, into how many files and partitions they are cut, and how Spark joins and packs them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from das_spark.config.plan import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
+from das_spark.errors import OutputError
+from das_spark.geography import ENTITY_COLUMNS
+from das_spark.io.files import write_durably
+from das_spark.io.full_disk import disk_errors
+from das_spark.pipeline.audit.inputs import allowed_cells, units_for
+from das_spark.pipeline.audit.population import SmallPopulation, geocode_at
+from das_spark.pipeline.joint import run_parts
+from das_spark.pipeline.runner import RunOptions, run_stages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.geography import Spine
+
+#: All runs have the same name, key, instant and place, one after the other.
+_RUN: Final = "audited"
+_KEY: Final = "audit of structure"
+_OPTIONS: Final = RunOptions(created="2020-04-01T00:00:00+00:00", nonce="00000000", blind=True)
+#: Children of a geounit of the small spine; of the lowest level, and of all others.
+_LEAVES, _CHILDREN = 3, 2
+#: Cells in which there are records, about.
+_OCCUPIED: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the runs that are compared.
+
+    Attributes:
+        text: What is different in it, in a sentence.
+        record: Leaf and cell of the record that is another one in each variant: positions among the leaves of the same
+            geounit with an exact total, and among the cells that can hold somebody.
+        files: Into how many files the rows of the input are cut; their order is another one for each number.
+        session: Properties of the Spark session while it runs.
+    """
+
+    text: str
+    record: tuple[int, int]
+    files: int
+    session: Mapping[str, str]
+
+
+_SHUFFLE, _ADAPTIVE = "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"
+_PACKED, _OPENING = "spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+#: The first is what the others are compared with.
+VARIANTS: Final = (
+    Variant("the first input", (0, 0), 1, {_SHUFFLE: "4", _ADAPTIVE: "true"}),
+    Variant(
+        "another record, in another geounit, in other attributes; many partitions, each file by itself",
+        (-1, -1),
+        5,
+        {_SHUFFLE: "7", _ADAPTIVE: "false", _PACKED: "2048", _OPENING: "0"},
+    ),
+    Variant(
+        "another record in the same geounit; partitions of many files, no broadcast joins",
+        (0, 1),
+        3,
+        {_SHUFFLE: "3", _ADAPTIVE: "false", _OPENING: "1", _BROADCAST: "-1"},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something public that is not the same in two runs.
+
+    Attributes:
+        variant: What was different in the second run.
+        path: Below the folder of the runs.
+        what: In words.
+    """
+
+    variant: str
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class StructureReport:
+    """What an audit of structure found.
+
+    Attributes:
+        run: Name of the run file's run.
+        config_hash: Of its configuration; of a joint run those of its parts.
+        records: How many invented records there are.
+        variants: What was different, run by run.
+        compared: Public files and folders of a run.
+        differences: What is not the same.
+    """
+
+    run: str
+    config_hash: tuple[str, ...]
+    records: int
+    variants: tuple[str, ...]
+    compared: int
+    differences: tuple[Difference, ...]
+
+    @property
+    def convicts(self) -> bool:
+        """Whether something public follows from confidential records by another way than through noise."""
+        return bool(self.differences)
+
+    @property
+    def verdict(self) -> str:
+        """The finding in a sentence."""
+        if self.convicts:
+            return (
+                f"{len(self.differences)} of {self.compared} public files and folders differ between inputs whose "
+                "noisy answers are the same: no finite epsilon holds"
+            )
+        return (
+            f"{self.compared} public files and folders are the same to the last byte in {len(self.variants)} runs on "
+            "neighbouring inputs: names, sizes, contents, modes and times of change"
+        )
+
+    def to_json(self) -> str:
+        """The report as text."""
+        return json.dumps({"schema_version": 1, "verdict": self.verdict, **asdict(self)}, indent=2) + "\n"
+
+    def to_markdown(self) -> str:
+        """The report as a page."""
+        lines = [
+            f"# Audit of structure: {self.run}",
+            "",
+            f"**{self.verdict}.**",
+            "",
+            f"{self.records:,} invented records; every run has one test key, and noise without what it shall hide.",
+            "",
+            *(f"{number}. {text}" for number, text in enumerate(self.variants, start=1)),
+        ]
+        if self.differences:
+            lines += ["", "| path | what differs | in the run with |", "|---|---|---|"]
+            lines += [f"| {each.path} | {each.what} | {each.variant} |" for each in self.differences]
+        return "\n".join(lines) + "\n"
+
+
+def audit_structure(
+    plan: RunPlan | JointPlan,
+    folder: Path,
+    spark: SparkSession,
+    progress: Callable[[str], None] = lambda line: None,
+    variants: tuple[Variant, ...] = VARIANTS,
+) -> StructureReport:
+    """Run a plan on neighbouring inputs, and compare what it publishes.
+
+    Args:
+        plan: A run, or a joint run; its input is not read, and nothing is written to its output.
+        folder: Where the runs are made: a folder of its own, which is removed at the end.
+        spark: The session; its properties are those of before at the end.
+        progress: Is given a line a run.
+        variants: The runs, of which the first is compared with all others.
+
+    Raises:
+        DasError: A run failed.
+        OutputError: The folder is there already.
+    """
+    if folder.exists():
+        raise OutputError(f"{folder}: is there already", hint="name a folder that does not exist")
+    parts = tuple(plan.parts.values()) if isinstance(plan, JointPlan) else (plan,)
+    found: list[Difference] = []
+    first: dict[str, _Seen] = {}
+    try:
+        for number, variant in enumerate(variants):
+            progress(f"run {number + 1} of {len(variants)}: {variant.text}")
+            place = folder / "work"  # the same for all: no path may be the difference
+            shutil.rmtree(place, ignore_errors=True)
+            with _properties(spark, variant.session):
+                _carry_out(plan, place, variant, spark)
+            seen = dict(_published(place / "runs"))
+            if number:
+                found += _compared(first, seen, variant.text)
+            else:
+                first = seen
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return StructureReport(
+        run=plan.name,
+        config_hash=tuple(each.config_hash for each in parts),
+        records=sum(int(_population(each, variants[0]).counts.sum()) for each in parts),
+        variants=tuple(each.text for each in variants),
+        compared=len(first),
+        differences=tuple(found),
+    )
+
+
+def write_structure(report: StructureReport, folder: Path) -> None:
+    """Write structure.json and structure.md.
+
+    Args:
+        report: The audit.
+        folder: Where to; made if it is not there.
+
+    Raises:
+        OutputError: The disk is full or the place cannot be written.
+    """
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_durably(folder / "structure.json", report.to_json())
+        write_durably(folder / "structure.md", report.to_markdown())
+
+
+@contextmanager
+def _properties(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in chosen}
+    for name, value in chosen.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+
+def _carry_out(plan: RunPlan | JointPlan, place: Path, variant: Variant, spark: SparkSession) -> None:
+    if isinstance(plan, JointPlan):
+        parts = {record: _on_invented(part, place / record, variant) for record, part in plan.parts.items()}
+        run_parts(replace(plan, parts=parts), run_id=_RUN, test_key=_KEY, spark=spark, options=_OPTIONS)
+    else:
+        run_stages(
+            _on_invented(plan, place / "input", variant), run_id=_RUN, test_key=_KEY, spark=spark, options=_OPTIONS
+        )
+
+
+def _on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
+    """The plan with the invented records for its input; its resolved configuration, which is public, stays."""
+    population = _population(plan, variant)
+    schema = plan.product.schema
+    leaf, cell = np.nonzero(population.counts)
+    codes = np.unravel_index(cell, [attribute.size for attribute in schema.attributes])
+    geocodes = np.array(population.geocodes)
+    people = {"geocode": pa.array(geocodes[leaf])}
+    people |= {attribute.name: pa.array(code) for attribute, code in zip(schema.attributes, codes, strict=True)}
+    people["count"] = pa.array(population.counts[leaf, cell])
+    _write(folder / "persons", pa.table(people), variant.files)
+    known = {"geocode": pa.array(geocodes)}
+    if plan.invariants.units:
+        known |= {f"units_{number}": pa.array(column) for number, column in enumerate(population.units.T)}
+    _write(folder / "units", pa.table(known), variant.files)
+    areas = {"geocode": pa.array(geocodes)}
+    for number, name in enumerate(ENTITY_COLUMNS):
+        areas[name] = pa.array([_area(name, place // (number + 2)) for place in range(len(geocodes))])
+    _write(folder / "areas", pa.table(areas), 1)
+    people_are, units_are = str(folder / "persons"), str(folder / "units")
+    source = InputSettings(reader="tidy_counts", persons=people_are, geography=units_are)
+    return replace(
+        plan,
+        input=replace(source, geography=None, units=units_are) if plan.invariants.units else source,
+        geography=replace(plan.geography, reader="tidy", path=str(folder / "areas"), crosswalk=None),
+        output=OutputSettings(root=str(folder.parent / "runs")),
+        evaluation=EvaluationSettings(enabled=False),
+    )
+
+
+def _area(column: str, number: int) -> str | None:
+    """The code of an area; every third block lies in none."""
+    if number % 3 == 0:
+        return None
+    if column.endswith("fs"):
+        return "A"
+    return f"{number % 7 + 1:0{4 if column == 'aiannhce' else 5}d}"
+
+
+def _write(folder: Path, rows: pa.Table, files: int) -> None:
+    """Write a table in some files, its rows in an order that is another one for every number of files."""
+    keys = [hashlib.sha256(f"{files}/{row}".encode()).hexdigest() for row in range(rows.num_rows)]
+    shuffled = rows.take(np.argsort(np.array(keys)))
+    folder.mkdir(parents=True)
+    for number in range(files):
+        begin, end = (rows.num_rows * part // files for part in (number, number + 1))
+        pq.write_table(shuffled.slice(begin, end - begin), folder / f"part-{number}.parquet")
+
+
+def _population(plan: RunPlan, variant: Variant) -> SmallPopulation:
+    """The invented records: sparse and uneven, but for the one that is another one in each variant."""
+    census = plan.product.census(plan.spine)
+    leaves = _leaves(census)
+    allowed = allowed_cells(plan)
+    some = allowed[:: max(1, len(allowed) // _OCCUPIED)]
+    base = np.zeros((len(leaves), plan.product.schema.size), dtype=np.int64)
+    leaf, cell = np.meshgrid(np.arange(len(leaves)), np.arange(len(some)), indexing="ij")
+    base[:, some] = np.where((leaf + 3 * cell) % 5 == 0, (7 * leaf + 13 * cell) % 11 + 1, 0)
+    near = _together(plan, census, leaves)
+    ends = [(near[place], int(allowed[at])) for place, at in sorted({each.record for each in VARIANTS})]
+    for place, at in product({place for place, _ in ends}, {at for _, at in ends}):
+        base[place, at] += 3  # wherever the record is, there are others like it, and units for all of them
+    units = units_for(plan, base)
+    place, at = variant.record
+    base[near[place], allowed[at]] += 1
+    return SmallPopulation(leaves, base, units)
+
+
+def _leaves(spine: Spine) -> tuple[str, ...]:
+    """The leaves of a small spine, ascending."""
+    codes, length = [""], 0
+    for level in spine.levels:
+        width, length = level.length - length, level.length
+        children = _LEAVES if level is spine.leaf else _CHILDREN
+        numbers = [f"{number:0{width}d}" for number in range(1, children + 1)] if width else [""]
+        codes = [code + number for code in codes for number in numbers]
+    return tuple(codes)
+
+
+def _together(plan: RunPlan, spine: Spine, leaves: tuple[str, ...]) -> list[int]:
+    """Positions of leaves in one geounit of the level whose totals are exact: a record may move among them."""
+    if plan.invariants.total_at is None:
+        return list(range(len(leaves)))
+    depth = spine.index(plan.invariants.total_at)
+    holders = [geocode_at(code, spine, depth) for code in leaves]
+    return [place for place, holder in enumerate(holders) if holder == holders[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What anybody sees of a public file or folder."""
+
+    kind: str
+    size: int
+    mode: int
+    changed: int
+    digest: str
+
+
+def _published(runs: Path) -> Iterator[tuple[str, _Seen]]:
+    """Everything public below a folder of runs: public roots, and what joint runs say of all their parts."""
+    for root in sorted(runs.iterdir()):
+        public = root / "public" if (root / "restricted").exists() else root
+        if root.is_symlink() or public.name == "ledgers":
+            continue
+        for place, folders, files in os.walk(public):
+            for path in (Path(place), *(Path(place, name) for name in files)):
+                yield str(path.relative_to(runs)), _seen(path)
+            folders.sort()
+
+
+def _seen(path: Path) -> _Seen:
+    found = path.stat()
+    if path.is_dir():
+        return _Seen("folder", 0, found.st_mode, found.st_mtime_ns, "")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return _Seen("file", found.st_size, found.st_mode, found.st_mtime_ns, digest)
+
+
+def _compared(first: Mapping[str, _Seen], second: Mapping[str, _Seen], variant: str) -> list[Difference]:
+    found = []
+    for path in sorted(first.keys() | second.keys()):
+        one, other = first.get(path), second.get(path)
+        if one is None or other is None:
+            found.append(Difference(variant, path, "is there in one of them only"))
+        elif one != other:
+            names = {"kind": "kind", "size": "size", "mode": "mode", "changed": "time of change", "digest": "content"}
+            what = [text for name, text in names.items() if getattr(one, name) != getattr(other, name)]
+            found.append(Difference(variant, path, ", ".join(what)))
+    return found

@@ -1,0 +1,90 @@
+"""The audit of structure: what is public is the same for neighbours, and systems that are not so are found out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from das_spark.config.joint import load_run
+from das_spark.config.resolve import load_plan
+from das_spark.errors import PrivacyGuardError
+from das_spark.pipeline import context as contexts
+from das_spark.pipeline import driver
+from das_spark.pipeline.audit import structure
+from das_spark.pipeline.audit.inputs import allowed_cells
+from das_spark.pipeline.audit.population import declared_bounds
+from das_spark.pipeline.audit.structure import VARIANTS, audit_structure, write_structure
+from das_spark.pipeline.measure import planned_measurement
+from das_spark.privacy import RunKey
+
+STATE = ("budget.strategy=state", "output.microdata=['text','parquet','ppmf']")
+
+
+@pytest.fixture
+def quickstart():
+    return load_plan("conf/quickstart.toml")
+
+
+@pytest.mark.parametrize("conf", ["quickstart", "e2e_1940", "pl94_2020_state", "pl94_2020_unit"])
+def test_the_inputs_are_neighbours_within_the_invariants(conf):
+    plan = load_plan(f"conf/{conf}.toml", files=False)
+    first, *others = (structure._population(plan, variant) for variant in VARIANTS)
+    for other in others:
+        assert first.geocodes == other.geocodes
+        assert np.array_equal(first.units, other.units)
+        assert np.abs(first.counts - other.counts).sum() == 2, "one record is another one"
+        assert declared_bounds(plan, first) == declared_bounds(plan, other)
+    assert set(np.flatnonzero(first.counts.sum(axis=0))) <= set(allowed_cells(plan).tolist())
+
+
+@pytest.mark.spark
+@pytest.mark.whole_run
+def test_neighbours_publish_the_same_bytes(quickstart, spark, tmp_path):
+    report = audit_structure(quickstart, tmp_path / "runs", spark)
+    assert not report.differences, report.to_markdown()
+    assert report.compared > 150
+    assert not (tmp_path / "runs").exists()
+    write_structure(report, tmp_path / "out")
+    assert "same to the last byte" in (tmp_path / "out" / "structure.md").read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.whole_run
+def test_neighbours_publish_the_same_bytes_on_a_spine_of_areas_and_in_a_joint_run(spark, tmp_path):
+    plan = load_run(
+        "conf/pl94_2020.toml", (), (*STATE, "geography.spine=optimised", "geography.path=areas"), files=False
+    )
+    report = audit_structure(plan, tmp_path / "runs", spark, variants=VARIANTS[:2])
+    assert not report.differences, report.to_markdown()
+    assert report.compared > 300
+
+
+def as_spark_writes(self, table, frame, staging, levels, leaves):
+    """How public tables were written before: in the order in which rows arrive, into as many files as partitions."""
+    frame.write.partitionBy("level").parquet(str(staging))
+    return tuple(
+        dataclasses.replace(contexts.record_of(path), name=str(path.relative_to(staging)))
+        for level in sorted(staging.glob("level=*"))
+        for path in contexts.part_files(level)
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.whole_run
+def test_a_system_that_publishes_the_order_of_confidential_rows_is_found_out(quickstart, spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(contexts.RunContext, "_write_arranged", as_spark_writes)
+    monkeypatch.setattr(driver, "set_times", lambda *_: None)
+    report = audit_structure(quickstart, tmp_path / "runs", spark, variants=VARIANTS[:2])
+    assert report.convicts
+    assert {each.path.split("/")[2] for each in report.differences} >= {"geounits", "invariants", "bounds"}
+    assert any("time of change" in each.what for each in report.differences)
+    assert "no finite epsilon" in report.verdict
+
+
+def test_noise_without_truth_is_refused_under_a_real_key(quickstart):
+    shares = {"": quickstart.budget.level("County").share}
+    task = planned_measurement(quickstart, "County", shares, RunKey.from_system(), 1)
+    with pytest.raises(PrivacyGuardError, match="test key"):
+        dataclasses.replace(task, blind=True)
