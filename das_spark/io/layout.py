@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
+from das_spark.io.files import FileRecord, record_of
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.restricted_layout import RestrictedLayout
 from das_spark.io.run_marker import MARKER, PUBLIC, RESTRICTED, RunMarker
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 JOINT_MARKER = "joint.json"
 LATEST = "latest"
 LEDGERS = "ledgers"
+#: Folder of either root for what is not published yet.
+STAGING = ".staging"
 #: Names in the folder of all runs that no run can have: the link to the last run, and the ledgers of their inputs.
 RESERVED = (LATEST, LEDGERS)
 
@@ -151,6 +154,23 @@ class PublicLayout:
     def marker(self) -> Path:
         """The file that makes the folder a run folder."""
         return self.path / MARKER
+
+
+def public_files(public: PublicLayout) -> tuple[FileRecord, ...]:
+    """Every file of a public root that its manifest answers for: all but the manifest itself and what examines them.
+
+    Args:
+        public: The root.
+
+    Returns:
+        Paths below the root, sizes and checksums, by path.
+    """
+    apart = {public.manifest, public.verification}
+    found = []
+    for place, folders, names in os.walk(public.path):
+        folders[:] = sorted(name for name in folders if name != STAGING)
+        found += [Path(place, name) for name in names if Path(place, name) not in apart]
+    return tuple(record_of(path, str(path.relative_to(public.path))) for path in sorted(found))
 
 
 @dataclass(frozen=True, slots=True)

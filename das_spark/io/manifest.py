@@ -121,10 +121,11 @@ class PublicManifest(_Manifest):
         notices: What readers must know, in sentences, such as that the run is insecure; every public file has them.
         relaxed: Families whose consistency with their parent was relaxed, by `<geolevel>/<parent>`.
         data_dictionary: Every output: what a row is, columns, types, units (`das_spark.io.dictionary`).
+        files: Every public file but this one and the verification report: path below the root, size and SHA-256.
     """
 
-    #: 2: `notices` are called so; `stages` are all that are done, under the names that users see.
-    schema_version: ClassVar[int] = 2
+    #: 2: `notices` are called so; `stages` are all that are done, under the names that users see. 3: `files`.
+    schema_version: ClassVar[int] = 3
     product: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     config_hash: str = ""
@@ -138,6 +139,7 @@ class PublicManifest(_Manifest):
     notices: tuple[str, ...] = ()
     relaxed: tuple[str, ...] = ()
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
+    files: tuple[FileRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
 from das_spark.io.files import close_to_others, discard
+from das_spark.io.layout import STAGING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _HELD: dict[Path, str] = {}
 #: Seconds after which a lock is tried again: `is_held` holds it for an instant, which is no driver.
 _GLANCES = (0.05, 0.2)
-#: Folder of either side for what is not published yet.
-STAGING = ".staging"
 #: Stands for the word where this process holds no lock of the run.
 _NOBODY = "unheld"
 #: What a verification that holds no run writes into beside the drivers: a run may be verified while one is at work.

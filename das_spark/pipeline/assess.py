@@ -15,10 +15,10 @@ from das_spark.config.geography import planned_spine
 from das_spark.constraints import Invariants
 from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, finished, part_files, write_durably
-from das_spark.io.layout import PublicLayout
+from das_spark.io.layout import STAGING, PublicLayout, public_files
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
-from das_spark.io.run_lock import STAGING, VERIFYING, Staging
+from das_spark.io.run_lock import VERIFYING, Staging
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
 from das_spark.privacy import LedgerEntry
@@ -73,7 +73,7 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
     product = PRODUCTS[manifest.product]
     spine = spine_of_run(layout, product, manifest.config)
     complete = _complete(layout, spine, manifest)
-    checks = [complete, ledger_equals_config(*_shares(manifest))]
+    checks = [complete, _unchanged(layout, manifest), ledger_equals_config(*_shares(manifest))]
     if complete.passed:  # what is not whole is not read
         checks += _judged(spark, layout, product, spine, manifest, staging.folder)
     report = VerificationReport(tuple(checks), manifest.relaxed)
@@ -171,6 +171,13 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> C
             folders |= {f"{name}/{level}": layout.tables.level(table.name, flavour, level) for level in census.names}
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
     return Check("folders are whole", "", not missing, len(folders), missing)
+
+
+def _unchanged(layout: PublicLayout, manifest: PublicManifest) -> Check:
+    """Every public file has the bytes that the manifest lists, and there is no other one."""
+    listed, found = ({each.name: each for each in files} for files in (manifest.files, public_files(layout)))
+    failing = [name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name)]
+    return Check.of(("files are those of the manifest", "", ""), len(listed), failing)
 
 
 def _bound_queries(product: Product, config: Mapping[str, Any]) -> dict[str, Query]:

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from das_spark.io.files import write_durably
+from das_spark.io.layout import STAGING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from das_spark.io.layout import PublicLayout, RunLayout
-
-_STAGING = ".staging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,5 +86,5 @@ def _digest(public: PublicLayout, manifest: str) -> str:
 
 def _files(root: Path) -> Iterator[Path]:
     for folder, subfolders, files in os.walk(root):
-        subfolders[:] = [name for name in subfolders if name != _STAGING]
+        subfolders[:] = [name for name in subfolders if name != STAGING]
         yield from (Path(folder, name) for name in files)

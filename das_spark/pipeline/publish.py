@@ -15,6 +15,7 @@ from das_spark.config.inputs import input_sentences
 from das_spark.config.stages import StageKind, stages_from_measurements, stages_of
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
+from das_spark.io.layout import public_files
 from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.io.run_lock import guarded_staging, require_held
@@ -172,6 +173,7 @@ def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
             tabulated=bool(plan.table_formats),
             areas=context.has_shares,
         ),
+        files=public_files(context.layout.public),
     )
 
 

@@ -19,7 +19,7 @@ from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, finished, part_files, set_times, supplant
 from das_spark.io.full_disk import disk_errors
-from das_spark.io.layout import PublicLayout, TablesLayout
+from das_spark.io.layout import PublicLayout, TablesLayout, public_files
 from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
 from das_spark.io.run_lock import Staging, guarded_staging
@@ -147,12 +147,14 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     _write_all(work, product.tables)
     rows = _rows(work, product.tables)
     if out is None:
-        _listed(manifest, rows, product.tables).save(public.manifest)
+        _listed(manifest, public, rows, product.tables).save(public.manifest)
         set_times(public.path, datetime.fromisoformat(manifest.created))
     return TabulationSummary(target.path, {name.removeprefix(f"{PLACE}/"): count for name, count in rows.items()})
 
 
-def _listed(manifest: PublicManifest, rows: Mapping[str, int], tables: Sequence[Table]) -> PublicManifest:
+def _listed(
+    manifest: PublicManifest, public: PublicLayout, rows: Mapping[str, int], tables: Sequence[Table]
+) -> PublicManifest:
     """The manifest of a run whose tables were made after it."""
     other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
     stages = tuple(stage for stage in manifest.stages if stage.name != StageKind.TABULATE)
@@ -162,6 +164,7 @@ def _listed(manifest: PublicManifest, rows: Mapping[str, int], tables: Sequence[
         rows={**other_rows, **rows},
         stages=(*stages, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows))),
         data_dictionary=(*told, *tables_dictionary(tables)),
+        files=public_files(public),
     )
 
 

@@ -31,6 +31,7 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.pipeline.audit.inputs import allowed_cells, units_for
 from das_spark.pipeline.audit.population import SmallPopulation, geocode_at
 from das_spark.pipeline.joint import run_parts
+from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import RunOptions, run_stages
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 #: All runs have the same name, key, instant and place, one after the other.
 _RUN: Final = "audited"
 _KEY: Final = "audit of structure"
-_OPTIONS: Final = RunOptions(created="2020-04-01T00:00:00+00:00", nonce="00000000", blind=True)
+OPTIONS: Final = RunOptions(created="2020-04-01T00:00:00+00:00", nonce="00000000", blind=True)
 #: Children of a geounit of the small spine; of the lowest level, and of all others.
 _LEAVES, _CHILDREN = 3, 2
 #: Cells in which there are records, about.
@@ -185,17 +186,17 @@ def audit_structure(
         raise OutputError(f"{folder}: is there already", hint="name a folder that does not exist")
     parts = tuple(plan.parts.values()) if isinstance(plan, JointPlan) else (plan,)
     found: list[Difference] = []
-    first: dict[str, _Seen] = {}
+    first: dict[str, Seen] = {}
     try:
         for number, variant in enumerate(variants):
             progress(f"run {number + 1} of {len(variants)}: {variant.text}")
             place = folder / "work"  # the same for all: no path may be the difference
             shutil.rmtree(place, ignore_errors=True)
-            with _properties(spark, variant.session):
+            with properties(spark, variant.session):
                 _carry_out(plan, place, variant, spark)
-            seen = dict(_published(place / "runs"))
+            seen = dict(published(place / "runs"))
             if number:
-                found += _compared(first, seen, variant.text)
+                found += compared(first, seen, variant.text)
             else:
                 first = seen
     finally:
@@ -227,32 +228,48 @@ def write_structure(report: StructureReport, folder: Path) -> None:
 
 
 @contextmanager
-def _properties(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
-    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in chosen}
+def properties(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
+    """Give a session properties for a while.
+
+    Args:
+        spark: The session.
+        chosen: Properties that can change while it lives.
+    """
+    before = {name: spark.conf.get(name, None) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, earlier in before.items():
+            if earlier is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, earlier)
 
 
 def _carry_out(plan: RunPlan | JointPlan, place: Path, variant: Variant, spark: SparkSession) -> None:
+    """Run a plan, and publish its measurements where it keeps all of them."""
     if isinstance(plan, JointPlan):
-        parts = {record: _on_invented(part, place / record, variant) for record, part in plan.parts.items()}
-        run_parts(replace(plan, parts=parts), run_id=_RUN, test_key=_KEY, spark=spark, options=_OPTIONS)
+        parts = {record: on_invented(part, place / record, variant) for record, part in plan.parts.items()}
+        run_parts(replace(plan, parts=parts), run_id=_RUN, test_key=_KEY, spark=spark, options=OPTIONS)
     else:
-        run_stages(
-            _on_invented(plan, place / "input", variant), run_id=_RUN, test_key=_KEY, spark=spark, options=_OPTIONS
-        )
+        parts = {"": on_invented(plan, place / "input", variant)}
+        run_stages(parts[""], run_id=_RUN, test_key=_KEY, spark=spark, options=OPTIONS)
+    for record, part in parts.items():
+        if part.measurement_rows == "all" and part.spine.is_census:
+            name = f"{_RUN}-{record}" if record else _RUN
+            publish_measurements(place / "runs" / name, place / "runs" / f"{name}-measurements", spark)
 
 
-def _on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
-    """The plan with the invented records for its input; its resolved configuration, which is public, stays."""
+def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
+    """The plan with invented records for its input; its resolved configuration, which is public, stays.
+
+    Args:
+        plan: The run.
+        folder: Where the input is written; the runs lie beside it.
+        variant: Which records, and how they are cut.
+    """
     population = _population(plan, variant)
     schema = plan.product.schema
     leaf, cell = np.nonzero(population.counts)
@@ -340,7 +357,7 @@ def _together(plan: RunPlan, spine: Spine, leaves: tuple[str, ...]) -> list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class Seen:
     """What anybody sees of a public file or folder."""
 
     kind: str
@@ -350,8 +367,15 @@ class _Seen:
     digest: str
 
 
-def _published(runs: Path) -> Iterator[tuple[str, _Seen]]:
-    """Everything public below a folder of runs: public roots, and what joint runs say of all their parts."""
+def published(runs: Path) -> Iterator[tuple[str, Seen]]:
+    """Everything public below a folder of runs: public roots, folders of measurements, and what joint runs say.
+
+    Args:
+        runs: The folder.
+
+    Yields:
+        Path below it, and what is seen there.
+    """
     for root in sorted(runs.iterdir()):
         public = root / "public" if (root / "restricted").exists() else root
         if root.is_symlink() or public.name == "ledgers":
@@ -362,15 +386,22 @@ def _published(runs: Path) -> Iterator[tuple[str, _Seen]]:
             folders.sort()
 
 
-def _seen(path: Path) -> _Seen:
+def _seen(path: Path) -> Seen:
     found = path.stat()
     if path.is_dir():
-        return _Seen("folder", 0, found.st_mode, found.st_mtime_ns, "")
+        return Seen("folder", 0, found.st_mode, found.st_mtime_ns, "")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return _Seen("file", found.st_size, found.st_mode, found.st_mtime_ns, digest)
+    return Seen("file", found.st_size, found.st_mode, found.st_mtime_ns, digest)
 
 
-def _compared(first: Mapping[str, _Seen], second: Mapping[str, _Seen], variant: str) -> list[Difference]:
+def compared(first: Mapping[str, Seen], second: Mapping[str, Seen], variant: str) -> list[Difference]:
+    """What two results of `published` do not share.
+
+    Args:
+        first: One.
+        second: The other.
+        variant: What was different in the run of the second.
+    """
     found = []
     for path in sorted(first.keys() | second.keys()):
         one, other = first.get(path), second.get(path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from das_spark.pipeline import driver
 from das_spark.pipeline.audit import structure
 from das_spark.pipeline.audit.inputs import allowed_cells
 from das_spark.pipeline.audit.population import declared_bounds
-from das_spark.pipeline.audit.structure import VARIANTS, audit_structure, write_structure
+from das_spark.pipeline.audit.structure import OPTIONS, VARIANTS, audit_structure, write_structure
 from das_spark.pipeline.measure import planned_measurement
+from das_spark.pipeline.measurements import publish_measurements
+from das_spark.pipeline.runner import run_stages
 from das_spark.privacy import RunKey
 
 STATE = ("budget.strategy=state", "output.microdata=['text','parquet','ppmf']")
@@ -52,6 +55,30 @@ def test_neighbours_publish_the_same_bytes(quickstart, spark, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.whole_run
+def test_published_measurements_and_runs_that_reuse_an_input_are_the_same_for_neighbours(spark, tmp_path):
+    """As in a sweep: the second run has another budget and reuses what the first one ingested."""
+    seen = []
+    for variant in VARIANTS[:2]:
+        place = tmp_path / "work"
+        shutil.rmtree(place, ignore_errors=True)
+        plans = [
+            load_plan("conf/quickstart.toml", (), ["measurement.rows=all", f"budget.epsilon={epsilon}"])
+            for epsilon in (2, 1)
+        ]
+        with structure.properties(spark, variant.session):
+            first = structure.on_invented(plans[0], place / "input", variant)
+            summary = run_stages(first, run_id="first", test_key="k", spark=spark, options=OPTIONS)
+            second = replace(plans[1], input=first.input, output=first.output, evaluation=first.evaluation)
+            options = replace(OPTIONS, ingested_by=summary.layout)
+            again = run_stages(second, run_id="second", test_key="l", spark=spark, options=options)
+            publish_measurements(again.layout.folder, place / "runs" / "measurements", spark)
+        seen.append(dict(structure.published(place / "runs")))
+    assert {path.split("/")[0] for path in seen[0]} == {"first", "second", "measurements"}
+    assert not structure.compared(*seen, "")
+
+
+@pytest.mark.spark
+@pytest.mark.whole_run
 def test_neighbours_publish_the_same_bytes_on_a_spine_of_areas_and_in_a_joint_run(spark, tmp_path):
     plan = load_run(
         "conf/pl94_2020.toml", (), (*STATE, "geography.spine=optimised", "geography.path=areas"), files=False
@@ -65,7 +92,7 @@ def as_spark_writes(self, table, frame, staging, levels, leaves):
     """How public tables were written before: in the order in which rows arrive, into as many files as partitions."""
     frame.write.partitionBy("level").parquet(str(staging))
     return tuple(
-        dataclasses.replace(contexts.record_of(path), name=str(path.relative_to(staging)))
+        replace(contexts.record_of(path), name=str(path.relative_to(staging)))
         for level in sorted(staging.glob("level=*"))
         for path in contexts.part_files(level)
     )
@@ -87,4 +114,4 @@ def test_noise_without_truth_is_refused_under_a_real_key(quickstart):
     shares = {"": quickstart.budget.level("County").share}
     task = planned_measurement(quickstart, "County", shares, RunKey.from_system(), 1)
     with pytest.raises(PrivacyGuardError, match="test key"):
-        dataclasses.replace(task, blind=True)
+        replace(task, blind=True)
