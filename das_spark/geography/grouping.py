@@ -23,7 +23,7 @@ def size_limits(members: NDArray[np.int64], fanout_cutoff: int) -> NDArray[np.in
 
     Args:
         members: (parents,) number n of elements below each parent.
-        fanout_cutoff: How many more than the root of n a group may hold.
+        fanout_cutoff: What is added to the root of n, besides 1.
 
     Returns:
         Array (parents,): floor(sqrt(n) + fanout_cutoff + 1).
@@ -97,7 +97,7 @@ def group_labels(
     Args:
         parent: (elements,) number of the parent of each element.
         kind: (elements,) number of its kind, such as the rank of the entities it lies in; only one kind is in a group.
-        fanout_cutoff: How many more than the root of the number of siblings a group may hold.
+        fanout_cutoff: What is added to the root of the number of siblings, as in `size_limits`.
         group_type: A name in `GROUP_TYPES`.
 
     Returns:

@@ -293,9 +293,6 @@ def county(table_of) -> Callable[..., BlockTable]:
     return build
 
 
-MERGED = LevelShares.of({level: Fraction(1, 5) for level in ("County", "Tract_Group", "Tract", "Block_Group", "Block")})
-
-
 def tract_groups(table: BlockTable, settings: SpineSettings) -> list[list[int]]:
     """Numbers of the tracts of each group, from 0, in the order in which they stand in the tree before bypassing."""
     (members,) = branches(table, settings)
