@@ -38,7 +38,7 @@ Pair = tuple[int, int]
 
 
 @dataclass
-class Place:
+class Member:
     """A block: its geocode, its tract, the areas it lies in by category, and its group quarters."""
 
     code: str
@@ -47,10 +47,10 @@ class Place:
     gq: str
 
 
-def branches(table: BlockTable, settings: SpineSettings) -> Iterator[list[Place]]:
+def branches(table: BlockTable, settings: SpineSettings) -> Iterator[list[Member]]:
     """Blocks off the AIAN branch, then on it, by geocode."""
     chosen = [RANGES[name] for name in settings.aian_categories]
-    parts: tuple[list[Place], list[Place]] = ([], [])
+    parts: tuple[list[Member], list[Member]] = ([], [])
     for row in np.argsort(table.geocode16):
         code, area = str(table.geocode16[row]), str(table.aiannhce[row])
         aian = any(low <= area <= high for low, high in chosen)
@@ -59,7 +59,7 @@ def branches(table: BlockTable, settings: SpineSettings) -> Iterator[list[Place]
         if settings.target_aian_areas:
             areas.append(area if aian else "9999")
         types = "".join("1" if kind and settings.consider_gq else "0" for kind in table.gq[row])
-        parts[aian].append(Place(code, code[:11], tuple(areas), types))
+        parts[aian].append(Member(code, code[:11], tuple(areas), types))
     yield from (part for part in parts if part)
 
 
@@ -78,7 +78,7 @@ def chunks(elements: list, limit: int, group_type: str) -> list[list]:
     return found
 
 
-def block_groups(members: list[Place], settings: SpineSettings) -> list[list[Place]]:
+def block_groups(members: list[Member], settings: SpineSettings) -> list[list[Member]]:
     """Optimised block groups of one tract."""
     limit = isqrt(len(members)) + settings.fanout_cutoff + 1
     found = []
@@ -94,9 +94,9 @@ def above(children: list[Pair]) -> Pair:
     return min(inside, 1 + outside), min(outside, 1 + inside)
 
 
-def entities_of(members: list[Place], settings: SpineSettings) -> list[set[str]]:
+def entities_of(members: list[Member], settings: SpineSettings) -> list[set[str]]:
     """Blocks of every entity whose distance the method looks at."""
-    kinds: list[Callable[[Place], str]] = [lambda block: block.areas[0]]
+    kinds: list[Callable[[Member], str]] = [lambda block: block.areas[0]]
     if settings.target_aian_areas:
         kinds.append(lambda block: block.areas[1])
     if settings.merge == "paper":
@@ -177,7 +177,7 @@ class Unit:
     block: str = ""
 
 
-def county_of(members: list[Place], settings: SpineSettings, shares: Sequence[Fraction], met: Counter[str]) -> Unit:
+def county_of(members: list[Member], settings: SpineSettings, shares: Sequence[Fraction], met: Counter[str]) -> Unit:
     """The county before anything is bypassed."""
     tracts = sorted({block.tract for block in members})
     inner = [block_groups([block for block in members if block.tract == tract], settings) for tract in tracts]
@@ -323,7 +323,7 @@ def test_the_code_of_no_area_tells_tracts_apart(county) -> None:
 
 
 def test_blocks_in_no_place_are_no_entity_that_can_be_distant(county) -> None:
-    # What lies in no place is four geounits away, each place one or two; were it an entity, the last two tracts would
+    # What lies in no place is four geounits away, each place one; were it an entity, the last two tracts would
     # stay apart from the first two.
     table = county("a-------", "b-------", "cccccccc", "dddddddd")
     assert tract_groups(table, released(2, 3)) == [[0, 1, 2, 3]]
