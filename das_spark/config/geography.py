@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config.plan import GeographySettings
 from das_spark.config.problems import Problems, nearest
-from das_spark.geography import BLOCK, Geolevel, Spine, SpineSettings
+from das_spark.geography import BLOCK, DHC, Geolevel, Spine, SpineSettings
 
 if TYPE_CHECKING:
     from das_spark.config.model import Geography, Input, RunFile
@@ -141,7 +141,7 @@ def resolve_geography(
             return GeographySettings(settings)
         return GeographySettings(settings, *_areas(section, run_file.input, problems, files=files))
     with problems.at("geography"):
-        settings = replace(product.spine_settings, kind=section.spine, **given)
+        settings = replace(_production(product, section.spine), kind=section.spine, **given)
     _check_levels(spine, problems)
     _check_total(run_file.invariants.total_at or product.total_at, spine, problems)
     if settings.consider_gq and not run_file.invariants.units:
@@ -149,6 +149,12 @@ def resolve_geography(
         problems.add("geography.consider_gq", sentence)
     reader, path = _areas(section, run_file.input, problems, files=files)
     return GeographySettings(settings, reader, path, section.crosswalk)
+
+
+def _production(product: Product, kind: str) -> SpineSettings:
+    """Settings of the production that a kind of spine is of; whether group quarters count is of the product."""
+    own = product.spine_settings
+    return replace(DHC, consider_gq=own.consider_gq) if kind == DHC.kind else own
 
 
 def _check_total(total_at: str, spine: Spine, problems: Problems) -> None:

@@ -6,11 +6,13 @@ where the number of children is a square number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Element = TypeVar("_Element")
 
 #: From position in the list, length of the list and size limit, all (elements,), to the number of the group.
 GroupRule: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
@@ -21,7 +23,7 @@ def size_limits(members: NDArray[np.int64], fanout_cutoff: int) -> NDArray[np.in
 
     Args:
         members: (parents,) number n of elements below each parent.
-        fanout_cutoff: How many more than the root of n a group may hold.
+        fanout_cutoff: What is added to the root of n, besides 1.
 
     Returns:
         Array (parents,): floor(sqrt(n) + fanout_cutoff + 1).
@@ -68,6 +70,25 @@ def even_groups(position: NDArray[np.int64], length: NDArray[np.int64], limit: N
 GROUP_TYPES: Final[Mapping[str, GroupRule]] = {"orig": full_groups, "even": even_groups}
 
 
+def cut(elements: Sequence[_Element], limit: int, group_type: str) -> list[list[_Element]]:
+    """Cut one list into groups of neighbours.
+
+    Args:
+        elements: The list, not empty.
+        limit: Largest number of elements of a group.
+        group_type: A name in `GROUP_TYPES`.
+
+    Returns:
+        The groups, in order.
+    """
+    length = np.full(len(elements), len(elements))
+    number = GROUP_TYPES[group_type](np.arange(len(elements)), length, np.full(len(elements), limit))
+    groups: list[list[_Element]] = [[] for _ in range(int(number[-1]) + 1)]
+    for element, group in zip(elements, number.tolist(), strict=True):
+        groups[group].append(element)
+    return groups
+
+
 def group_labels(
     parent: NDArray[np.int64], kind: NDArray[np.int64], fanout_cutoff: int, group_type: str = "orig"
 ) -> NDArray[np.int64]:
@@ -76,7 +97,7 @@ def group_labels(
     Args:
         parent: (elements,) number of the parent of each element.
         kind: (elements,) number of its kind, such as the rank of the entities it lies in; only one kind is in a group.
-        fanout_cutoff: How many more than the root of the number of siblings a group may hold.
+        fanout_cutoff: What is added to the root of the number of siblings, as in `size_limits`.
         group_type: A name in `GROUP_TYPES`.
 
     Returns:

@@ -1,8 +1,8 @@
 """Merging the tracts of a county into tract groups that bring entities closer to the spine (Algorithm 2).
 
-Source: Cumings-Menon et al., section 4. "paper" is the greedy method of the paper, "released" that of the released code
-of 2020, which no production run used. Both are applied to one county at a time, with the county as the root of the
-distances, so that counties can be built apart; the paper takes the nation as the root.
+Source: Cumings-Menon et al., section 4. "paper" is the greedy method of the paper, "released" that of the code released
+for P.L. 94-171 of 2020, which no production run used. Both are applied to one county at a time, with the county as the
+root of the distances, so that counties can be built apart; the paper takes the nation as the root.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from das_spark.geography.grouping import cut
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TractDistances:
@@ -24,15 +26,21 @@ class TractDistances:
         inside: (entities, tracts) c[k, tract] of Algorithm 1.
         outside: (entities, tracts) the same of the complement.
         touched: (entities, tracts) whether a block of the tract lies in the entity.
+        coded: (entities,) whether the entity is a code of a category of areas, also the code of no area; the others are
+            combinations of group quarters.
+        named: (entities,) whether it is the code of an area.
     """
 
     inside: NDArray[np.int64]
     outside: NDArray[np.int64]
     touched: NDArray[np.bool_]
+    coded: NDArray[np.bool_]
+    named: NDArray[np.bool_]
 
 
-#: From distances, the number added to the root of the number of tracts, and the entity threshold, to groups of tracts.
-Merger: TypeAlias = Callable[[TractDistances, int, int], list[list[int]]]
+#: From distances, the number added to the root of the number of tracts, the entity threshold, and how lists are cut (a
+#: name in `GROUP_TYPES`), to groups of tracts.
+Merger: TypeAlias = Callable[[TractDistances, int, int, str], list[list[int]]]
 
 
 class _Groups:
@@ -90,13 +98,14 @@ def _not_after(after: NDArray[np.int64], before: NDArray[np.int64]) -> NDArray[n
     return np.asarray(difference[first, np.arange(difference.shape[1])] <= 0, dtype=np.bool_)
 
 
-def no_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int) -> list[list[int]]:
+def no_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int, group_type: str) -> list[list[int]]:
     """One group for each tract.
 
     Args:
         tracts: Distances of the county; only the number of its tracts is used.
         fanout_cutoff: Not used.
         entity_threshold: Not used.
+        group_type: Not used.
 
     Returns:
         For each group the positions of its tracts.
@@ -104,7 +113,7 @@ def no_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int)
     return [[tract] for tract in range(tracts.inside.shape[1])]
 
 
-def paper_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int) -> list[list[int]]:
+def paper_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int, group_type: str) -> list[list[int]]:
     """Merge pairs as long as the falling vector of distances does not grow (Algorithm 2 of the paper).
 
     Rounds over all pairs are repeated until one changes nothing. A group holds sqrt(n) + fanout_cutoff tracts at most.
@@ -113,20 +122,21 @@ def paper_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: i
         tracts: Distances of the county.
         fanout_cutoff: How many more than the root of the number of tracts a group may hold, the root rounded down.
         entity_threshold: Not used.
+        group_type: Not used.
 
     Returns:
-        For each group the positions of its tracts.
+        For each group the positions of its tracts, in order.
     """
     count = tracts.inside.shape[1]
     everything = np.ones(tracts.inside.shape[0], dtype=np.bool_)
-    groups = _Groups(tracts, no_merger(tracts, fanout_cutoff, entity_threshold), everything)
+    groups = _Groups(tracts, no_merger(tracts, fanout_cutoff, entity_threshold, group_type), everything)
     limit, before = isqrt(count) + fanout_cutoff, 0
     while before != len(groups.members):
         before, one = len(groups.members), 0
         while one < len(groups.members):
             _merge_into(groups, one, limit)
             one += 1
-    return groups.members
+    return [sorted(group) for group in groups.members]
 
 
 def _merge_into(groups: _Groups, one: int, limit: int) -> None:
@@ -137,26 +147,30 @@ def _merge_into(groups: _Groups, one: int, limit: int) -> None:
         groups.merge(one, following)
 
 
-def released_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int) -> list[list[int]]:
-    """Merge tracts of the same entities first, then pairs, looking at distant entities only (the released code).
+def released_merger(
+    tracts: TractDistances, fanout_cutoff: int, entity_threshold: int, group_type: str
+) -> list[list[int]]:
+    """Merge tracts of the same codes first, then pairs, looking at distant areas only (the released code).
 
-    A group holds floor(sqrt(n) + fanout_cutoff) tracts at most, as in the release for P.L. 94-171. Where every entity
-    is within the threshold already, neighbouring groups are joined as long as they fit.
+    A group that comes of this holds floor(sqrt(n) + fanout_cutoff) tracts at most, as in the release for P.L. 94-171.
+    Where every area is within the threshold already, the list of groups is cut into pieces of that many *groups*, so
+    that a group may end up with more tracts.
 
     Args:
         tracts: Distances of the county.
         fanout_cutoff: How many more than the root of the number of tracts a group may hold, the root rounded down.
-        entity_threshold: Distance up to which an entity is left alone, in geounits.
+        entity_threshold: Distance up to which an area is left alone, in geounits.
+        group_type: How lists are cut; the release for P.L. 94-171 knows "orig" only.
 
     Returns:
-        For each group the positions of its tracts.
+        For each group the positions of its tracts, in the order in which they came together; groups by their first.
     """
     limit = isqrt(tracts.inside.shape[1]) + fanout_cutoff
-    groups = _alike(tracts.touched, limit)
+    groups = _alike(tracts.touched[tracts.coded], limit, group_type)
     bound = np.minimum(tracts.inside.sum(axis=1), 1 + tracts.outside.sum(axis=1))
-    distant = bound > entity_threshold
+    distant = tracts.named & (bound > entity_threshold)
     if not distant.any():
-        return _neighbours(groups, limit)
+        return [[tract for group in piece for tract in group] for piece in cut(groups, limit, group_type)]
     open_groups, one = _Groups(tracts, groups, distant), 0
     while one < len(open_groups.members):
         partners = open_groups.merges(one, limit)
@@ -168,21 +182,12 @@ def released_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold
     return open_groups.members
 
 
-def _alike(touched: NDArray[np.bool_], limit: int) -> list[list[int]]:
-    by_entities: dict[bytes, list[int]] = {}
+def _alike(touched: NDArray[np.bool_], limit: int, group_type: str) -> list[list[int]]:
+    by_codes: dict[bytes, list[int]] = {}
     for tract, column in enumerate(np.ascontiguousarray(touched.T)):
-        by_entities.setdefault(column.tobytes(), []).append(tract)
-    return [same[start : start + limit] for same in by_entities.values() for start in range(0, len(same), limit)]
-
-
-def _neighbours(groups: list[list[int]], limit: int) -> list[list[int]]:
-    joined: list[list[int]] = []
-    for group in groups:
-        if joined and len(joined[-1]) + len(group) <= limit:
-            joined[-1] = joined[-1] + group
-        else:
-            joined.append(group)
-    return joined
+        by_codes.setdefault(column.tobytes(), []).append(tract)
+    # A group stands where its first tract stood, which decides about pairs, pieces and geocodes.
+    return sorted(group for same in by_codes.values() for group in cut(same, limit, group_type))
 
 
 #: Name of a way to merge tracts -> the method.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from das_spark.geography.grouping import group_labels, ranks
 from das_spark.geography.merging import MERGERS, TractDistances
 from das_spark.geography.settings import SpineSettings
 from das_spark.geography.tree import tree_of
+
+_GROUP_QUARTERS: Final = "gq"
 
 
 def prefix_labels(table: BlockTable, widths: Sequence[int]) -> list[NDArray[np.int64]]:
@@ -40,7 +43,7 @@ def optimised_labels(table: BlockTable, aian: bool, settings: SpineSettings) -> 
         settings: Shape of the spine.
 
     Returns:
-        Three arrays (blocks,).
+        Three arrays (blocks,): siblings are numbered in the order in which they stand.
     """
     tract = ranks(table.tract)
     components = _components(table, aian, settings)
@@ -49,12 +52,15 @@ def optimised_labels(table: BlockTable, aian: bool, settings: SpineSettings) -> 
     if settings.merge == "none":
         return [tract, tract, group]
     merged = MERGERS[settings.merge](
-        tract_distances(tract, group, list(components.values())), settings.fanout_cutoff, settings.entity_threshold
+        tract_distances(tract, group, components),
+        settings.fanout_cutoff,
+        settings.entity_threshold,
+        settings.group_type,
     )
-    tract_group = np.empty(int(tract.max()) + 1, dtype=np.int64)
+    tract_group, place = np.empty((2, int(tract.max()) + 1), dtype=np.int64)
     for number, members in enumerate(merged):
-        tract_group[members] = number
-    return [tract_group[tract], tract, group]
+        tract_group[members], place[members] = number, np.arange(len(members))
+    return [tract_group[tract], place[tract], group]
 
 
 def dhc_labels(
@@ -96,7 +102,7 @@ def _components(table: BlockTable, aian: bool, settings: SpineSettings) -> dict[
         "aian": aian_area(table.aiannhce, settings.aian_categories)
         if settings.target_aian_areas
         else np.full(count, NO_AIAN_AREA),
-        "gq": group_quarters(table, settings.consider_gq),
+        _GROUP_QUARTERS: group_quarters(table, settings.consider_gq),
     }
     if dhc and settings.target_school_districts:
         parts["school"] = school_districts(table)
@@ -106,31 +112,36 @@ def _components(table: BlockTable, aian: bool, settings: SpineSettings) -> dict[
 
 
 def tract_distances(
-    tract: NDArray[np.int64], group: NDArray[np.int64], categories: Sequence[NDArray[np.str_]]
+    tract: NDArray[np.int64], group: NDArray[np.int64], categories: Mapping[str, NDArray[np.str_]]
 ) -> TractDistances:
     """Distances of all entities of a county from its tracts, for merging them.
 
     Args:
         tract: (blocks,) number of the tract.
         group: (blocks,) number of the optimised block group.
-        categories: For each category of entities an array (blocks,) of codes, each code an entity.
+        categories: Category of entities -> (blocks,) codes, each code an entity: combinations of group quarters where
+            the category is "gq", else areas.
 
     Returns:
         Distances; the entities stand by category and code.
     """
     tree = tree_of(tract.size, [tract, group], (0, 0, 0, 0), 1)
-    entity, block, start = [], [], 0
-    for codes in categories:
-        entity.append(ranks(codes)[tree.rows] + start)
+    entity, block, coded, named, start = [], [], [], [], 0
+    for category, codes in categories.items():
+        found, rank = np.unique(codes, return_inverse=True)
+        entity.append(rank.astype(np.int64)[tree.rows] + start)
         block.append(np.arange(tree.rows.size))
-        start = int(entity[-1].max()) + 1
+        coded.append(np.full(found.size, category != _GROUP_QUARTERS))
+        named.append(coded[-1] & ~np.isin(found, (NO_ENTITY, NO_AIAN_AREA)))
+        start += found.size
     top = climb_to_top(touch_blocks(np.concatenate(entity), np.concatenate(block)), tree.parents[1:])
-    return _dense(top, start, int(tract.max()) + 1)
+    inside, outside = _dense(top, start, int(tract.max()) + 1)
+    return TractDistances(inside, outside, inside > 0, np.concatenate(coded), np.concatenate(named))
 
 
-def _dense(touch: Touch, entities: int, tracts: int) -> TractDistances:
+def _dense(touch: Touch, entities: int, tracts: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     inside = np.zeros((entities, tracts), dtype=np.int64)
     outside = np.ones((entities, tracts), dtype=np.int64)
     inside[touch.entity, touch.unit] = touch.inside
     outside[touch.entity, touch.unit] = touch.outside
-    return TractDistances(inside, outside, inside > 0)
+    return inside, outside

@@ -27,8 +27,9 @@ class SpineSettings:
 
     Attributes:
         kind: One of `SPINE_KINDS`.
-        fanout_cutoff: How many more than the root of the number of its parent's blocks a group may hold.
-        entity_threshold: Distance up to which the released merger of tracts leaves an entity alone.
+        fanout_cutoff: A group holds floor(sqrt(n) + fanout_cutoff + 1) of the n blocks of its parent at most, and so do
+            groups of tract subsets; a group that mergers make of tracts holds one less.
+        entity_threshold: Distance up to which the released merger of tracts leaves an area alone.
         bypass_cutoff: Largest fan-out that bypassing may cause under pure DP.
         group_type: How lists are cut into groups, a name in `GROUP_TYPES`.
         merge: How tracts are merged into tract groups, a name in `MERGERS`.

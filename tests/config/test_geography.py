@@ -11,7 +11,7 @@ from das_spark.config.geography import AREA_READERS, planned_spine
 from das_spark.config.reopen import reopen
 from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
-from das_spark.geography import PL94_PERSON, PL94_UNIT
+from das_spark.geography import PL94_PERSON, PL94_UNIT, PRESETS
 from das_spark.io.geography import GEOGRAPHY_READERS
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -68,6 +68,8 @@ def test_the_spine_of_primitive_geounits_needs_shares_of_its_own_levels():
     level_queries = [f'budget.level_queries.{level.split("=")[0]}={{detailed="1"}}' for level in DHC]
     plan = load(*settings, *level_queries, "budget.framework=zcdp", "budget.rho=1", conf=CONF / "pl94_2020_unit.toml")
     assert plan.spine.names == tuple(level.split("=")[0] for level in DHC)
+    # The shape of the Demographic and Housing Characteristics, as in `spine build`; the product is of units.
+    assert plan.geography.spine == replace(PRESETS["dhc"], consider_gq=False)
     assert plan.product.census(plan.spine).names == ("US", "State", "County", "Tract", "Block_Group", "Block")
     assert planned_spine(plan.product, plan.resolved) == plan.spine
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.geography import GROUP_TYPES, group_labels, size_limits
+from das_spark.geography.grouping import cut
 
 
 def sizes(count: int, cutoff: int, group_type: str) -> list[int]:
@@ -42,6 +43,14 @@ def test_even_groups_differ_by_one_and_the_smaller_come_first() -> None:
     assert sizes(7, 0, "even") == [3, 3, 1], "one element over is left to itself"
     assert sizes(12, 0, "even") == [4, 4, 4]
     assert sizes(3, 12, "even") == [3]
+
+
+@given(st.integers(1, 60), st.integers(0, 3), st.sampled_from([*GROUP_TYPES]))
+def test_one_list_is_cut_as_the_children_of_one_parent_are(count: int, cutoff: int, group_type: str) -> None:
+    elements = [chr(64 + number) for number in range(count)]
+    found = cut(elements, int(size_limits(np.array([count]), cutoff)[0]), group_type)
+    assert "".join(map("".join, found)) == "".join(elements)
+    assert [len(group) for group in found] == sizes(count, cutoff, group_type)
 
 
 @given(

@@ -49,8 +49,17 @@ def test_distances_from_tracts_follow_the_recursion() -> None:
     tract = np.array([0, 0, 0, 0, 1, 1, 2])
     group = np.array([0, 0, 0, 1, 2, 2, 3])
     code = np.array(["a", "a", "b", "b", "a", "a", "b"])
-    found = tract_distances(tract, group, [code, np.full(7, "z")])
+    found = tract_distances(tract, group, {"place": code, "gq": np.full(7, "z")})
     # Of tract 0, "a" is its first group without the block of "b", and "b" the second group and that block.
     assert found.inside.tolist() == [[2, 1, 0], [2, 0, 1], [1, 1, 1]]
     assert found.outside.tolist() == [[2, 0, 1], [2, 1, 0], [0, 0, 0]]
     assert found.touched.tolist() == [[True, True, False], [True, False, True], [True, True, True]]
+    assert found.coded.tolist() == found.named.tolist() == [True, True, False]
+
+
+def test_codes_of_no_area_name_nothing() -> None:
+    tract = np.array([0, 1])
+    codes = {"place": np.array(["11111", "99999"]), "aian": np.array(["9999", "0010"]), "gq": np.array(["0", "1"])}
+    found = tract_distances(tract, tract, codes)
+    assert found.coded.tolist() == [True] * 4 + [False] * 2
+    assert found.named.tolist() == [True, False, True, False, False, False]
