@@ -36,6 +36,7 @@ from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, mea
 from das_spark.pipeline.origin import Origin, OriginKind, entry_of
 from das_spark.products import PRODUCTS
 from das_spark.spark.noisy_rows import (
+    EXACT,
     as_constraints,
     as_measurements,
     constraint_rows,
@@ -43,6 +44,8 @@ from das_spark.spark.noisy_rows import (
     summary,
     unequal,
     unknown_geounits,
+    with_root,
+    zero_rows,
 )
 from das_spark.spark.tables import LEVEL_TABLES
 
@@ -131,7 +134,7 @@ class MeasurementsSource:
         schema = self.plan.product.schema
         files = [file for file in self.files if file.kind == kind]
         names = [attribute.name for attribute in schema.attributes]
-        return read_rows(spark, files, names, schema.size)
+        return with_root(read_rows(spark, files, names, schema.size), self.plan.spine)
 
     def _table(self, spark: SparkSession, table: str) -> DataFrame:
         """A table beside the dataset, all levels, with a column level."""
@@ -147,9 +150,13 @@ class MeasurementsSource:
     def _compare(self, context: RunContext, bounds: DataFrame) -> None:
         """Whether the constraints of the files are those that follow from the invariants beside them."""
         plan = self.plan
-        schema = plan.product.schema
+        schema, zeros = plan.product.schema, plan.product.structural_zeros
         computed = constraint_rows(bounds, schema, sides(plan.product.class_query, plan.added))
         read = self._rows(context.spark, CONSTRAINT)
+        # Folders that were written before structural zeros were hold none of them; a folder with one must hold all.
+        names = [zero.name + EXACT for zero in zeros]
+        if names and not read.where(F.col("query_name").isin(names)).isEmpty():
+            computed = computed.unionByName(zero_rows(context.read_all("geounits"), schema, zeros))
         for row in unequal(as_constraints(computed, schema), read).orderBy("level", "geocode").limit(1).collect():
             raise InputError(
                 f"{self.layout.path}: the constraint {row['query_name']} of geounit {row['geocode']} ({row['level']}) "

@@ -26,7 +26,14 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.io.manifest import MeasurementsManifest, PublicManifest
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
 from das_spark.pipeline.tabulate import read_levels
-from das_spark.spark.noisy_rows import constraint_rows, measurement_rows, sides
+from das_spark.spark.noisy_rows import (
+    PUBLISHED_ROOT,
+    constraint_rows,
+    measurement_rows,
+    sides,
+    with_root,
+    zero_rows,
+)
 from das_spark.spark.session import session
 
 if TYPE_CHECKING:
@@ -134,12 +141,14 @@ def _rows(spark: SparkSession, public: PublicLayout, plan: RunPlan) -> DataFrame
     measured = measurement_rows(read_levels(spark, public, "measurements", names), schema, plan.budget)
     given = sides(plan.product.class_query, plan.added)
     constrained = constraint_rows(read_levels(spark, public, "bounds", names), schema, given)
+    zeros = zero_rows(read_levels(spark, public, "geounits", names), schema, plan.product.structural_zeros)
     columns = written_schema([attribute.name for attribute in schema.attributes])
-    return (
+    rows = (
         measured.select("level", F.lit(DPQUERY).alias("kind"), *columns)
         .unionByName(constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns))
-        .sortWithinPartitions("level", "kind", "geocode", "query_name")
+        .unionByName(zeros.select("level", F.lit(CONSTRAINT).alias("kind"), *columns))
     )
+    return with_root(rows, plan.spine, PUBLISHED_ROOT).sortWithinPartitions("level", "kind", "geocode", "query_name")
 
 
 def copy_parts(source: Path, target: Path) -> None:

@@ -1,7 +1,7 @@
 """Between the tables of a run and rows of published measurement files (`das_spark.io.noisy_files` has their columns).
 
-Constraints are the bounds of a run, one row a side: "=" where it is exact, ">=" and "<=" otherwise. Rows of flows are
-left out: they follow from the others. Structural zeros are left out: they belong to the product.
+Constraints are the bounds of a run, one row a side: "=" where it is exact, ">=" and "<=" otherwise, and its structural
+zeros, one row each in every geounit. Rows of flows are left out: they follow from the others.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from pyspark.sql.types import (
 )
 
 from das_spark.constraints import Sense
+from das_spark.errors import QueryError
+from das_spark.histogram.parser import DETAILED, SEPARATOR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from das_spark.constraints import AddedConstraint
+    from das_spark.constraints import AddedConstraint, StructuralZero
     from das_spark.geography import Spine
     from das_spark.histogram import Query, Schema
     from das_spark.privacy import Budget
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
 MEASURED: Final = "_dpq"
 EXACT: Final = "_con"
 SUMMED: Final = "*"
-DETAILED: Final = "detailed"
 FLOW: Final = "flow"
+#: Geocode of the geounit at a root of length 0 in published files: the prefix of all others. Tables of a run say "0".
+PUBLISHED_ROOT: Final = ""
+_OWN_ROOT: Final = "0"
 _TEXT: Final = StringType()
 
 
@@ -47,12 +51,15 @@ class Binning:
 
     Attributes:
         query: The query.
-        bins: For each attribute "*", "detailed" or the name of a recode.
+        bins: For each attribute what its column says: "*" where it is summed over, its own name where every level is
+            kept, or the name of a recode; but "detailed" in all columns of the query of that name.
+        kept: The same, with the attribute's name for "detailed", as `das_spark.io.noisy_files.read_rows` gives it.
         shape: Answers along each attribute; 1 where it is summed over.
     """
 
     query: Query
     bins: tuple[str, ...]
+    kept: tuple[str, ...]
     shape: tuple[int, ...]
 
     @property
@@ -72,12 +79,36 @@ def binning(schema: Schema, text: str) -> Binning:
         QueryError: It is no query of the schema.
     """
     query = schema.query(text)
-    chosen = set(query.name.split(" * "))
-    bins = []
+    chosen = set(query.name.split(SEPARATOR))
+    bins, kept = [], []
     for attribute in schema.attributes:
-        recode = next((each.name for each in attribute.recodes if each.name in chosen), SUMMED)
-        bins.append(DETAILED if chosen & {attribute.name, DETAILED} else recode)
-    return Binning(query, tuple(bins), tuple(int(factor.max()) + 1 for factor in query.factors))
+        names = (DETAILED, attribute.name, *(recode.name for recode in attribute.recodes))
+        bins.append(next((name for name in names if name in chosen), SUMMED))
+        kept.append(attribute.name if bins[-1] == DETAILED else bins[-1])
+    return Binning(query, tuple(bins), tuple(kept), tuple(int(factor.max()) + 1 for factor in query.factors))
+
+
+def zero_query(schema: Schema, zero: StructuralZero) -> str:
+    """The query whose one answer counts the cells of a structural zero, by the recodes that select their levels.
+
+    Args:
+        schema: Of the product.
+        zero: Cells in which nobody can be.
+
+    Raises:
+        QueryError: No recode selects just these levels, so that the columns of files cannot name the cells.
+    """
+    names = []
+    for name, levels in zero.selection:
+        recodes = schema.attributes[schema.axis(name)].recodes
+        spelled = [each.name for each in recodes if [set(group) for _, group in each.groups] == [set(levels)]]
+        if not spelled:
+            raise QueryError(
+                f"structural zero {zero.name!r}: no recode of {name!r} selects its levels",
+                hint="give the attribute a recode with these levels as its only group",
+            )
+        names.append(spelled[0])
+    return SEPARATOR.join(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +218,49 @@ def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) ->
     )
 
 
+def zero_rows(geounits: DataFrame, schema: Schema, zeros: Sequence[StructuralZero]) -> DataFrame:
+    """Structural zeros in the published columns, one row a geounit and rule.
+
+    Args:
+        geounits: `tables.GEOUNITS` with a column level.
+        schema: Of the product.
+        zeros: Cells in which nobody can be.
+
+    Returns:
+        Columns level, then those of the files.
+    """
+    names = [attribute.name for attribute in schema.attributes]
+    found = [(zero.name + EXACT, binning(schema, zero_query(schema, zero))) for zero in zeros]
+    specs = [(name, *each.bins, list(each.shape)) for name, each in found]
+    fields = [*((name, _TEXT) for name in ("query_name", *names)), _shape_field()]
+    known = F.broadcast(_constants(geounits.sparkSession, specs, fields))
+    return geounits.crossJoin(known).select(
+        "level",
+        "geocode",
+        "query_name",
+        *names,
+        "query_shape",
+        F.array(F.lit(0).cast("long")).alias("value"),
+        F.lit(0.0).alias("variance"),
+        F.lit(None).cast("string").alias("plb"),
+        F.lit(str(Sense.EQUAL)).alias("sign"),
+    )
+
+
+def with_root(rows: DataFrame, spine: Spine, geocode: str = _OWN_ROOT) -> DataFrame:
+    """Rows whose root is called otherwise, where it is one geounit by definition: a level of geocodes of length 0.
+
+    Args:
+        rows: With columns level and geocode.
+        spine: The levels.
+        geocode: What to call it; as the tables of a run do, unless told otherwise.
+    """
+    top = spine.levels[0]
+    if top.length:
+        return rows
+    return rows.withColumn("geocode", F.when(F.col("level") == top.name, geocode).otherwise(F.col("geocode")))
+
+
 def summary(rows: DataFrame) -> DataFrame:
     """What rows of a file say, one row a level, kind, query, layout and sign; as many as there are queries.
 
@@ -259,10 +333,11 @@ def as_constraints(rows: DataFrame, schema: Schema) -> DataFrame:
     """Written constraints in the columns in which `read_rows` gives them, to be compared.
 
     Args:
-        rows: Result of `constraint_rows`.
+        rows: Result of `constraint_rows` or `zero_rows`.
         schema: Of the product.
     """
-    bins = F.array(*[F.col(attribute.name) for attribute in schema.attributes])
+    names = [attribute.name for attribute in schema.attributes]
+    bins = F.array(*[F.when(F.col(name) == DETAILED, name).otherwise(F.col(name)) for name in names])
     return rows.select("level", "geocode", "query_name", bins.alias("bins"), "query_shape", "value", "sign")
 
 
