@@ -45,7 +45,8 @@ from das_spark.spark.noisy_rows import (
     unequal,
     unknown_geounits,
     with_root,
-    zero_rows,
+    with_zeros,
+    zero_sides,
 )
 from das_spark.spark.tables import LEVEL_TABLES
 
@@ -151,12 +152,13 @@ class MeasurementsSource:
         """Whether the constraints of the files are those that follow from the invariants beside them."""
         plan = self.plan
         schema, zeros = plan.product.schema, plan.product.structural_zeros
-        computed = constraint_rows(bounds, schema, sides(plan.product.class_query, plan.added))
-        read = self._rows(context.spark, CONSTRAINT)
-        # Folders that were written before structural zeros were hold none of them; a folder with one must hold all.
+        given, read = sides(plan.product.class_query, plan.added), self._rows(context.spark, CONSTRAINT)
+        # Folders that were published before structural zeros were hold none of them; one that has any must have all.
         names = [zero.name + EXACT for zero in zeros]
         if names and not read.where(F.col("query_name").isin(names)).isEmpty():
-            computed = computed.unionByName(zero_rows(context.read_all("geounits"), schema, zeros))
+            bounds = with_zeros(bounds, context.read_all("geounits"), zeros)
+            given = (*given, *zero_sides(schema, zeros))
+        computed = constraint_rows(bounds, schema, given)
         for row in unequal(as_constraints(computed, schema), read).orderBy("level", "geocode").limit(1).collect():
             raise InputError(
                 f"{self.layout.path}: the constraint {row['query_name']} of geounit {row['geocode']} ({row['level']}) "

@@ -46,7 +46,7 @@ from das_spark.spark.noisy_rows import (
     summary,
     unknown_geounits,
     with_root,
-    zero_query,
+    zero_sides,
 )
 from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
 
@@ -141,13 +141,13 @@ class OthersSource:
     def _judge_constraints(self, rows: Sequence[Any], counts: dict[str, int], findings: Findings) -> None:
         product, names = self.plan.product, self.plan.spine.names
         known = {side.query_name + EXACT: side for side in sides(product.class_query, ())}
-        zeros = {zero.name + EXACT: zero_query(product.schema, zero) for zero in product.structural_zeros}
+        zeros = {side.query_name + EXACT: side for side in zero_sides(product.schema, product.structural_zeros)}
         there: dict[str, set[str]] = {name: set() for name in known}
         for row in rows:
             place = f"geolevel {row['level']}, {row['query_name']}"
             side = known.get(row["query_name"])
             if row["query_name"] in zeros:
-                judge_layout(row, binning(product.schema, zeros[row["query_name"]]), place, findings)
+                judge_layout(row, binning(product.schema, zeros[row["query_name"]].query), place, findings)
                 if row["sign"] != "=" or row["nonzero"] or row["broken"]:
                     findings.add(f"{place}: is a structural zero, and says something else")
             elif side is None:

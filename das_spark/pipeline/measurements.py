@@ -32,7 +32,8 @@ from das_spark.spark.noisy_rows import (
     measurement_rows,
     sides,
     with_root,
-    zero_rows,
+    with_zeros,
+    zero_sides,
 )
 from das_spark.spark.session import session
 
@@ -139,14 +140,13 @@ def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout
 def _rows(spark: SparkSession, public: PublicLayout, plan: RunPlan) -> DataFrame:
     schema, names = plan.product.schema, plan.spine.names
     measured = measurement_rows(read_levels(spark, public, "measurements", names), schema, plan.budget)
-    given = sides(plan.product.class_query, plan.added)
-    constrained = constraint_rows(read_levels(spark, public, "bounds", names), schema, given)
-    zeros = zero_rows(read_levels(spark, public, "geounits", names), schema, plan.product.structural_zeros)
+    zeros = plan.product.structural_zeros
+    given = (*sides(plan.product.class_query, plan.added), *zero_sides(schema, zeros))
+    bounds, geounits = (read_levels(spark, public, table, names) for table in ("bounds", "geounits"))
+    constrained = constraint_rows(with_zeros(bounds, geounits, zeros), schema, given)
     columns = written_schema([attribute.name for attribute in schema.attributes])
-    rows = (
-        measured.select("level", F.lit(DPQUERY).alias("kind"), *columns)
-        .unionByName(constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns))
-        .unionByName(zeros.select("level", F.lit(CONSTRAINT).alias("kind"), *columns))
+    rows = measured.select("level", F.lit(DPQUERY).alias("kind"), *columns).unionByName(
+        constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns)
     )
     return with_root(rows, plan.spine, PUBLISHED_ROOT).sortWithinPartitions("level", "kind", "geocode", "query_name")
 

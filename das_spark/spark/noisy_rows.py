@@ -24,7 +24,6 @@ from pyspark.sql.types import (
 )
 
 from das_spark.constraints import Sense
-from das_spark.errors import QueryError
 from das_spark.histogram.parser import DETAILED, SEPARATOR
 
 if TYPE_CHECKING:
@@ -88,29 +87,6 @@ def binning(schema: Schema, text: str) -> Binning:
     return Binning(query, tuple(bins), tuple(kept), tuple(int(factor.max()) + 1 for factor in query.factors))
 
 
-def zero_query(schema: Schema, zero: StructuralZero) -> str:
-    """The query whose one answer counts the cells of a structural zero, by the recodes that select their levels.
-
-    Args:
-        schema: Of the product.
-        zero: Cells in which nobody can be.
-
-    Raises:
-        QueryError: No recode selects just these levels, so that the columns of files cannot name the cells.
-    """
-    names = []
-    for name, levels in zero.selection:
-        recodes = schema.attributes[schema.axis(name)].recodes
-        spelled = [each.name for each in recodes if [set(group) for _, group in each.groups] == [set(levels)]]
-        if not spelled:
-            raise QueryError(
-                f"structural zero {zero.name!r}: no recode of {name!r} selects its levels",
-                hint="give the attribute a recode with these levels as its only group",
-            )
-        names.append(spelled[0])
-    return SEPARATOR.join(names)
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a bound as a constraint.
@@ -146,6 +122,19 @@ def sides(class_query: str, added: Iterable[AddedConstraint]) -> tuple[Side, ...
         found.append(Side("class", f"{class_query}_total_ub", class_query, Sense.AT_MOST))
     found += [Side(f"added:{each.name}", f"added:{each.name}", each.query, each.sense) for each in added]
     return tuple(found)
+
+
+def zero_sides(schema: Schema, zeros: Iterable[StructuralZero]) -> tuple[Side, ...]:
+    """Structural zeros as constraints.
+
+    Args:
+        schema: Of the product.
+        zeros: Cells in which nobody can be.
+
+    Raises:
+        QueryError: The columns of files cannot name the cells of one.
+    """
+    return tuple(Side(zero.name, zero.name, zero.query(schema), Sense.EQUAL) for zero in zeros)
 
 
 def measurement_rows(measurements: DataFrame, schema: Schema, budget: Budget) -> DataFrame:
@@ -185,9 +174,9 @@ def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) ->
     """Bounds in the published columns, one row a side.
 
     Args:
-        bounds: `tables.BOUNDS` with a column level.
+        bounds: `tables.BOUNDS` with a column level, or the result of `with_zeros`.
         schema: Of the product.
-        given: Result of `sides`.
+        given: Result of `sides`, and of `zero_sides` where the bounds hold structural zeros.
 
     Returns:
         Columns level, then those of the files.
@@ -218,33 +207,22 @@ def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) ->
     )
 
 
-def zero_rows(geounits: DataFrame, schema: Schema, zeros: Sequence[StructuralZero]) -> DataFrame:
-    """Structural zeros in the published columns, one row a geounit and rule.
+def with_zeros(bounds: DataFrame, geounits: DataFrame, zeros: Sequence[StructuralZero]) -> DataFrame:
+    """Bounds and structural zeros, which bound one answer of every geounit by 0 from both sides.
 
     Args:
+        bounds: `tables.BOUNDS` with a column level.
         geounits: `tables.GEOUNITS` with a column level.
-        schema: Of the product.
         zeros: Cells in which nobody can be.
 
     Returns:
-        Columns level, then those of the files.
+        Columns level, geocode, name, lower, upper.
     """
-    names = [attribute.name for attribute in schema.attributes]
-    found = [(zero.name + EXACT, binning(schema, zero_query(schema, zero))) for zero in zeros]
-    specs = [(name, *each.bins, list(each.shape)) for name, each in found]
-    fields = [*((name, _TEXT) for name in ("query_name", *names)), _shape_field()]
-    known = F.broadcast(_constants(geounits.sparkSession, specs, fields))
-    return geounits.crossJoin(known).select(
-        "level",
-        "geocode",
-        "query_name",
-        *names,
-        "query_shape",
-        F.array(F.lit(0).cast("long")).alias("value"),
-        F.lit(0.0).alias("variance"),
-        F.lit(None).cast("string").alias("plb"),
-        F.lit(str(Sense.EQUAL)).alias("sign"),
-    )
+    names = _constants(geounits.sparkSession, [(zero.name,) for zero in zeros], [("name", _TEXT)])
+    nothing = F.array(F.lit(0).cast("long"))
+    fixed = geounits.crossJoin(F.broadcast(names)).withColumns({"lower": nothing, "upper": nothing})
+    columns = ("level", "geocode", "name", "lower", "upper")
+    return bounds.select(*columns).unionByName(fixed.select(*columns))
 
 
 def with_root(rows: DataFrame, spine: Spine, geocode: str = _OWN_ROOT) -> DataFrame:
@@ -333,7 +311,7 @@ def as_constraints(rows: DataFrame, schema: Schema) -> DataFrame:
     """Written constraints in the columns in which `read_rows` gives them, to be compared.
 
     Args:
-        rows: Result of `constraint_rows` or `zero_rows`.
+        rows: Result of `constraint_rows`.
         schema: Of the product.
     """
     names = [attribute.name for attribute in schema.attributes]

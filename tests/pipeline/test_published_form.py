@@ -18,14 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.constraints import StructuralZero
-from das_spark.errors import QueryError
-from das_spark.histogram import Attribute, Schema
 from das_spark.io.files import record_of
 from das_spark.io.layout import RunLayout
 from das_spark.pipeline import estimate_from, open_source, reestimate
 from das_spark.products import PRODUCTS
-from das_spark.spark.noisy_rows import binning, sides, zero_query
+from das_spark.spark.noisy_rows import binning, sides, zero_sides
 
 FIXTURE = json.loads((Path(__file__).parent / "published_measurements.json").read_text())
 RACES = FIXTURE["code_book"]["cenrace"]["races"]
@@ -71,7 +68,8 @@ def own_spelling(name: str, query_name: str) -> str:
     """How a product of ours spells what a row answers."""
     stem, kind = query_name[:-SUFFIX], query_name[-SUFFIX:]
     spelled = {side.query_name: side.query for side in sides(PRODUCTS[name].class_query, ())}
-    spelled |= {zero.name: zero_query(PRODUCTS[name].schema, zero) for zero in PRODUCTS[name].structural_zeros}
+    zeros = zero_sides(PRODUCTS[name].schema, PRODUCTS[name].structural_zeros)
+    spelled |= {side.query_name: side.query for side in zeros}
     return spelled[stem] if kind == "_con" else stem
 
 
@@ -107,20 +105,6 @@ def test_the_columns_of_a_row_joined_are_its_query(name, row):
         assert schema.query(" * ".join(named) or "total") == found.query
     if row["query_name"].endswith("_dpq"):
         assert schema.query(row["query_name"][:-SUFFIX]) == found.query
-
-
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_structural_zeros_of_every_product_can_be_written_and_mean_their_cells(name):
-    schema = PRODUCTS[name].schema
-    for zero in PRODUCTS[name].structural_zeros:
-        counted = schema.query(zero_query(schema, zero)).row_of(np.arange(schema.size))
-        assert np.array_equal(counted == 0, zero.mask(schema))
-
-
-def test_a_structural_zero_without_a_recode_is_named():
-    schema = Schema("bare", (Attribute("age", ("young", "old")),))
-    with pytest.raises(QueryError, match=r"'nobody': no recode of 'age'"):
-        zero_query(schema, StructuralZero("nobody", (("age", (0,)),)))
 
 
 LEVELS = ("US", "State", "County")

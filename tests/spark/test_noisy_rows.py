@@ -13,7 +13,8 @@ from das_spark.spark.noisy_rows import (
     sides,
     unequal,
     with_root,
-    zero_rows,
+    with_zeros,
+    zero_sides,
 )
 
 SCHEMA = PRODUCTS["pl94_2020_person"].schema
@@ -75,9 +76,9 @@ def test_constraints_are_the_bounds_without_flows_and_differences_are_found(spar
 def test_structural_zeros_are_a_row_of_every_geounit(spark):
     columns = "level string, geocode string, parent string, children bigint"
     geounits = spark.createDataFrame([("US", "0", "", 1), ("State", "01", "0", 0)], columns)
-    rows = zero_rows(geounits, SCHEMA, PRODUCTS["pl94_2020_person"].structural_zeros)
+    zeros = PRODUCTS["pl94_2020_person"].structural_zeros
     bounds = spark.createDataFrame([], columns + ", name string, member string, lower array<long>, upper array<long>")
-    assert rows.columns == constraint_rows(bounds, SCHEMA, sides("hhgq", ())).columns
+    rows = constraint_rows(with_zeros(bounds, geounits, zeros), SCHEMA, zero_sides(SCHEMA, zeros))
     found = [tuple(row[name] for name in rows.columns[1:]) for row in rows.orderBy("geocode").collect()]
     zero = ("nurse_nva_0_con", "gqNursingTotal", "nonvoting", "*", "*", [1, 1, 1, 1], [0], 0.0, None, "=")
     assert found == [("0", *zero), ("01", *zero)]
