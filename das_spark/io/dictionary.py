@@ -196,7 +196,10 @@ def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
     Returns:
         One entry a kind of rows, as `data_dictionary` has them.
     """
-    bins = "what the answers tell apart: * nothing, detailed every level, otherwise the groups of the recode named"
+    bins = (
+        "what the answers tell apart: * nothing; the attribute's name, or detailed in the query of that name, every "
+        "level; otherwise the groups of the recode named"
+    )
     meanings = {
         "query_name": ("string", "the query, with _dpq behind it where it was measured, _con where it is exact"),
         **{attribute.name: ("string", bins) for attribute in product.schema.attributes},
@@ -209,11 +212,13 @@ def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
         "plb": ("string", "epsilon or rho spent on the query, an exact fraction; null in constraints"),
         "sign": ("string", "constraints: whether the answers are =, <= or >= the value; null where it was measured"),
     }
-    columns = [_entry(*_GEOCODE), *(_entry(name, *meaning) for name, meaning in meanings.items())]
+    root = "; empty at the top where that is one geounit by definition (tables of a run call it 0)"
+    geocode = _entry(*_GEOCODE[:2], _GEOCODE[2] + root)
+    columns = [geocode, *(_entry(name, *meaning) for name, meaning in meanings.items())]
     rows = {
         "DPQuery": "a geounit and a measured query, with all its answers",
-        "Constraint": "a geounit and an exact total, or a bound that follows from what is exact; structural zeros and"
-        " what follows from the totals of other geounits are not repeated",
+        "Constraint": "a geounit and an exact total, a bound that follows from what is exact, or a structural zero;"
+        " what follows from the totals of other geounits is not repeated",
     }
     files = [
         {"path": f"{product.name}/<geolevel>.parquet/{kind}", "root": "public", "row": row, "columns": columns}

@@ -4,10 +4,11 @@
 
 `DPQuery` holds what was measured, `Constraint` what is published exactly; a row is a geounit and a query:
 
-    geocode        string
+    geocode        string; empty at a root that is one geounit by definition, such as the nation
     query_name     string: the query with "_dpq" (measured) or "_con" (exact) behind it
-    <attribute>    string, one column for each attribute of the histogram: "*" where it is summed over, "detailed" where
-                   every level has answers of its own, otherwise the name of a recode
+    <attribute>    string, one column for each attribute of the histogram: "*" where it is summed over, the attribute's
+                   name where every level has answers of its own, otherwise the name of a recode; "detailed" in all
+                   columns of the query "detailed". So the columns without "*", joined by " * ", are the query
     query_shape    list of int: answers along each attribute, 1 where it is summed over
     value          list of int, row-major over query_shape; may be negative where it was measured
     variance       float: of the noise of each value, in people^2 (or units^2); 0 in constraints
@@ -17,7 +18,8 @@
 The published files partition by State and County, leave `sign` out where nothing has one, write integers of several
 widths and variances of single precision. `read_rows` reads all of that, and what `das_spark` writes itself: no
 partitions, 64-bit integers, variances of double precision (the nearest to the exact one), `plb` as an exact fraction
-(text), `sign` always there and null where something was measured. Beside the dataset, a folder of ours has what the
+(text), `sign` always there and null where something was measured. Earlier folders of ours say "detailed" of every
+attribute that is kept whole, and "0" at such a root: they are read, too. Beside the dataset, a folder has what the
 published files lack: `geounits/` and `invariants/` as in the public folder of a run, and `measurements.json`
 (`das_spark.io.manifest.MeasurementsManifest`) with product, schema, configuration, ledger entry and checksums.
 """
@@ -31,9 +33,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from das_spark.errors import InputError
+from das_spark.histogram.parser import DETAILED
 from das_spark.io.files import FileRecord, record_of
 
 if TYPE_CHECKING:
@@ -50,7 +54,8 @@ FRONT: Final = ("geocode", "query_name")
 BACK: Final = ("query_shape", "value", "variance", "plb", "sign")
 #: Columns that files may leave out.
 _OPTIONAL: Final = ("plb", "sign")
-#: What `read_rows` gives: `bins` are the texts of the attribute columns, in the order of the schema.
+#: What `read_rows` gives: `bins` are the texts of the attribute columns, in the order of the schema, the attribute's
+#: name where every level is kept, however the file spells that.
 ROWS: Final = (
     "level string, kind string, geocode string, query_name string, bins array<string>, query_shape array<int>, "
     "value array<bigint>, variance double, plb string, sign string"
@@ -321,7 +326,7 @@ def _rows_of(file: Mapping[str, str], attributes: Sequence[str], rows_at_once: i
 def _as_rows(batch: pa.RecordBatch, file: Mapping[str, str], attributes: Sequence[str]) -> pa.RecordBatch:
     count = batch.num_rows
     constant = {name: pa.array([file[name]] * count, pa.string()) for name in ("level", "kind")}
-    bins = [batch.column(name).cast(pa.string()) for name in attributes]
+    bins = [_spelled_out(batch.column(name).cast(pa.string()), name) for name in attributes]
     columns = {**constant, "bins": _side_by_side(bins, count)}
     for field in _ARROW:
         if field.name in columns:
@@ -331,6 +336,11 @@ def _as_rows(batch: pa.RecordBatch, file: Mapping[str, str], attributes: Sequenc
         else:
             columns[field.name] = batch.column(field.name).cast(field.type)
     return pa.RecordBatch.from_arrays([columns[field.name] for field in _ARROW], schema=_ARROW)
+
+
+def _spelled_out(column: pa.Array, attribute: str) -> pa.Array:
+    """Call what keeps every level by the attribute's name; "detailed" says the same."""
+    return pc.if_else(pc.equal(column, DETAILED), attribute, column)
 
 
 def _is_text(batch: pa.RecordBatch, name: str) -> bool:

@@ -36,6 +36,7 @@ from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, mea
 from das_spark.pipeline.origin import Origin, OriginKind, entry_of
 from das_spark.products import PRODUCTS
 from das_spark.spark.noisy_rows import (
+    EXACT,
     as_constraints,
     as_measurements,
     constraint_rows,
@@ -43,6 +44,9 @@ from das_spark.spark.noisy_rows import (
     summary,
     unequal,
     unknown_geounits,
+    with_root,
+    with_zeros,
+    zero_sides,
 )
 from das_spark.spark.tables import LEVEL_TABLES
 
@@ -131,7 +135,7 @@ class MeasurementsSource:
         schema = self.plan.product.schema
         files = [file for file in self.files if file.kind == kind]
         names = [attribute.name for attribute in schema.attributes]
-        return read_rows(spark, files, names, schema.size)
+        return with_root(read_rows(spark, files, names, schema.size), self.plan.spine)
 
     def _table(self, spark: SparkSession, table: str) -> DataFrame:
         """A table beside the dataset, all levels, with a column level."""
@@ -147,9 +151,14 @@ class MeasurementsSource:
     def _compare(self, context: RunContext, bounds: DataFrame) -> None:
         """Whether the constraints of the files are those that follow from the invariants beside them."""
         plan = self.plan
-        schema = plan.product.schema
-        computed = constraint_rows(bounds, schema, sides(plan.product.class_query, plan.added))
-        read = self._rows(context.spark, CONSTRAINT)
+        schema, zeros = plan.product.schema, plan.product.structural_zeros
+        given, read = sides(plan.product.class_query, plan.added), self._rows(context.spark, CONSTRAINT)
+        # Folders that were published before structural zeros were hold none of them; one that has any must have all.
+        names = [zero.name + EXACT for zero in zeros]
+        if names and not read.where(F.col("query_name").isin(names)).isEmpty():
+            bounds = with_zeros(bounds, context.read_all("geounits"), zeros)
+            given = (*given, *zero_sides(schema, zeros))
+        computed = constraint_rows(bounds, schema, given)
         for row in unequal(as_constraints(computed, schema), read).orderBy("level", "geocode").limit(1).collect():
             raise InputError(
                 f"{self.layout.path}: the constraint {row['query_name']} of geounit {row['geocode']} ({row['level']}) "

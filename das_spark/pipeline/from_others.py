@@ -45,6 +45,8 @@ from das_spark.spark.noisy_rows import (
     sides,
     summary,
     unknown_geounits,
+    with_root,
+    zero_sides,
 )
 from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
 
@@ -121,10 +123,7 @@ class OthersSource:
         schema = self.plan.product.schema
         files = [file for file in self.files if file.kind == kind]
         rows = read_rows(spark, files, [attribute.name for attribute in schema.attributes], schema.size)
-        top = self.plan.spine.levels[0]
-        if top.length:
-            return rows
-        return rows.withColumn("geocode", F.when(F.col("level") == top.name, "0").otherwise(F.col("geocode")))
+        return with_root(rows, self.plan.spine)
 
     def _summarised(self, spark: SparkSession) -> Known:
         if self._known is None:
@@ -142,13 +141,14 @@ class OthersSource:
     def _judge_constraints(self, rows: Sequence[Any], counts: dict[str, int], findings: Findings) -> None:
         product, names = self.plan.product, self.plan.spine.names
         known = {side.query_name + EXACT: side for side in sides(product.class_query, ())}
-        zeros = {zero.name + EXACT for zero in product.structural_zeros}
+        zeros = {side.query_name + EXACT: side for side in zero_sides(product.schema, product.structural_zeros)}
         there: dict[str, set[str]] = {name: set() for name in known}
         for row in rows:
             place = f"geolevel {row['level']}, {row['query_name']}"
             side = known.get(row["query_name"])
             if row["query_name"] in zeros:
-                if row["sign"] != "=" or row["nonzero"]:
+                judge_layout(row, binning(product.schema, zeros[row["query_name"]].query), place, findings)
+                if row["sign"] != "=" or row["nonzero"] or row["broken"]:
                     findings.add(f"{place}: is a structural zero, and says something else")
             elif side is None:
                 findings.add(f"{place}: the product knows no such constraint")

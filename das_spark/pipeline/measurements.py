@@ -31,7 +31,15 @@ from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLay
 from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
 from das_spark.pipeline.tabulate import read_levels
 from das_spark.spark.arranged import file_starts, level_files, write_arranged
-from das_spark.spark.noisy_rows import constraint_rows, measurement_rows, sides
+from das_spark.spark.noisy_rows import (
+    PUBLISHED_ROOT,
+    constraint_rows,
+    measurement_rows,
+    sides,
+    with_root,
+    with_zeros,
+    zero_sides,
+)
 from das_spark.spark.session import session
 
 if TYPE_CHECKING:
@@ -153,12 +161,15 @@ def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout
 def _rows(spark: SparkSession, public: PublicLayout, plan: RunPlan) -> DataFrame:
     schema, names = plan.product.schema, plan.spine.names
     measured = measurement_rows(read_levels(spark, public, "measurements", names), schema, plan.budget)
-    given = sides(plan.product.class_query, plan.added)
-    constrained = constraint_rows(read_levels(spark, public, "bounds", names), schema, given)
+    zeros = plan.product.structural_zeros
+    given = (*sides(plan.product.class_query, plan.added), *zero_sides(schema, zeros))
+    bounds, geounits = (read_levels(spark, public, table, names) for table in ("bounds", "geounits"))
+    constrained = constraint_rows(with_zeros(bounds, geounits, zeros), schema, given)
     columns = written_schema([attribute.name for attribute in schema.attributes])
-    return measured.select("level", F.lit(DPQUERY).alias("kind"), *columns).unionByName(
+    rows = measured.select("level", F.lit(DPQUERY).alias("kind"), *columns).unionByName(
         constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns)
     )
+    return with_root(rows, plan.spine, PUBLISHED_ROOT)
 
 
 def copy_parts(source: Path, target: Path) -> None:

@@ -132,7 +132,7 @@ def judge_layout(row: Any, expected: Binning, place: str, findings: Findings) ->
         place: Names the row.
         findings: Where to note what is wrong.
     """
-    if tuple(row["bins"]) != expected.bins:
+    if tuple(row["bins"]) != expected.kept:
         findings.add(f"{place}: its binning is {list(row['bins'])}, expected {list(expected.bins)}")
     if row["query_shape"] is None or tuple(row["query_shape"]) != expected.shape:
         findings.add(f"{place}: its shape is {row['query_shape']}, expected {list(expected.shape)}")

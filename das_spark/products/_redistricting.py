@@ -37,6 +37,7 @@ HHGQ: Final = Attribute(
         Recode("gqlevels", tuple((label, (level,)) for level, label in enumerate(FACILITIES, start=1))),
         Recode("householdTotal", (_HOUSEHOLD,)),
         Recode("gqTotal", (("Total Population in Group Quarters", tuple(range(1, 8))),)),
+        Recode("gqNursingTotal", (("Nursing Facilities Population Total", (3,)),)),
         Recode("instTotal", (("Institutional Population Total", (1, 2, 3, 4)),)),
         Recode("noninstTotal", (("Noninstitutionalized Population Total", (5, 6, 7)),)),
     ),

@@ -1,7 +1,7 @@
 """Between the tables of a run and rows of published measurement files (`das_spark.io.noisy_files` has their columns).
 
-Constraints are the bounds of a run, one row a side: "=" where it is exact, ">=" and "<=" otherwise. Rows of flows are
-left out: they follow from the others. Structural zeros are left out: they belong to the product.
+Constraints are the bounds of a run, one row a side: "=" where it is exact, ">=" and "<=" otherwise, and its structural
+zeros, one row each in every geounit. Rows of flows are left out: they follow from the others.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from pyspark.sql.types import (
 )
 
 from das_spark.constraints import Sense
+from das_spark.histogram.parser import DETAILED, SEPARATOR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from das_spark.constraints import AddedConstraint
+    from das_spark.constraints import AddedConstraint, StructuralZero
     from das_spark.geography import Spine
     from das_spark.histogram import Query, Schema
     from das_spark.privacy import Budget
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
 MEASURED: Final = "_dpq"
 EXACT: Final = "_con"
 SUMMED: Final = "*"
-DETAILED: Final = "detailed"
 FLOW: Final = "flow"
+#: Geocode of the geounit at a root of length 0 in published files: the prefix of all others. Tables of a run say "0".
+PUBLISHED_ROOT: Final = ""
+_OWN_ROOT: Final = "0"
 _TEXT: Final = StringType()
 
 
@@ -47,12 +50,15 @@ class Binning:
 
     Attributes:
         query: The query.
-        bins: For each attribute "*", "detailed" or the name of a recode.
+        bins: For each attribute what its column says: "*" where it is summed over, its own name where every level is
+            kept, or the name of a recode; but "detailed" in all columns of the query of that name.
+        kept: The same, with the attribute's name for "detailed", as `das_spark.io.noisy_files.read_rows` gives it.
         shape: Answers along each attribute; 1 where it is summed over.
     """
 
     query: Query
     bins: tuple[str, ...]
+    kept: tuple[str, ...]
     shape: tuple[int, ...]
 
     @property
@@ -72,12 +78,13 @@ def binning(schema: Schema, text: str) -> Binning:
         QueryError: It is no query of the schema.
     """
     query = schema.query(text)
-    chosen = set(query.name.split(" * "))
-    bins = []
+    chosen = set(query.name.split(SEPARATOR))
+    bins, kept = [], []
     for attribute in schema.attributes:
-        recode = next((each.name for each in attribute.recodes if each.name in chosen), SUMMED)
-        bins.append(DETAILED if chosen & {attribute.name, DETAILED} else recode)
-    return Binning(query, tuple(bins), tuple(int(factor.max()) + 1 for factor in query.factors))
+        names = (DETAILED, attribute.name, *(recode.name for recode in attribute.recodes))
+        bins.append(next((name for name in names if name in chosen), SUMMED))
+        kept.append(attribute.name if bins[-1] == DETAILED else bins[-1])
+    return Binning(query, tuple(bins), tuple(kept), tuple(int(factor.max()) + 1 for factor in query.factors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,19 @@ def sides(class_query: str, added: Iterable[AddedConstraint]) -> tuple[Side, ...
     return tuple(found)
 
 
+def zero_sides(schema: Schema, zeros: Iterable[StructuralZero]) -> tuple[Side, ...]:
+    """Structural zeros as constraints.
+
+    Args:
+        schema: Of the product.
+        zeros: Cells in which nobody can be.
+
+    Raises:
+        QueryError: The columns of files cannot name the cells of one.
+    """
+    return tuple(Side(zero.name, zero.name, zero.query(schema), Sense.EQUAL) for zero in zeros)
+
+
 def measurement_rows(measurements: DataFrame, schema: Schema, budget: Budget) -> DataFrame:
     """Measurements, all answers of each kept, in the published columns.
 
@@ -154,9 +174,9 @@ def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) ->
     """Bounds in the published columns, one row a side.
 
     Args:
-        bounds: `tables.BOUNDS` with a column level.
+        bounds: `tables.BOUNDS` with a column level, or the result of `with_zeros`.
         schema: Of the product.
-        given: Result of `sides`.
+        given: Result of `sides`, and of `zero_sides` where the bounds hold structural zeros.
 
     Returns:
         Columns level, then those of the files.
@@ -185,6 +205,38 @@ def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) ->
             "sign",
         )
     )
+
+
+def with_zeros(bounds: DataFrame, geounits: DataFrame, zeros: Sequence[StructuralZero]) -> DataFrame:
+    """Bounds and structural zeros, which bound one answer of every geounit by 0 from both sides.
+
+    Args:
+        bounds: `tables.BOUNDS` with a column level.
+        geounits: `tables.GEOUNITS` with a column level.
+        zeros: Cells in which nobody can be.
+
+    Returns:
+        Columns level, geocode, name, lower, upper.
+    """
+    names = _constants(geounits.sparkSession, [(zero.name,) for zero in zeros], [("name", _TEXT)])
+    nothing = F.array(F.lit(0).cast("long"))
+    fixed = geounits.crossJoin(F.broadcast(names)).withColumns({"lower": nothing, "upper": nothing})
+    columns = ("level", "geocode", "name", "lower", "upper")
+    return bounds.select(*columns).unionByName(fixed.select(*columns))
+
+
+def with_root(rows: DataFrame, spine: Spine, geocode: str = _OWN_ROOT) -> DataFrame:
+    """Rows whose root is called otherwise, where it is one geounit by definition: a level of geocodes of length 0.
+
+    Args:
+        rows: With columns level and geocode.
+        spine: The levels.
+        geocode: What to call it; as the tables of a run do, unless told otherwise.
+    """
+    top = spine.levels[0]
+    if top.length:
+        return rows
+    return rows.withColumn("geocode", F.when(F.col("level") == top.name, geocode).otherwise(F.col("geocode")))
 
 
 def summary(rows: DataFrame) -> DataFrame:
@@ -262,7 +314,8 @@ def as_constraints(rows: DataFrame, schema: Schema) -> DataFrame:
         rows: Result of `constraint_rows`.
         schema: Of the product.
     """
-    bins = F.array(*[F.col(attribute.name) for attribute in schema.attributes])
+    names = [attribute.name for attribute in schema.attributes]
+    bins = F.array(*[F.when(F.col(name) == DETAILED, name).otherwise(F.col(name)) for name in names])
     return rows.select("level", "geocode", "query_name", bins.alias("bins"), "query_shape", "value", "sign")
 
 

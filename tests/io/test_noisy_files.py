@@ -1,4 +1,4 @@
-"""Folders of measurement files: found, whole, of the right columns, and as they were recorded; without Spark."""
+"""Folders of measurement files: found, whole, of the right columns, and as they were recorded."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from das_spark.io.noisy_files import (
     check_records,
     check_whole,
     find_dataset,
+    read_rows,
     row_files,
     written_schema,
 )
@@ -25,7 +26,7 @@ from das_spark.io.noisy_files import (
 ATTRIBUTES = ("hhgq", "race")
 LEVELS = ("State", "County")
 ROW = {
-    **{"geocode": "01", "query_name": "hhgq_dpq", "hhgq": "detailed", "race": "*"},
+    **{"geocode": "01", "query_name": "hhgq_dpq", "hhgq": "hhgq", "race": "*"},
     **{"query_shape": [2, 1], "value": [-1, 5], "variance": 2.0, "plb": "1/2", "sign": None},
 }
 
@@ -109,3 +110,17 @@ def test_files_are_as_they_were_recorded_and_no_others(dataset):
     paths[0].unlink()
     with pytest.raises(InputError, match="is missing"):
         check_records(dataset, records)
+
+
+@pytest.mark.spark
+def test_a_kept_attribute_is_read_by_its_name_however_the_file_spells_it(dataset, spark):
+    rows = [
+        ROW,
+        ROW | {"hhgq": "detailed"},
+        ROW | {"query_name": "detailed_dpq", "hhgq": "detailed", "race": "detailed"},
+        ROW | {"query_name": "some_dpq", "hhgq": "hhinstlevels", "race": None},
+    ]
+    (file,) = [each for each in row_files(dataset, LEVELS) if each.kind == CONSTRAINT]
+    pq.write_table(pa.Table.from_pylist(rows), file.path)
+    found = [row["bins"] for row in read_rows(spark, [file], ATTRIBUTES, 4).collect()]
+    assert found == [["hhgq", "*"], ["hhgq", "*"], ["hhgq", "race"], ["hhinstlevels", None]]

@@ -180,12 +180,12 @@ def rows_of(folder: Path, *, empty: bool = False) -> list[dict[str, Any]]:
 
 
 def level_rows(
-    public: Path, tables: tuple[str, ...] = ("measurements", "estimates")
+    public: Path, tables: tuple[str, ...] = ("measurements", "estimates"), levels: tuple[str, ...] = LEVELS
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every level of some tables, sorted; read without Spark. Floats are compared by their bits."""
     found = {}
     for table in tables:
-        for level in LEVELS:
+        for level in levels:
             folder = public / table / f"level={level}"
             assert (folder / "_SUCCESS").is_file(), folder
             rows = [tuple(plain(value) for value in row.values()) for row in rows_of(folder, empty=True)]

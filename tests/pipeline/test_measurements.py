@@ -27,7 +27,7 @@ class TestPublished:
     """What the folder holds."""
 
     def test_measurements_stand_in_the_published_columns(self, measured, tools):
-        recode_free = {"hhgq": ("detailed", "*", "*", "*"), "detailed": ("detailed",) * 4}
+        recode_free = {"hhgq": ("hhgq", "*", "*", "*"), "detailed": ("detailed",) * 4}
         shapes = {"hhgq": [8, 1, 1, 1], "detailed": list(PRODUCT.schema.shape)}
         for level, count in GEOUNITS.items():
             rows = tools.rows_of(measured.folder / "nmf" / "e2e_1940" / f"{level}.parquet" / "DPQuery")

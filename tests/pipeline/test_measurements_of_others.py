@@ -26,21 +26,11 @@ LEVELS = ("US", "State", "County")
 COUNTIES = ("01001", "01003", "72001")
 PLACES = {"US": ("",), "State": ("01", "72"), "County": COUNTIES}
 FAILED, WRONG = 1, 2
-#: How each query of the strategy is binned, spelled out by hand.
+#: How each query is binned as published, and each constraint.
+FACTS = json.loads((Path(__file__).parent / "published_measurements.json").read_text())["datasets"][PRODUCT.name]
 BINS = {
-    "total": ("*", "*", "*", "*"),
-    "hhgq": ("detailed", "*", "*", "*"),
-    "hhinstlevels": ("hhinstlevels", "*", "*", "*"),
-    "votingage": ("*", "detailed", "*", "*"),
-    "hispanic": ("*", "*", "detailed", "*"),
-    "cenrace": ("*", "*", "*", "detailed"),
-    "votingage * hispanic": ("*", "detailed", "detailed", "*"),
-    "votingage * cenrace": ("*", "detailed", "*", "detailed"),
-    "hispanic * cenrace": ("*", "*", "detailed", "detailed"),
-    "votingage * hispanic * cenrace": ("*", "detailed", "detailed", "detailed"),
-    "detailed": ("detailed",) * 4,
+    each["query_name"].removesuffix("_dpq"): tuple(each["columns"]) for each in FACTS["DPQuery"] + FACTS["Constraint"]
 }
-LONGEST = {"detailed": 2016}
 
 CONF = """
 config_version = 1
@@ -75,7 +65,7 @@ def truth(place: str) -> np.ndarray:
 
 
 def shape_of(bins: tuple[str, ...]) -> list[int]:
-    sizes = {"*": 1, "hhinstlevels": 3}
+    sizes = {"*": 1, "hhinstlevels": 3, "gqNursingTotal": 1, "nonvoting": 1}
     return [sizes.get(text, size) for text, size in zip(bins, SCHEMA.shape, strict=True)]
 
 
@@ -110,8 +100,8 @@ def dataset() -> Rows:
             most = [1_000_000] + [99_999 * number for number in facilities[1:]]
             sides = (("hhgq_total_lb_con", facilities, ">="), ("hhgq_total_ub_con", most, "<="))
             for name, value, sign in sides:
-                constrained.append(row(geocode, name, BINS["hhgq"], value, variance=0.0, plb=0.0, sign=sign))
-            zero = row(geocode, "nurse_nva_0_con", BINS["total"], [0], variance=0.0, plb=0.0, sign="=")
+                constrained.append(row(geocode, name, BINS[name], value, variance=0.0, plb=0.0, sign=sign))
+            zero = row(geocode, "nurse_nva_0_con", BINS["nurse_nva_0_con"], [0], variance=0.0, plb=0.0, sign="=")
             constrained.append(zero)
             if level == "US":
                 total = [int(truth("").sum())]
@@ -247,6 +237,10 @@ def without(name: str) -> Callable[[Row], Row | None]:
     return lambda each: None if each["query_name"] == name else each
 
 
+def of_other_cells(each: Row) -> Row:
+    return each | ({"hhgq": "hhgq"} if each["query_name"] == "nurse_nva_0_con" else {})
+
+
 #: Faults that are found together: change -> what is said of it.
 FAULTS = [
     {lambda rows: rows.pop(("State", "DPQuery")): "geolevel State are missing"},
@@ -261,6 +255,7 @@ FAULTS = [
     {
         each_row("Constraint", lambda each: each | {"value": [v + 1 for v in each["value"]]}): "structural zero",
         each_row("Constraint", lambda each: each | {"sign": "<="}, "County"): "its sign is '<=', expected '>='",
+        each_row("Constraint", of_other_cells, "US"): "nurse_nva_0_con: its binning is ['hhgq', 'nonvoting', '*', '*']",
     },
     {
         each_row("DPQuery", lambda each: each | {"geocode": "0" + each["geocode"]}): "optimised spine are not handled",

@@ -4,8 +4,18 @@ import pytest
 
 from das_spark.constraints import AddedConstraint, Sense
 from das_spark.errors import QueryError
+from das_spark.geography import Geolevel, Spine
 from das_spark.products import PRODUCTS
-from das_spark.spark.noisy_rows import as_constraints, binning, constraint_rows, sides, unequal
+from das_spark.spark.noisy_rows import (
+    as_constraints,
+    binning,
+    constraint_rows,
+    sides,
+    unequal,
+    with_root,
+    with_zeros,
+    zero_sides,
+)
 
 SCHEMA = PRODUCTS["pl94_2020_person"].schema
 RULE = AddedConstraint("few", "State", "votingage", Sense.AT_MOST, (5, 7))
@@ -17,8 +27,9 @@ RULE = AddedConstraint("few", "State", "votingage", Sense.AT_MOST, (5, 7))
         ("total", ("*", "*", "*", "*"), (1, 1, 1, 1)),
         ("detailed", ("detailed",) * 4, (8, 2, 2, 63)),
         ("hhinstlevels", ("hhinstlevels", "*", "*", "*"), (3, 1, 1, 1)),
-        ("cenrace * votingage", ("*", "detailed", "*", "detailed"), (1, 2, 1, 63)),
-        ("hispanic * hhgq", ("detailed", "*", "detailed", "*"), (8, 1, 2, 1)),
+        ("cenrace * votingage", ("*", "votingage", "*", "cenrace"), (1, 2, 1, 63)),
+        ("hispanic * hhgq", ("hhgq", "*", "hispanic", "*"), (8, 1, 2, 1)),
+        ("nonvoting * gqNursingTotal", ("gqNursingTotal", "nonvoting", "*", "*"), (1, 1, 1, 1)),
     ],
 )
 def test_a_query_is_written_attribute_by_attribute(text, bins, shape):
@@ -59,3 +70,24 @@ def test_constraints_are_the_bounds_without_flows_and_differences_are_found(spar
     whole = as_constraints(rows, SCHEMA)
     assert unequal(whole, whole).count() == 0
     assert [row["query_name"] for row in unequal(whole, whole.where("sign <> '='")).collect()] == ["total_con"]
+
+
+@pytest.mark.spark
+def test_structural_zeros_are_a_row_of_every_geounit(spark):
+    columns = "level string, geocode string, parent string, children bigint"
+    geounits = spark.createDataFrame([("US", "0", "", 1), ("State", "01", "0", 0)], columns)
+    zeros = PRODUCTS["pl94_2020_person"].structural_zeros
+    bounds = spark.createDataFrame([], columns + ", name string, member string, lower array<long>, upper array<long>")
+    rows = constraint_rows(with_zeros(bounds, geounits, zeros), SCHEMA, zero_sides(SCHEMA, zeros))
+    found = [tuple(row[name] for name in rows.columns[1:]) for row in rows.orderBy("geocode").collect()]
+    zero = ("nurse_nva_0_con", "gqNursingTotal", "nonvoting", "*", "*", [1, 1, 1, 1], [0], 0.0, None, "=")
+    assert found == [("0", *zero), ("01", *zero)]
+
+
+@pytest.mark.spark
+def test_a_root_is_renamed_where_it_is_one_geounit_by_definition(spark):
+    rows = spark.createDataFrame([("US", "0"), ("State", "0")], "level string, geocode string")
+    nation = Spine((Geolevel("US", 0), Geolevel("State", 1)))
+    assert [row["geocode"] for row in with_root(rows, nation, "").collect()] == ["", "0"]
+    assert [row["geocode"] for row in with_root(with_root(rows, nation, ""), nation).collect()] == ["0", "0"]
+    assert with_root(rows, Spine((Geolevel("State", 1),)), "") is rows
