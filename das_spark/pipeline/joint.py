@@ -13,7 +13,8 @@ from das_spark.io.files import write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.runner import prepare, run_stages, usual_run_id
+from das_spark.pipeline.driver import place_of
+from das_spark.pipeline.runner import look_before, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
@@ -73,6 +74,8 @@ def run_parts(
     output = next(iter(plan.parts.values())).output
     layout = JointLayout.at(output.public or output.root, name)
     ids = {record: f"{name}-{record}" for record in plan.parts}
+    for record in last:
+        look_before(plan.parts[record], place_of(plan.parts[record], ids[record]))
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
         write_durably(layout.marker, json.dumps({"run_id": name, "parts": ids}, indent=1) + "\n")
