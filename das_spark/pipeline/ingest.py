@@ -109,7 +109,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     if problems:
         # What and how much tells of the input: it stands in the restricted record.
         record = context.layout.restricted.input_problems
-        context.progress.say(f"ingest: the files do not agree with themselves in all they say; see {record}")
+        context.progress.say(f"ingest: the files do not agree in all that they say; see {record}")
     staging = staging_of(context.layout, context.layout.restricted) / "leaves"
     with disk_errors(staging):
         try:

@@ -57,8 +57,10 @@ def data_files(path: str) -> list[Path]:
     if is_remote(path):
         return []
     place = Path(path)
-    files = sorted(place.rglob("*")) if place.is_dir() else [place] if place.exists() else sorted(map(Path, glob(path)))
-    return [file for file in files if file.is_file() and (file == place or is_data(file))]
+    if place.is_dir():
+        below = (file for file in sorted(place.rglob("*")) if file.is_file())
+        return [file for file in below if all(is_data(Path(name)) for name in file.relative_to(place).parts)]
+    return [place] if place.exists() else [file for file in map(Path, sorted(glob(path))) if file.is_file()]
 
 
 def first_line(file: Path, *, utf8: bool = True) -> str:

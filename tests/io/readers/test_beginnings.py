@@ -109,6 +109,9 @@ def test_columns_of_a_folder_are_those_of_all_its_files(tmp_path: Path) -> None:
     (tmp_path / "year=2020").mkdir()
     pq.write_table(TABLE, tmp_path / "year=2020" / "a.parquet")
     assert columns_in(str(tmp_path)) == ("geocode", "count", "year")
+    (tmp_path / "_log").mkdir()
+    (tmp_path / "_log" / "0.json").write_text("no data, as Spark has it")
+    assert columns_in(str(tmp_path)) == ("geocode", "count", "year")
     pq.write_table(TABLE.drop_columns("count"), tmp_path / "year=2020" / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet: its columns are not those of .*a\.parquet"):
         columns_in(str(tmp_path))

@@ -225,7 +225,7 @@ def test_files_without_blocks_are_refused(read: Callable, official, tmp_path: Pa
 def test_a_county_that_is_not_the_sum_of_its_blocks_is_noticed(read: Callable, official, tmp_path: Path) -> None:
     official.block("53", {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 11), sumlev="040")
     official.block("53001", {(1, 0, 0): 614, (0, 1, 5): 2}, {2: 1}, (2, 11), sumlev="050")
-    official.block(FIRST[:11], {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 4), sumlev="140")
+    official.block(FIRST[:11], {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 11), sumlev="140")
     official.block(FIRST[:12], {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 4), sumlev="150")
     official.block("53009", {(1, 0, 0): 2}, sumlev="050")
     official.rows["geo"][-1][3] = "43"  # the rural part of a county: not what blocks sum to
