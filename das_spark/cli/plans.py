@@ -16,6 +16,7 @@ from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.config.stages import stage_names
+from das_spark.io.readers import look
 from das_spark.privacy import Framework
 
 if TYPE_CHECKING:
@@ -34,11 +35,13 @@ def check(
     settings: Settings = None,
     without_files: Annotated[bool, typer.Option("--without-files", help="Do not look for the input files.")] = False,
 ) -> None:
-    """Check a run file against its product, and its input files for existence. Starts no Spark, reads no data.
+    """Check a run file against its product, and how its input files begin. Starts no Spark, reads no data.
 
     Example: das-spark check conf/e2e_1940.toml --set input.path=EXT1940USCB.dat
     """
     loaded = load_run(conf, overlay or (), settings or (), files=not without_files)
+    for each in _plans(loaded) if not without_files else ():
+        look(each.input, each.product, each.spine)
     typer.echo(f"{conf}: no problem found")
     for each in _plans(loaded):
         spent = f"{each.budget.framework.symbol} {each.budget.total}"

@@ -132,16 +132,17 @@ def input_sentences(settings: InputSettings, *, units_invariant: bool) -> tuple[
     if settings.units_from_people:
         return (
             "The input has no counts of units: one housing unit is declared for each 2.5 people in households, rounded "
-            "up, and one facility of a type of group quarters where it has people (input.units_from_people). The "
-            "declared units of every geounit tell of its people, and this is outside the guarantee.",
+            "up, and one facility of a type of group quarters where it has people, or as many as can hold them "
+            "(input.units_from_people). The declared units of every geounit tell of its people, and this is outside "
+            "the guarantee.",
         )
     sentences = []
     needs = READER_NEEDS.get(settings.reader)
     if needs is not None and needs.facilities_from_people:
         sentences.append(
             "The input has no counts of facilities of group quarters: one facility of a type is declared for each "
-            "block where table P5 has people of that type. The declared facilities tell of the people, whether anybody "
-            "lives in group quarters of the type, and this is outside the guarantee."
+            "block where table P5 has people of that type, or as many as can hold them. The declared facilities tell "
+            "of the people, whether anybody lives in group quarters of the type, and this is outside the guarantee."
         )
     if settings.unit_conflicts == "from_people":
         sentences.append(
@@ -173,6 +174,13 @@ def _check_units_from_people(section: Input, product: Product | None, problems: 
     key = f"input.{UNITS_FROM_PEOPLE}"
     if product is not None and not product.class_query:
         problems.add(key, f"product '{product.name}' counts the units themselves; leave it out")
+    elif product is not None and product.unit_bounds is not None:
+        # With one person a unit at most, some number of units holds any number of people.
+        for label, least in zip(product.unit_classes, product.unit_bounds.least, strict=True):
+            if least > 1:
+                problems.add(
+                    key, f"a unit of class '{label}' holds {least} people at least: not any number fills units"
+                )
     if section.units is not None:
         sentence = "input.units is given, and would not be read; set this to false, or name the table as"
         problems.add(key, f"{sentence} input.geography, where it is to say which geounits exist")
@@ -184,10 +192,12 @@ def _check_files(
     given = units_invariant and not section.units_from_people
     people = (needs.person_keys, "nothing says where the people are")
     housing = (needs.housing_keys, "nothing says where the housing units are")
+    # Units that are made from people have no table: input.units is refused then, as it would not be read.
+    geounits = ("geography", "path") if section.units_from_people and needs.geounit_keys else needs.geounit_keys
     wanted = [
         people if counts_people or not needs.housing_keys else housing,
         (needs.unit_keys if given else (), "the units are declared invariant, and nothing gives them"),
-        (needs.geounit_keys, "nothing says which geounits exist (that a cell is occupied does not say it)"),
+        (geounits, "nothing says which geounits exist (that a cell is occupied does not say it)"),
     ]
     for keys, sentence in wanted:
         if keys and not any(getattr(section, key) for key in keys):

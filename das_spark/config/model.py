@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
-from das_spark.config.plan import MeasurementRows, MicrodataFormat, Rounding, TableFormat, UnitConflicts
+from das_spark.config.plan import MeasurementRows, MicrodataFiles, MicrodataFormat, Rounding, TableFormat, UnitConflicts
 from das_spark.errors import BudgetError
 from das_spark.privacy.budget import exact
 
@@ -94,6 +94,7 @@ class Output(Section):
     public: str | None = None
     restricted: str | None = None
     microdata: Annotated[tuple[MicrodataFormat, ...], Strict(False), Field(min_length=1)] = ("parquet",)
+    microdata_files: MicrodataFiles = "parts"
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
 
 

@@ -22,6 +22,7 @@ UnitConflicts = Literal["fail", "from_people"]
 Rounding = Literal["nearest", "released"]
 MeasurementRows = Literal["support", "all"]
 MicrodataFormat = Literal["parquet", "text", "ppmf"]
+MicrodataFiles = Literal["parts", "concatenate", "single"]
 TableFormat = Literal["parquet", "csv"]
 
 
@@ -141,6 +142,7 @@ class RunPlan:
         estimation: How families are solved.
         measurement_rows: Rows of the measurements that are kept: those the support can touch, or all.
         microdata_formats: Formats of the microdata files.
+        microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
         table_formats: Formats of the published tables; none where the product has no tables, or none are wanted.
         evaluation: The accuracy report.
         config_hash: SHA-256 of the canonical JSON of `resolved`.
@@ -160,6 +162,7 @@ class RunPlan:
     estimation: EstimationSettings
     measurement_rows: MeasurementRows
     microdata_formats: tuple[MicrodataFormat, ...]
+    microdata_files: MicrodataFiles
     table_formats: tuple[TableFormat, ...]
     evaluation: EvaluationSettings
     config_hash: str

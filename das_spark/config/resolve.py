@@ -130,6 +130,9 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
     for flavour in run_file.output.microdata:
         with problems.at("output.microdata"):
             product.layout(flavour)
+    if run_file.output.microdata_files != "parts" and set(run_file.output.microdata) == {"parquet"}:
+        sentence = 'Parquet is always in parts; add "text" or "ppmf" to output.microdata, or leave the key out'
+        problems.add("output.microdata_files", sentence)
     geography = resolve_geography(run_file, product, spine, problems, files=files) if spine else None
     budget = resolve_budget(run_file.budget, product, levels, problems)
     measured = measured_queries(*budget) if budget else None
@@ -154,6 +157,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         estimation=estimation,
         measurement_rows=run_file.measurement.rows,
         microdata_formats=run_file.output.microdata,
+        microdata_files=run_file.output.microdata_files,
         table_formats=tuple(resolved["output"]["tables"]),
         evaluation=EvaluationSettings(run_file.evaluation.enabled, run_file.evaluation.areas),
         config_hash=config_hash(resolved),

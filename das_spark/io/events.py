@@ -77,7 +77,15 @@ class Event(StrEnum):
         "stage.progress",
         INFO,
         "a stage is still at work",
-        {"stage": str, "families": int, "seconds": float, "share": float, "seconds_left": float},
+        {
+            "stage": str,
+            "families": int,
+            "seconds": float,
+            "step": int,
+            "tasks_done": int,
+            "tasks": int,
+            "step_seconds_left": float,
+        },
     )
     EXECUTORS_MISSING = (
         "executors.missing",

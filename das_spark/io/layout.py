@@ -30,6 +30,13 @@ LEDGERS = "ledgers"
 STAGING = ".staging"
 #: Names in the folder of all runs that no run can have: the link to the last run, and the ledgers of their inputs.
 RESERVED = (LATEST, LEDGERS)
+#: Flavour and kind -> the name of a file of all its records, as the releases call it.
+_SINGLE = {
+    ("text", "person"): "MDF_PER.txt",
+    ("text", "unit"): "MDF_UNIT.txt",
+    ("ppmf", "person"): "ppmf_P.csv",
+    ("ppmf", "unit"): "ppmf_U.csv",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,15 @@ class PublicLayout:
             flavour: `parquet`, `text` or `ppmf`.
         """
         return self.path / "microdata" / f"{kind}.{flavour}"
+
+    def microdata_single(self, kind: str, flavour: str) -> Path:
+        """The one file that all records of a kind are in, where a run writes such files, by its name in the releases.
+
+        Args:
+            kind: `person` or `unit`.
+            flavour: `text` or `ppmf`; Parquet is always in parts.
+        """
+        return self.microdata(kind, flavour) / _SINGLE.get((flavour, kind), kind)
 
     @property
     def microdata_rows(self) -> Path:

@@ -36,6 +36,7 @@ class Columns:
         numbers: Columns that are read as whole numbers.
         delimiter: What stands between the fields of a text file.
         names_inside: Whether a text file begins with a line of the names of all its columns.
+        commented: Whether lines that begin with "#" stand before that, or before the records.
     """
 
     layout: tuple[str, ...]
@@ -43,6 +44,7 @@ class Columns:
     numbers: tuple[str, ...] = ()
     delimiter: str = "|"
     names_inside: bool = False
+    commented: bool = False
 
 
 @dataclass(slots=True)
@@ -88,9 +90,9 @@ def read_batches(path: Path, flavour: str, columns: Columns) -> Iterator[pa.Reco
     if flavour == "parquet":
         yield from _parquet_batches(path, columns)
         return
-    first = _first_line(path, columns) if columns.names_inside else 0
+    lines, first = _before_records(path, columns)
     if path.stat().st_size > first:  # a text without a line is a part without records
-        yield from _text_batches(path, columns)
+        yield from _text_batches(path, columns, lines)
 
 
 def _parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -102,22 +104,29 @@ def _parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
 
 
-def _first_line(path: Path, columns: Columns) -> int:
-    """Bytes of the line of names."""
-    names = f"{columns.delimiter.join(columns.layout)}\n".encode("ascii")
+def _before_records(path: Path, columns: Columns) -> tuple[int, int]:
+    """How many lines stand before the records, comments and names, and how many bytes they are."""
+    lines, size = 0, 0
     with path.open("rb") as file:
-        if file.read(len(names)) != names:
-            raise pa.ArrowInvalid("the first line has other names than those of the columns")
-    return len(names)
+        while columns.commented and file.peek(1)[:1] == b"#":
+            size += len(file.readline())
+            lines += 1
+        if columns.names_inside:
+            names = f"{columns.delimiter.join(columns.layout)}\n".encode("ascii")
+            if file.read(len(names)) != names:
+                raise pa.ArrowInvalid("the first line has other names than those of the columns")
+            size += len(names)
+            lines += 1
+    return lines, size
 
 
-def _text_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
+def _text_batches(path: Path, columns: Columns, lines: int) -> Iterator[pa.RecordBatch]:
     kinds = dict.fromkeys(columns.texts, _TEXT) | dict.fromkeys(columns.numbers, pa.int64())
     yield from csv.open_csv(
         path,
         read_options=csv.ReadOptions(
             column_names=list(columns.layout),
-            skip_rows=int(columns.names_inside),
+            skip_rows=lines,
             block_size=_BYTES,
             use_threads=False,
         ),

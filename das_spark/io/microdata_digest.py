@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.io.layout import PublicLayout
+    from das_spark.products.base import Record
 
 #: Rows of a digest, by `record`.
 #: persons: people of one geocode, codes and kind (class of their unit, -1 without one, null where no units are known).
@@ -88,7 +89,7 @@ class DigestTask:
 
 
 def microdata_parts(
-    layout: PublicLayout, flavours: Sequence[str], *, units: bool, record: str = "person"
+    layout: PublicLayout, flavours: Sequence[str], *, units: bool, record: str = "person", form: str = "parts"
 ) -> tuple[Part, ...]:
     """The parts of the microdata of a run, the largest first.
 
@@ -97,18 +98,24 @@ def microdata_parts(
         flavours: Names of writers.
         units: Whether there is a file of units that people are dealt to.
         record: Kind of the file of what is counted.
+        form: Of text files, as `output.microdata_files` spells it.
 
     Returns:
         One for each number that a person or unit part has; a file that is missing is found when it is read.
     """
     parts = []
     for flavour in flavours:
+        if form == "single" and flavour != "parquet":
+            unit = layout.microdata_single("unit", flavour) if units else None
+            parts.append(Part(flavour, 0, layout.microdata_single(record, flavour), unit, form))
+            continue
         persons = _numbered(layout.microdata(record, flavour))
         of_units = _numbered(layout.microdata("unit", flavour)) if units else {}
         for number in persons.keys() | of_units.keys():
             name = (persons | of_units)[number].name
             person = layout.microdata(record, flavour) / name
-            parts.append(Part(flavour, number, person, layout.microdata("unit", flavour) / name if units else None))
+            unit = layout.microdata("unit", flavour) / name if units else None
+            parts.append(Part(flavour, number, person, unit, form))
     return tuple(sorted(parts, key=lambda part: (-_size(part), part.flavour, part.number)))
 
 
@@ -126,8 +133,7 @@ def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCod
     """
     discard(folder)
     absolute = tuple(
-        Part(each.flavour, each.number, each.person.absolute(), each.unit.absolute() if each.unit else None)
-        for each in parts
+        replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts
     )
     with disk_errors(folder):
         places = spark.range(0, len(parts), 1, max(len(parts), 1))
@@ -142,6 +148,43 @@ def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCod
         _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "geocode"),
         _few(_made(folder, FAULT), "flavour", "rule", "geocode"),
     )
+
+
+def misplaced_heads(
+    layout: PublicLayout, flavour: str, kind: Record, form: str, codes: MicrodataCodes, rows: int
+) -> set[str]:
+    """Files of metadata and of column names of a text file that do not say what they should, by their names.
+
+    Metadata are lines that begin with "#", one of which says how many records there are. The names of columns that a
+    single file or a part begins with are read with its records.
+
+    Args:
+        layout: Where the file lies.
+        flavour: Not Parquet.
+        kind: `person` or `unit`.
+        form: As `output.microdata_files` spells it.
+        codes: Of the product.
+        rows: Records that were found.
+    """
+    folder, of = layout.microdata(kind, flavour), codes.forms[flavour]
+    joined = form != "parts" and not of.names_inside
+    single = layout.microdata_single(kind, flavour) if form == "single" and joined else None
+    metadata = single or folder / ("0_metadata" if joined else "metadata")
+    expected = {"header": of.line_of_names(kind, codes.record) if form == "parts" and of.header == "beside" else ""}
+    expected["1_header"] = of.line_of_names(kind, codes.record) if form == "concatenate" else ""
+    found = {name: (folder / name).read_text() if (folder / name).is_file() else "" for name in expected}
+    wrong = {name for name, text in expected.items() if found[name] != text}
+    lines = _comments(metadata) if metadata.is_file() else []
+    whole = single is not None or (metadata.is_file() and len(lines) == len(metadata.read_text().splitlines()))
+    if not whole or lines.count(f"# Records: {rows}") != 1:
+        wrong.add(metadata.name)
+    return wrong
+
+
+def _comments(path: Path) -> list[str]:
+    """The lines that begin a file with "#"."""
+    with path.open(encoding="utf-8") as file:
+        return [line.rstrip("\n") for line in takewhile(lambda line: line.startswith("#"), file)]
 
 
 def _made(folder: Path, record: str) -> Path:

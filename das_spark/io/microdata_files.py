@@ -15,9 +15,10 @@ Workers write to the staging folder themselves, so it must lie on a file system 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,12 +26,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import OutputError
-from das_spark.io.files import FileRecord, discard, promote, write_durably
+from das_spark.io.files import FileRecord, discard, promote, record_of, write_durably
 from das_spark.io.full_disk import disk_errors
+from das_spark.io.microdata_heads import HEADER, METADATA, PARTS, SINGLE, Heads, heads_of
 from das_spark.io.writers import WRITERS
 from das_spark.io.writers._columns import class_codes, lists_quarters, record_columns, unit_columns
 from das_spark.io.writers._task import PROBLEM, REPORT, WriteTask
-from das_spark.io.writers.text import name_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,13 +43,14 @@ if TYPE_CHECKING:
     from das_spark.io.writers._columns import FileColumns
     from das_spark.products.base import Product
 
-METADATA = "metadata"
-#: Beside the parts of a text file whose layout has it there: metadata, header and parts, joined, are the file.
-HEADER = "header"
+__all__ = ["HEADER", "METADATA", "WrittenFolder", "records_of", "write_microdata"]
+
 #: Records (persons and units) that a file holds, about.
 RECORDS_A_FILE = 4_000_000
 #: Files that there are at least: enough for a small machine.
 LEAST_FILES = 4
+#: Bytes that are copied at once where parts are joined.
+_COPIED = 1 << 22
 #: What a geounit costs besides its records, in records.
 _GEOUNIT_COST = 20
 
@@ -70,7 +72,7 @@ class WrittenFolder:
     files: tuple[FileRecord, ...]
 
 
-def write_microdata(
+def write_microdata(  # noqa: PLR0913 - each is what another room decides
     estimates: DataFrame,
     invariants: DataFrame | None,
     product: Product,
@@ -80,6 +82,7 @@ def write_microdata(
     staging: Staging,
     created: str,
     notices: tuple[str, ...] = (),
+    form: str = PARTS,
 ) -> tuple[WrittenFolder, ...]:
     """Write the microdata of a run in the place of what an earlier driver left.
 
@@ -92,6 +95,7 @@ def write_microdata(
         staging: Where all is written first.
         created: When, as it shall stand in the metadata of text files.
         notices: Sentences that every file must carry, such as that the run is insecure.
+        form: Of text files: see `das_spark.io.microdata_heads`.
 
     Returns:
         The finished folders.
@@ -100,6 +104,8 @@ def write_microdata(
         OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
     """
     files = _files(product, flavours, units=invariants is not None)
+    if form != PARTS:  # column names stand once, before the first part
+        files = tuple((flavour, replace(columns, names_inside=False)) for flavour, columns in files)
     if all(columns.kind != "unit" for _, columns in files):
         invariants = None  # known, but in no file
     folder = staging.folder
@@ -119,7 +125,8 @@ def write_microdata(
                 flavour,
                 folder,
                 layout.microdata(columns.kind, flavour),
-                _beside(product, flavour, columns, created, notices),
+                partial(heads_of, product, flavour, columns, form, created=created, notices=notices),
+                layout.microdata_single(columns.kind, flavour) if form == SINGLE and _is_text(flavour) else None,
             )
             for flavour, columns in files
         )
@@ -234,9 +241,10 @@ def _finish(
     flavour: str,
     staging: Path,
     target: Path,
-    beside: Mapping[str, str],
+    heads: Callable[..., Heads],
+    single: Path | None,
 ) -> WrittenFolder:
-    """Promote the reported parts of one folder, and nothing else, with the texts that stand beside them."""
+    """Promote the reported parts of one folder, and nothing else, with the texts that stand before and beside them."""
     folder = staging / f"{kind}.{flavour}"
     chosen = [row for row in reports if row["kind"] == kind and row["flavour"] == flavour]
     records = []
@@ -245,25 +253,30 @@ def _finish(
         (folder / str(row["file"])).replace(folder / name)
         records.append(FileRecord(name, int(str(row["size"])), str(row["sha256"])))
     rows = sum(int(str(row["rows"])) for row in chosen)
-    if beside:
+    texts = heads(rows=rows)
+    if single is not None:
+        records = [_joined(texts.before, [folder / record.name for record in records], folder / single.name)]
+    if texts.beside:
         target.mkdir(parents=True)
-    for name, text in beside.items():
-        write_durably(target / name, f"{text}# Records: {rows}\n" if name == METADATA else text)
+    for name, text in texts.beside.items():
+        write_durably(target / name, text)
     return WrittenFolder(kind, flavour, rows, promote(folder, target, records, check=False))
 
 
-def _beside(
-    product: Product, flavour: str, columns: FileColumns, created: str, notices: tuple[str, ...]
-) -> dict[str, str]:
-    """The texts beside the parts of a file, by name; none names a person, a machine or a path."""
-    if not WRITERS[flavour].has_metadata_file:
-        return {}
-    layout = product.layout(flavour)
-    first = [layout.comment] if layout.comment else []
-    facts = [f"Product: {product.name}", f"Created: {created}", f"Software: das_spark {version('das_spark')}"]
-    lines = [line if line.startswith("#") else f"# {line}" for line in (*first, *notices, *facts)]
-    header = {HEADER: name_line(columns)} if layout.header == "beside" else {}
-    return {METADATA: "".join(f"{line}\n" for line in lines)} | header
+def _joined(before: str, parts: Sequence[Path], single: Path) -> FileRecord:
+    """One file of a text and parts; each part goes when it is copied, so that the disk holds them once."""
+    with single.open("wb") as whole:
+        whole.write(before.encode("utf-8"))
+        for part in parts:
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, whole, _COPIED)
+            part.unlink()
+    return record_of(single)
+
+
+def _is_text(flavour: str) -> bool:
+    """Whether files of a flavour are text, which has metadata beside or before it."""
+    return WRITERS[flavour].has_metadata_file
 
 
 def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from das_spark.io.microdata_batches import Columns, Integers, Numbering, joined_texts, numbers_of, read_batches
-from das_spark.products import CODE_SEPARATOR, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, MicrodataCodes
+from das_spark.products import CODE_SEPARATOR, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, FileForm, MicrodataCodes
 
 #: Kinds of rows of a digest.
 PERSONS: Final = "persons"
@@ -59,12 +59,14 @@ class Part:
         number: n.
         person: The person part.
         unit: The unit part; None where no units are known.
+        form: `parts`, `concatenate` (no names of columns in a part), or `single` (they stand behind comments).
     """
 
     flavour: str
     number: int
     person: Path
     unit: Path | None
+    form: str = "parts"
 
 
 def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
@@ -84,13 +86,13 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
     reduced = _Reduced(part, codes)
     if part.unit is not None:
         try:
-            reduced.units = _read_units(part.unit, part.flavour, codes, reduced.places)
+            reduced.units = _read_units(part.unit, part, codes, reduced.places)
         except (pa.ArrowException, OSError) as error:
             _raise_out_of_memory(error)
             reduced.unreadable += [(PERSONS_IN_UNITS, _unreadable(part.unit)), (UNIT_NUMBERS, _unreadable(part.unit))]
             reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
     try:
-        columns = _person_columns(codes, part.flavour, units=part.unit is not None)
+        columns = _person_columns(codes, part)
         for batch in read_batches(part.person, part.flavour, columns):
             reduced.take(batch)
     except (pa.ArrowException, OSError) as error:
@@ -285,20 +287,29 @@ class _Reduced:
         yield from pa.table(whole).to_batches(max_chunksize=_OUTPUT_ROWS)
 
 
-def _person_columns(codes: MicrodataCodes, flavour: str, *, units: bool) -> Columns:
-    form = codes.forms[flavour]
-    numbers = (codes.unit_number, codes.person_number) if units else ()
+def _person_columns(codes: MicrodataCodes, part: Part) -> Columns:
+    numbers = (codes.unit_number, codes.person_number) if part.unit is not None else ()
     texts = (*codes.person_place, *codes.person_columns)
-    return Columns(form.person, texts, numbers, form.delimiter, form.names_inside)
+    form = codes.forms[part.flavour]
+    return _columns(form, part, form.person, texts, numbers)
 
 
-def _read_units(path: Path, flavour: str, codes: MicrodataCodes, places: Numbering) -> _Units:
-    form = codes.forms[flavour]
+def _columns(
+    form: FileForm, part: Part, layout: tuple[str, ...], texts: tuple[str, ...], numbers: tuple[str, ...]
+) -> Columns:
+    single = part.form == "single"
+    named = form.header != "none" if single else part.form == "parts" and form.names_inside
+    # CSV with names inside is for programs that read it without options: there is no comment in it.
+    return Columns(layout, texts, numbers, form.delimiter, named, commented=single and not form.names_inside)
+
+
+def _read_units(path: Path, part: Part, codes: MicrodataCodes, places: Numbering) -> _Units:
+    form = codes.forms[part.flavour]
     texts, numbers = (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
-    columns = Columns(form.unit, texts, numbers, form.delimiter, form.names_inside)
+    columns = _columns(form, part, form.unit, texts, numbers)
     combinations = Numbering()
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
-    for batch in read_batches(path, flavour, columns):
+    for batch in read_batches(path, part.flavour, columns):
         place = joined_texts(batch, codes.unit_place, "", places)
         combination = joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
         kinds = np.array([codes.kinds.get(text, NO_KIND) for text in combinations.texts], dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, finished, part_files, write_durably
 from das_spark.io.layout import STAGING, PublicLayout, public_files
 from das_spark.io.manifest import PublicManifest
-from das_spark.io.microdata_digest import Digest, microdata_parts, write_digest
+from das_spark.io.microdata_digest import Digest, microdata_parts, misplaced_heads, write_digest
 from das_spark.io.run_lock import VERIFYING, Staging
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
     from das_spark.geography import Spine
     from das_spark.histogram import Query
+    from das_spark.products.base import Record
 
+#: Of text files of microdata: metadata and column names, beside or before the records.
+HEADS = "heads of microdata"
 #: Tables that a run may have no rows of at all, where nothing is declared.
 _DECLARED = ("invariants", "bounds")
 
@@ -101,7 +104,8 @@ def _judged(
     codes = microdata_codes(product)
     with adaptive(spark):
         dealt = len(product.files(units=units)) > 1
-        parts = microdata_parts(layout, flavours, units=dealt, record=product.record)
+        form = str(config["output"].get("microdata_files", "parts"))
+        parts = microdata_parts(layout, flavours, units=dealt, record=product.record, form=form)
         digest = write_digest(spark, parts, codes, staging)
         of_units = digest.units if dealt else None
         microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
@@ -115,8 +119,36 @@ def _judged(
         rules += table_rules(published, told)
         checks = judge([*rules, *microdata_rules(microdata, told)]) + part_checks(microdata)
         checks += header_checks(published, census.names)
+        checks += head_checks(layout, product.files(units=units), form, microdata, digest)
     discard(staging)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, digest))
+
+
+def head_checks(
+    layout: PublicLayout, kinds: Sequence[Record], form: str, microdata: MicrodataTables, digest: Digest
+) -> list[Check]:
+    """Metadata and column names of microdata files that are text.
+
+    Args:
+        layout: Where they lie.
+        kinds: Kinds of files that there must be.
+        form: As `output.microdata_files` spells it.
+        microdata: The files, reduced.
+        digest: The same, with the number of records of each.
+
+    Returns:
+        A check a flavour of text, of no geolevel.
+    """
+    checks = []
+    for flavour in microdata.flavours:
+        if flavour != "parquet":
+            wrong = {
+                f"{kind}.{flavour}/{name}"
+                for kind in kinds
+                for name in misplaced_heads(layout, flavour, kind, form, microdata.codes, digest.records(kind, flavour))
+            }
+            checks.append(Check.of((HEADS, "", microdata.note(flavour)), len(kinds), wrong))
+    return checks
 
 
 def _told(spark: SparkSession, layout: PublicLayout, read: RunTables, spine: Spine, census: Spine) -> RunTables:

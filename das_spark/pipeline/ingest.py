@@ -24,6 +24,7 @@ from das_spark.spark.lists import list_total
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from das_spark.config.plan import InputSettings
     from das_spark.constraints import UnitBounds
     from das_spark.pipeline.context import Check, RunContext
 
@@ -105,6 +106,10 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     plan = context.plan
     ingested = reader(plan.input.reader).read(context.spark, plan.input, plan.product, plan.spine)
     problems = ingested.problems
+    if problems:
+        # What and how much tells of the input: it stands in the restricted record.
+        record = context.layout.restricted.input_problems
+        context.progress.say(f"ingest: the files do not agree in all that they say; see {record}")
     staging = staging_of(context.layout, context.layout.restricted) / "leaves"
     with disk_errors(staging):
         try:
@@ -157,7 +162,7 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
         raise InputError(
             f"units and people contradict each other in geounits such as {', '.join(named)}: a geounit with units of a "
             "class must hold between the least and the most people that they can take",
-            hint='correct the unit file, or set input.unit_conflicts = "from_people"',
+            hint=f'correct the units of {_units_file(plan.input)}, or set input.unit_conflicts = "from_people"',
         )
     settled = staging.with_name("leaves_settled")
     discard(settled)
@@ -166,7 +171,12 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
     # How many there are follows from the people: it stands in the restricted record of the input.
     context.progress.say("ingest: units changed to what the people allow where they contradicted them")
     expected = "units that the people of the geounit can live in"
-    return settled, (Problem(plan.input.units or plan.input.path or plan.input.reader, "units", expected, number),)
+    return settled, (Problem(_units_file(plan.input), "units", expected, number),)
+
+
+def _units_file(settings: InputSettings) -> str:
+    """Where the units of a run come from: not every reader has a file of its own for them."""
+    return settings.units or settings.path or settings.reader
 
 
 def write_bounds(context: RunContext, further: Check | None = None) -> None:

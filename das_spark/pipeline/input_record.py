@@ -38,6 +38,7 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
         problems: What was put right.
 
     Raises:
+        InputError: The input holds nobody.
         OutputError: Rows of the leaves stand there twice, the disk is full, or another driver has taken over the run.
     """
     (found,) = leaves.agg(
@@ -52,6 +53,11 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
         raise OutputError(
             f"{context.layout.restricted.path}: the leaves that were written hold geounits more than once",
             hint="nothing is drawn from them; see that no other driver writes there, and run the same command again",
+        )
+    if not rows["people"]:
+        raise InputError(
+            f"the input holds no {context.plan.product.counted}: no record to protect, and nothing is drawn",
+            hint="are the files those that were delivered, whole, and named by the right keys of [input]?",
         )
     require_held(context.layout)
     hashed = context.restricted_facts.input_files

@@ -15,7 +15,8 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import now
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.runner import RunOptions, prepare, run_stages, usual_run_id
+from das_spark.pipeline.driver import place_of
+from das_spark.pipeline.runner import RunOptions, look_before, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
@@ -79,6 +80,8 @@ def run_parts(
     ids = {record: f"{name}-{record}" for record in plan.parts}
     chosen = options or RunOptions()
     created = layout.created() or chosen.created or now()
+    for record in last:
+        look_before(plan.parts[record], place_of(plan.parts[record], ids[record]))
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")

@@ -111,10 +111,13 @@ class Progress:
 
     def _watch(self, wait: ExecutorWait, name: str, families: int | None, ended: threading.Event) -> None:
         start = time.monotonic()
+        watched = _Watched()
         while not ended.wait(self.every):
             # Of a full disk or a JVM that died the stage itself will tell; a thread could only print a traceback.
             with suppress(Exception):
-                self._say_how_far(wait, name, families, time.monotonic() - start)
+                # A stage of many small jobs has no known extent: its share done would jump to and fro.
+                step = _step(wait.context, wait.group) if families is not None else None
+                self._say_how_far(name, families, time.monotonic() - start, watched, step)
             with suppress(Exception):
                 if waited := wait.seconds():
                     self._say_no_executor(name, waited)
@@ -124,20 +127,23 @@ class Progress:
         self._tell(f"{name}: no executor for {waited:.0f} s", Event.EXECUTORS_MISSING, facts)
         self.note(Event.EXECUTORS_MISSING, **facts)
 
-    def _say_how_far(self, wait: ExecutorWait, name: str, families: int | None, spent: float) -> None:
-        done, total = _tasks(wait.context, wait.group) if families is not None else (0, 0)
-        facts: dict[str, object] = {"stage": name, "families": families}
-        if families is None or not done:
-            # A stage of many small jobs has no known extent: its share done would jump to and fro.
-            facts["seconds"] = float(round(spent))
-            self._tell(f"{name}: {spent:.0f} s so far", Event.STAGE_PROGRESS, facts)
-        else:
-            share = done / total
-            left = spent / share - spent
-            facts |= {"share": round(share, 2), "seconds_left": float(round(left))}
-            text = f"{name}: {share:.0%} of {families:,} families, about {left:.0f} s left"
+    def _say_how_far(
+        self, name: str, families: int | None, spent: float, watched: _Watched, step: _Step | None
+    ) -> None:
+        facts: dict[str, object] = {"stage": name, "families": families, "seconds": float(round(spent))}
+        extent = f"{families:,} families, " if families is not None else ""
+        text = f"{name}: {extent}{spent:.0f} s so far"
+        if step is not None:
+            facts |= {"step": step.number, "tasks_done": step.done, "tasks": step.tasks}
+            text += f"; {step.done} of {step.tasks} tasks of Spark's stage {step.number}"
+            left = watched.seconds_left(step)
+            if left is not None:
+                facts["step_seconds_left"] = float(round(left))
+                text += f", about {left:.0f} s for the others"
+        if text != watched.line:
+            watched.line = text
             self._tell(text, Event.STAGE_PROGRESS, facts)
-        self.note(Event.STAGE_PROGRESS, **facts | {"seconds": round(spent, 3)})
+            self.note(Event.STAGE_PROGRESS, **facts | {"seconds": round(spent, 3)})
 
 
 def _cost(meter: StageMeter | None) -> dict[str, object] | None:
@@ -145,16 +151,55 @@ def _cost(meter: StageMeter | None) -> dict[str, object] | None:
     return asdict(metrics) if metrics is not None else None
 
 
-def _tasks(context: SparkContext, group: str) -> tuple[int, int]:
-    """Tasks done and tasks in all, of the last stage that runs for a job group."""
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One of Spark's own stages, of which a stage of the run has several, in one job or one after another.
+
+    Attributes:
+        number: As in Spark's displays.
+        done: Tasks done; fewer than all.
+        tasks: Tasks in all.
+        seconds: Since it was submitted.
+    """
+
+    number: int
+    done: int
+    tasks: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What was seen and said last of a stage of the run."""
+
+    step: _Step | None = None
+    line: str = ""
+
+    def seconds_left(self, step: _Step) -> float | None:
+        """How long the other tasks of a step take, if like those done; None where none has ended since the last look.
+
+        The last tasks may be the longest: while none ends, nobody can say when they will.
+        """
+        before, self.step = self.step, step
+        if not step.done or (before is not None and (before.number, before.done) == (step.number, step.done)):
+            return None
+        return step.seconds / step.done * (step.tasks - step.done)
+
+
+def _step(context: SparkContext, group: str) -> _Step | None:
+    """The stage of Spark's that keeps a job group at work: of those not done, the one with most tasks to do."""
     tracker = context.statusTracker()
-    done = total = 0
+    found = []
     for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)
         if info is None or info.status != "RUNNING":
             continue
         for stage in info.stageIds:
-            found = tracker.getStageInfo(stage)
-            if found is not None:
-                done, total = found.numCompletedTasks, found.numTasks
-    return done, total
+            each = tracker.getStageInfo(stage)
+            if each is not None and each.numActiveTasks and each.numCompletedTasks < each.numTasks:
+                found.append(each)
+    if not found:
+        return None
+    most = max(found, key=lambda each: (each.numTasks - each.numCompletedTasks, -each.stageId))
+    submitted = tracker._jtracker.getStageInfo(most.stageId).submissionTime() / 1000
+    return _Step(most.stageId, most.numCompletedTasks, most.numTasks, max(time.time() - submitted, 0.0))

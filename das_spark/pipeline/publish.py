@@ -85,6 +85,7 @@ def publish_microdata(context: RunContext) -> None:
         staging=guarded_staging(context.layout, context.layout.public, "microdata"),
         created=context.created,
         notices=notices_of(context),
+        form=plan.microdata_files,
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))

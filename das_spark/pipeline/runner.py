@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
-from das_spark.io.files import set_times
+from das_spark.io.files import finished, set_times
+from das_spark.io.layout import now
+from das_spark.io.readers import look
 from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.accuracy import evaluate_run
@@ -154,10 +156,25 @@ def _begun(
     progress: Callable[[str], None],
     created: str | None,
 ) -> AbstractContextManager[RunContext]:
-    """A run that reads the input, under a key of its own."""
-    layout = place_of(plan, name)
+    """A run that reads the input, under a key of its own; how the input begins is seen before anything is made."""
+    layout, began = place_of(plan, name), created or now()  # before the input is looked at
+    look_before(plan, layout)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, created=created)
+    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, created=began)
+
+
+def look_before(plan: RunPlan, layout: RunLayout) -> None:
+    """Look at the input of a run before it begins; of a run that has read it, the input may be withdrawn by now.
+
+    Args:
+        plan: What to do.
+        layout: Where the run lies, or will lie.
+
+    Raises:
+        DasError: As `das_spark.io.readers.look`.
+    """
+    if not finished(layout.restricted.table("leaves")):
+        look(plan.input, plan.product, plan.spine)
 
 
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:

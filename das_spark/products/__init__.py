@@ -14,6 +14,7 @@ from das_spark.products._microdata_codes import (
     PERSONS_EQUAL,
     PERSONS_IN_UNITS,
     UNIT_NUMBERS,
+    FileForm,
     MicrodataCodes,
     microdata_codes,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "PERSONS_IN_UNITS",
     "PRODUCTS",
     "UNIT_NUMBERS",
+    "FileForm",
     "MicrodataCodes",
     "MicrodataColumn",
     "MicrodataLayout",

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from das_spark.errors import ConfigurationError
-from das_spark.products.base import PPMF, MicrodataColumn, Product, Record
+from das_spark.products.base import PPMF, Header, MicrodataColumn, Product, Record
 
 #: Stands between the codes of one record where they are put together.
 CODE_SEPARATOR: Final = "|"
@@ -33,13 +33,28 @@ class FileForm:
         person: Every column of the file of what is counted, in order.
         unit: Every column of the file of the units that people are dealt to, in order; none where they are not dealt.
         delimiter: What stands between the fields of a text.
-        names_inside: Whether each part of a text begins with a line of the names of its columns.
+        header: Where a text in parts has a line of the names of its columns.
     """
 
     person: tuple[str, ...]
     unit: tuple[str, ...]
     delimiter: str
-    names_inside: bool
+    header: Header
+
+    @property
+    def names_inside(self) -> bool:
+        """Whether each part, whole by itself, begins with the names of its columns."""
+        return self.header == "inside"
+
+    def line_of_names(self, record: Record, counted: Record) -> str:
+        """The names of the columns of a file, as its line of names; empty where files of the flavour have none.
+
+        Args:
+            record: Kind of the file.
+            counted: Kind of the file of what is counted.
+        """
+        names = self.person if record == counted else self.unit
+        return self.delimiter.join(names) + "\n" if self.header != "none" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +179,7 @@ def _forms(product: Product, *, dealt: bool) -> dict[str, FileForm]:
             tuple(column.name for column in layout.columns(product.record)),
             tuple(column.name for column in layout.unit) if dealt else (),
             layout.delimiter,
-            layout.header == "inside",
+            layout.header,
         )
         for flavour, layout in layouts.items()
     }

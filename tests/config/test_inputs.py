@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from das_spark.config import resolve
 from das_spark.config.inputs import input_sentences
 from das_spark.config.plan import InputSettings
 from das_spark.config.resolve import load_plan
+from das_spark.constraints import UnitBounds
 from das_spark.errors import ConfigurationError
+from das_spark.products import PRODUCTS
 
 FROM_PEOPLE = "input.units_from_people=true"
 
@@ -46,6 +50,28 @@ def test_units_made_from_people_need_no_table_of_units_but_one_of_geounits(write
     plan = load_plan(path, settings=[FROM_PEOPLE, f"input.geography={tmp_path / 'places.csv'}"])
     assert plan.input.units_from_people
     assert plan.resolved["input"]["units_from_people"] is True
+
+
+@pytest.mark.parametrize("reader", ["tidy_counts", "tidy_records"])
+def test_what_is_asked_for_where_units_are_made_from_people_is_enough(write_run_file, tmp_path, reader):
+    """The key that the refusal names is one that helps."""
+    path = _without_units(write_run_file())
+    settings = [FROM_PEOPLE, f"input.reader={reader}"]
+    refusal = _problems(path, *settings)
+    assert "input.geography: nothing says which geounits exist" in refusal
+    (key,) = re.findall(r"give it by --set ([a-z.]+)=FILE", refusal)
+    (tmp_path / "places.csv").write_text("geocode\n")
+    assert load_plan(path, settings=[*settings, f"{key}={tmp_path / 'places.csv'}"]).input.units_from_people
+
+
+def test_units_that_need_several_people_are_not_made_from_people(write_run_file, tmp_path, monkeypatch):
+    path = _without_units(write_run_file())
+    (tmp_path / "places.csv").write_text("geocode\n")
+    name = load_plan(path, files=False).product.name
+    crowded = UnitBounds(least=(1, 3, *(1,) * 6), most=(9,) * 8, cap_when_total_known=False)
+    monkeypatch.setattr(resolve, "PRODUCTS", PRODUCTS | {name: replace(PRODUCTS[name], unit_bounds=crowded)})
+    text = _problems(path, FROM_PEOPLE, f"input.geography={tmp_path / 'places.csv'}")
+    assert f"a unit of class '{PRODUCTS[name].unit_classes[1]}' holds 3 people at least" in text
 
 
 def test_units_are_not_both_given_and_made(write_run_file):

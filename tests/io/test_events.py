@@ -23,7 +23,7 @@ PROMISED = {
     "ledger.completed": ("info", "geolevel"),
     "ledger.mended": ("warning", "file"),
     "stage.started": ("info", "stage families"),
-    "stage.progress": ("info", "stage families seconds share seconds_left"),
+    "stage.progress": ("info", "stage families seconds step tasks_done tasks step_seconds_left"),
     "executors.missing": ("warning", "stage seconds"),
     "stage.finished": ("info", "stage families seconds spark"),
     "stage.failed": ("error", "stage families seconds spark code error"),

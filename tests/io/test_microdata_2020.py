@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
@@ -11,6 +12,7 @@ from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.io.run_lock import Staging
+from das_spark.pipeline.assess import head_checks
 from das_spark.products import PRODUCTS, microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.verify import RunTables
@@ -43,7 +45,8 @@ def frames(spark, product, counted):
 
 
 class Written:
-    def __init__(self, spark, path, product, counted, *, units=True, notices=()):
+    def __init__(self, spark, path, product, counted, *, units=True, notices=(), form="parts"):
+        self.form = form
         self.spark, self.product, self.layout = spark, product, PublicLayout(path)
         self.estimates, self.declared = frames(spark, product, counted)
         path.mkdir(exist_ok=True)
@@ -58,6 +61,7 @@ class Written:
             staging=staging,
             created="2030-01-01",
             notices=notices,
+            form=form,
         )
 
     def parts(self, flavour):
@@ -70,12 +74,14 @@ class Written:
 
     def checks(self):
         codes = microdata_codes(self.product)
-        parts = microdata_parts(self.layout, FLAVOURS, units=codes.dealt, record=codes.record)
+        parts = microdata_parts(self.layout, FLAVOURS, units=codes.dealt, record=codes.record, form=self.form)
         digest = write_digest(self.spark, parts, codes, self.layout.path / "digest")
-        assert digest.records(self.product.record, "text") == len(self.lines())
+        if self.form != "single":
+            assert digest.records(self.product.record, "text") == len(self.lines())
         made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, FLAVOURS, codes)
         tables = RunTables(("Block",), self.estimates, self.estimates, self.declared)
         checks = judge(microdata_rules(made, tables)) + part_checks(made)
+        checks += head_checks(self.layout, (self.product.record,), self.form, made, digest)
         return {(check.name, check.note): (check.passed, check.failing) for check in checks}
 
 
@@ -187,7 +193,10 @@ def test_all_flavours_say_the_same_and_are_read_back(persons, housing, spark):
 def test_what_was_written_is_verified(persons, housing):
     for written in (persons, housing):
         checks = written.checks()
-        assert set(checks) == {("microdata equal estimates", f"{flavour} files") for flavour in FLAVOURS}
+        assert set(checks) == {
+            *(("microdata equal estimates", f"{flavour} files") for flavour in FLAVOURS),
+            *(("heads of microdata", f"{flavour} files") for flavour in ("text", "ppmf")),
+        }
         assert all(passed for passed, _ in checks.values())
 
 
@@ -220,3 +229,86 @@ def test_a_fault_of_the_public_copy_is_found_in_it_alone(persons):
         path.write_text(text)
         failing = {note for (_, note), (passed, _) in persons.checks().items() if not passed}
         assert failing == {"ppmf files"}, case
+
+
+def joined(folder):
+    """What `cat` makes of a folder of parts that concatenate."""
+    names = sorted(path.name for path in folder.iterdir() if path.name[:2] in ("0_", "1_", "pa"))
+    return "".join((folder / name).read_text() for name in names)
+
+
+LABELS = ("Created", "Records", "Command line", "uid", "username", "Boot Time", "Start Time", "Git Repo Info")
+
+
+def test_parts_that_concatenate_and_one_file_are_the_file_of_the_release(spark, tmp_path, persons):
+    parts = Written(spark, tmp_path / "parts", PERSON, PEOPLE, notices=("INSECURE",), form="concatenate")
+    one = Written(spark, tmp_path / "one", PERSON, PEOPLE, notices=("INSECURE",), form="single")
+    folder = one.layout.microdata("person", "text")
+    assert sorted(path.name for path in folder.iterdir()) == ["MDF_PER.txt", "_SUCCESS"]
+    text = (folder / "MDF_PER.txt").read_text()
+    assert joined(parts.layout.microdata("person", "text")) == text
+    lines = text.splitlines()
+    comments = [line for line in lines if line.startswith("#")]
+    assert lines[: len(comments)] == comments, "metadata first"
+    assert comments[:2] == [PERSON.microdata.comment, "# INSECURE"]
+    assert tuple(line[2:].partition(":")[0] for line in comments[2 : 2 + len(LABELS)]) == LABELS
+    assert "# Records: 4" in comments
+    assert {line for line in comments if "username" in line or "host" in line} == {
+        "# username: withheld",
+        "# host: withheld",
+    }
+    names = "|".join(column.name for column in PERSON.microdata.person)
+    assert lines[len(comments) :] == [names, *persons.lines()]
+    assert [(each.kind, each.flavour, each.rows) for each in one.files] == [
+        ("person", flavour, 4) for flavour in FLAVOURS
+    ]
+    assert one.files[1].files[0].name == "MDF_PER.txt"
+
+
+def test_one_file_of_the_public_copy_is_read_without_options(spark, tmp_path, persons):
+    parts = Written(spark, tmp_path / "parts", PERSON, PEOPLE, form="concatenate")
+    one = Written(spark, tmp_path / "one", PERSON, PEOPLE, form="single")
+    folder, beside = (each.layout.microdata("person", "ppmf") for each in (one, parts))
+    assert joined(beside) == (folder / "ppmf_P.csv").read_text()
+    assert "# Records: 4" in (folder / "metadata").read_text().splitlines()
+    assert (folder / "metadata").read_text() == (beside / "metadata").read_text()
+    read = pd.read_csv(folder / "ppmf_P.csv", dtype=str)
+    assert list(read.columns) == [column.name for column in PERSON.ppmf.person]
+    records = [line for part in persons.parts("ppmf") for line in part.splitlines()[1:]]
+    assert [",".join(row) for row in read.to_numpy()] == records
+
+
+@pytest.mark.parametrize("form", ["concatenate", "single"])
+def test_each_form_is_verified_and_its_faults_are_found(spark, tmp_path, form):
+    written = Written(spark, tmp_path / form, UNIT, HOUSING, form=form)
+    checks = written.checks()
+    assert all(passed for passed, _ in checks.values()), checks
+    for flavour, sign in (("text", "|"), ("ppmf", ",")):
+        folder = written.layout.microdata("unit", flavour)
+        if form == "single":
+            records = written.layout.microdata_single("unit", flavour)
+            head = records
+        else:
+            records = next(path for path in part_files(folder) if "1001" in path.read_text())
+            head = folder / "1_header"
+        told = next(path for path in (head, *folder.glob("*metadata")) if "# Records" in path.read_text())
+        first = f"44{sign}007{sign}000100{sign}1{sign}1001{sign}2{sign}"
+        broken = {
+            "lost": (
+                records,
+                lambda text, first=first: text.replace(
+                    next(x for x in text.splitlines(keepends=True) if first in x), "", 1
+                ),
+            ),
+            "status": (records, lambda text, first=first: text.replace(f"{first}2", f"{first}0", 1)),
+            "names": (head, lambda text, sign=sign: text.replace(f"RTYPE{sign}HH_STATUS", f"HH_STATUS{sign}RTYPE")),
+            "no names": (head, lambda text: "".join(x for x in text.splitlines(keepends=True) if "HH_STATUS" not in x)),
+            "number": (told, lambda text: text.replace("# Records: 8", "# Records: 9")),
+        }
+        for case, (path, change) in broken.items():
+            good = path.read_text()
+            assert change(good) != good, case
+            path.write_text(change(good))
+            failing = {note for (_, note), (passed, _) in written.checks().items() if not passed}
+            assert failing == {f"{flavour} files"}, case
+            path.write_text(good)

@@ -47,7 +47,7 @@ def staging(path: Path) -> Staging:
     return Staging(path / ".staging" / "microdata")
 
 
-def write(spark, path: Path, places=PLACES, *, units=True, flavours=("parquet", "text"), notices=()):
+def write(spark, path: Path, places=PLACES, *, units=True, flavours=("parquet", "text"), notices=(), form="parts"):
     estimates, declared = frames(spark, places)
     layout = PublicLayout(path)
     path.mkdir(parents=True, exist_ok=True)
@@ -60,6 +60,7 @@ def write(spark, path: Path, places=PLACES, *, units=True, flavours=("parquet", 
         staging=staging(path),
         created="2030-01-01",
         notices=notices,
+        form=form,
     )
     return layout, written
 
@@ -132,6 +133,26 @@ def test_metadata_has_the_first_line_and_names_no_user_and_no_machine(spark, tmp
     assert str(tmp_path) not in text
     schema = pq.read_schema(next(layout.microdata("person", "parquet").glob("part-*")))
     assert b"INSECURE" in schema.metadata[b"das_spark.notices"]
+
+
+def test_one_file_a_universe_has_its_metadata_first_and_no_names_of_columns(spark, tmp_path):
+    layout, _ = write(spark, tmp_path / "parts")
+    single, written = write(spark, tmp_path / "single", form="single")
+    assert records_of(written) == {"person.parquet": 10, "person.text": 10, "unit.parquet": 6, "unit.text": 6}
+    for kind, name in (("person", "MDF_PER.txt"), ("unit", "MDF_UNIT.txt")):
+        folder = single.microdata(kind, "text")
+        assert sorted(path.name for path in folder.iterdir()) == [name, "_SUCCESS"]
+        whole = (folder / name).read_text().splitlines()
+        comments = [line for line in whole if line.startswith("#")]
+        assert whole == [*comments, *lines(layout, kind)]
+        assert comments[0] == PRODUCT.microdata.comment
+        labels = [line[2:].partition(":")[0] for line in comments[1:8]]
+        assert labels == ["Created", "Records", "Command line", "uid", "username", "Boot Time", "Start Time"]
+        assert socket.gethostname() not in "".join(comments)
+        parts = sorted(single.microdata(kind, "parquet").glob("part-*"))
+        assert [path.read_bytes() for path in parts] == [
+            path.read_bytes() for path in sorted(layout.microdata(kind, "parquet").glob("part-*"))
+        ]
 
 
 def test_without_units_persons_alone_are_written_with_fillers(spark, tmp_path):

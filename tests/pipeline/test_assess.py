@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from made_runs import LEVELS, manifest
 
+from das_spark.cli.main import main
 from das_spark.io.layout import PublicLayout
 from das_spark.pipeline.assess import verify_public
 
@@ -27,3 +29,20 @@ def test_a_root_with_a_folder_that_is_not_whole_fails_without_being_read_and_say
     assert report.checks[0].failing == ("estimates/County", "microdata/unit.text")
     assert report.checks[0].checked == len(folders)
     assert not json.loads(layout.verification.read_text(encoding="utf-8"))["passed"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("form", ["concatenate", "single"])
+def test_a_run_with_joined_text_is_verified_in_its_form(workshop, form):
+    arguments = ["run", str(workshop.run_file()), "--run-id", form, "--test-key", "x"]
+    settings = ['output.microdata=["parquet","text"]', f"output.microdata_files={form}"]
+    assert main([*arguments, *(each for setting in settings for each in ("--set", setting))]) == 0
+    layout = workshop.layout(form)
+    names = {"concatenate": "0_metadata", "single": "MDF_UNIT.txt"}
+    head = layout.public.microdata("unit", "text") / names[form]
+    head.write_text(head.read_text().replace("# Records: ", "# Records: 9"))
+    assert main(["verify", str(layout.folder)]) == 1
+    checks = json.loads(layout.public.verification.read_text())["checks"]
+    (failed,) = [check for check in checks if not check["passed"]]
+    assert failed["name"] == "heads of microdata"
+    assert failed["failing"] == [f"unit.text/{names[form]}"]

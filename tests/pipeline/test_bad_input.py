@@ -132,6 +132,59 @@ class TestConfiguration:
         refused(dry_workshop, FAILED, "are free", "make room")
 
 
+class TestBeginnings:
+    """What is wrong with how the input begins is found by `check`, and by `run` before Spark and before a folder."""
+
+    @pytest.fixture(autouse=True)
+    def no_spark(self, monkeypatch):
+        monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was asked for"))
+
+    @pytest.fixture
+    def not_begun(self, dry_workshop, capsys):
+        """The run file is refused by both commands, with the same words; nothing is made."""
+
+        def check(path: Path, *needles: str) -> None:
+            for arguments in (["check", str(path)], ["run", str(path), "--run-id", "bad", "--test-key", "x"]):
+                said(capsys, arguments, FAILED, *needles)
+                assert not dry_workshop.root.exists()
+                assert charged(dry_workshop.folder) == []
+
+        return check
+
+    def test_a_folder_without_any_official_file(self, dry_workshop, not_begun):
+        path = dry_workshop.run_file()
+        for change in (("e2e_1940", "e2e_2018"), ("tidy_counts", "pl94_summary")):
+            path.write_text(path.read_text().replace(*change))
+        path.write_text(path.read_text().replace('["State", "County", "Enumdist"]', '["State", "County", "Block"]'))
+        path.write_text(path.read_text().replace("Enumdist =", "Block ="))
+        not_begun(path, "no official summary file", "unzip")
+
+    def test_a_file_that_is_cut_off(self, dry_workshop, not_begun):
+        path = dry_workshop.run_file()
+        (dry_workshop.census / "persons.parquet").write_bytes(b"PAR1" + str(SECRET).encode() * 99)
+        not_begun(path, "persons.parquet", "cannot be read")
+
+    def test_a_person_file_that_is_its_header_alone(self, dry_workshop, not_begun, tools):
+        path = dry_workshop.run_file()
+        persons, _ = tools.census_tables()
+        (dry_workshop.census / "persons.parquet").unlink()
+        (dry_workshop.census / "persons.csv").write_text(",".join(persons) + "\n")
+        not_begun(path, "persons.csv", "there is no record to protect")
+
+    def test_columns_between_semicolons(self, dry_workshop, not_begun, tools):
+        path = dry_workshop.run_file()
+        persons, _ = tools.census_tables()
+        (dry_workshop.census / "persons.parquet").unlink()
+        (dry_workshop.census / "persons.csv").write_text(";".join(persons) + f"\n{SECRET}\n")
+        not_begun(path, "persons.csv", "delimited by semicolons")
+
+    def test_a_table_without_a_column(self, dry_workshop, not_begun, tools):
+        path = dry_workshop.run_file()
+        persons, _ = tools.census_tables()
+        tools.write_census(dry_workshop.census, {name: values for name, values in persons.items() if name != "race"})
+        not_begun(path, "persons.parquet", "no column 'race'")
+
+
 def changed(table: dict[str, list[Any]], row: int, **values: Any) -> dict[str, list[Any]]:
     """A table with other values in one row."""
     return {name: [*v[:row], values.get(name, v[row]), *v[row + 1 :]] for name, v in table.items()}

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from fractions import Fraction
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from pyarrow import csv, parquet
 
+from das_spark.cli.main import main
 from das_spark.config.plan import InputSettings
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import succeed
@@ -33,6 +38,62 @@ def test_leaves_of_which_rows_stand_twice_are_no_input(workshop):
     assert not context.layout.restricted.input_record.exists()
     save_input_record(context, "f" * 64, leaves, ())
     assert context.layout.restricted.input_record.is_file()
+
+
+@pytest.mark.spark
+def test_an_input_without_a_record_is_refused_before_anything_is_spent(workshop, tools):
+    persons, units = (
+        table | {name: [0] * len(table[name])}
+        for table, name in zip(tools.census_tables(), ("count", "units"), strict=True)
+    )
+    tools.write_census(workshop.census, persons, units)
+    with pytest.raises(InputError, match="the input holds no people"):
+        run_stages(workshop.plan(), run_id="nobody", test_key="x", spark=workshop.spark)
+    assert not workshop.layout("nobody").restricted.input_record.exists()
+    assert workshop.ledger() == []
+
+
+@pytest.mark.spark
+def test_persons_and_a_geography_are_all_that_units_made_from_people_need(workshop, tools):
+    """100,000 people in one type of group quarters: more than one facility may hold."""
+    people = {"geocode": ["0100100001"] * 100_000 + ["0100100002"] * 7, "hhgq": [5] * 100_000 + [0] * 7}
+    others = {name: [0] * 100_007 for name in ("age18plus", "hispanic", "race")}
+    places = pa.table({"geocode": ["0100100001", "0100100002", "0100200001"]})
+    parquet.write_table(pa.table(people | others), workshop.folder / "records.parquet")
+    csv.write_csv(places, workshop.folder / "places.csv")
+    path = workshop.run_file(change=("tidy_counts", "tidy_records"))
+    settings = ['path = "', "units_from_people = true\n", f'geography = "{workshop.folder}/places.csv"\npersons = "']
+    path.write_text(path.read_text().replace(settings[0], "".join(settings[1:])))
+    path.write_text(path.read_text().replace(str(workshop.census), f"{workshop.folder}/records.parquet"))
+    arguments = ["run", str(path), "--run-id", "made", "--test-key", "x", "--until", "ingest"]
+    assert main(arguments) == 0
+    declared = workshop.layout("made").public.level("invariants", "Enumdist")
+    units = {row["geocode"]: row["values"] for row in tools.rows_of(declared) if row["name"] == "units"}
+    none = [0] * 8
+    assert units == {
+        "0100100001": [0, 0, 0, 0, 0, 2, 0, 0],
+        "0100100002": [3, *none[1:]],
+        "0100200001": none,
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.real_data
+def test_blocks_that_do_not_sum_to_their_county_are_noticed_in_the_restricted_record(tmp_path, census_data, capsys):
+    official = census_data / "official" / "ri2018_2020Style.pl"
+    shutil.copytree(official, tmp_path / "official")
+    arguments = ["run", "e2e_2018", "--run-id", "part", "--test-key", "x", "--until", "ingest"]
+    settings = [f"input.path={tmp_path}/official", f"output.root={tmp_path}/runs", "input.unit_conflicts=from_people"]
+    assert main([*arguments, *(each for setting in settings for each in ("--set", setting))]) == 0
+    printed = capsys.readouterr().out
+    layout = RunLayout.at(tmp_path / "runs", "part")
+    problems = [json.loads(line) for line in layout.restricted.input_problems.read_text().splitlines()]
+    found = {(each["field"], *each["geounits"]) for each in problems if "sum of their blocks" in each["expected"]}
+    assert {("P0010001", "44007"), ("P0010001", "44")} <= found
+    assert json.loads(layout.restricted.input_record.read_text())["problems"] == problems
+    printed = re.sub(r"\s", "", printed)  # lines are as long as the terminal is wide
+    assert f"thefilesdonotagreeinallthattheysay;see{layout.restricted.input_problems}" in printed
+    assert not re.search("614,?053|29,?225|44007", printed.replace(str(tmp_path), ""))
 
 
 @pytest.mark.spark

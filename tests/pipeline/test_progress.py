@@ -57,20 +57,46 @@ def test_times_of_a_stage_that_is_entered_twice_are_added(spark_session):
     assert progress.seconds["ingest"] >= 100.0
 
 
-def test_a_long_stage_says_its_share_and_the_time_left(spark_session, monkeypatch):
-    said = threading.Event()
-    lines = []
+def watched(spark_session, monkeypatch, *steps, families=1234):
+    """The lines of a stage of families that is looked at so many times, and what is seen of Spark's stages."""
+    seen, lines, over = iter(steps), [], threading.Event()
 
-    def say(line):
-        lines.append(line)
-        if len(lines) == 2:
-            said.set()
+    def step(*_):
+        try:
+            return next(seen)
+        except StopIteration:
+            over.set()
+            raise
 
-    monkeypatch.setattr(module, "_tasks", lambda *_: (1, 4))
-    with Progress(say, "r1", every=0.01).stage(spark_session, "estimate County", 1234):
-        assert said.wait(10)
-    assert lines[0].startswith("estimate County: 25% of 1,234 families, about ")
-    assert lines[0].endswith(" s left")
+    monkeypatch.setattr(module, "_step", step)
+    with Progress(lines.append, "r1", every=0.002).stage(spark_session, "estimate County", families):
+        assert over.wait(10)
+    return lines[:-1]
+
+
+def test_a_long_stage_says_how_many_tasks_are_done_and_how_long_the_others_take(spark_session, monkeypatch):
+    (line,) = watched(spark_session, monkeypatch, module._Step(7, 1, 4, 20.0))
+    assert line == (
+        "estimate County: 1,234 families, 0 s so far; 1 of 4 tasks of Spark's stage 7, about 60 s for the others"
+    )
+
+
+def test_the_parts_of_a_stage_are_told_apart_and_none_is_the_whole(spark_session, monkeypatch):
+    steps = [module._Step(7, 3, 4, 6.0), None, module._Step(8, 0, 64, 0.1), module._Step(8, 16, 64, 30.0)]
+    lines = watched(spark_session, monkeypatch, *steps)
+    assert [line.partition("; ")[2] for line in lines] == [
+        "3 of 4 tasks of Spark's stage 7, about 2 s for the others",
+        "",
+        "0 of 64 tasks of Spark's stage 8",
+        "16 of 64 tasks of Spark's stage 8, about 90 s for the others",
+    ]
+    assert not any("100%" in line or "about 0 s" in line for line in lines)
+
+
+def test_no_line_is_said_twice_and_a_task_that_lasts_is_not_always_about_to_end(spark_session, monkeypatch):
+    lines = watched(spark_session, monkeypatch, *[module._Step(7, 63, 64, 63.0 + seconds) for seconds in range(9)])
+    assert len(set(lines)) == len(lines) == 2
+    assert [line.endswith("about 1 s for the others") for line in lines] == [True, False]
 
 
 def test_a_stage_without_executors_says_so_and_ends_with_that_as_its_error(spark_session, monkeypatch):
@@ -100,7 +126,7 @@ def test_a_jvm_that_dies_makes_no_traceback_in_the_thread_that_watches(spark_ses
         twice.wait(10)
         raise ConnectionRefusedError("the JVM is gone")
 
-    monkeypatch.setattr(module, "_tasks", dead)
+    monkeypatch.setattr(module, "_step", dead)
     with Progress(lambda _: None, "r1", every=0.01).stage(spark_session, "estimate County", 1234):
         twice.wait(10)
         twice.wait(10)  # it goes on asking
@@ -118,7 +144,7 @@ def test_a_stage_of_unknown_extent_says_how_long_it_runs(spark_session):
 def test_a_line_knows_its_event_and_holds_all_that_the_event_says(spark_session, monkeypatch):
     lines = []
     progress = Progress(lines.append, "r1", every=0.01)
-    monkeypatch.setattr(module, "_tasks", lambda *_: (1, 4))
+    monkeypatch.setattr(module, "_step", lambda *_: module._Step(7, 1, 4, 20.0))
     for name, families in (("estimate County", 1234), ("ingest", None)):
         before = len(lines)
         with progress.stage(spark_session, name, families):
@@ -139,8 +165,10 @@ def form(line, name, value):
     forms = {
         "stage": str,
         "families": "{:,} families".format,
-        "share": "{:.0%}".format,
-        "seconds_left": "{:.0f} s".format,
+        "step": "Spark's stage {}".format,
+        "tasks_done": "{} of ".format,
+        "tasks": " of {} tasks".format,
+        "step_seconds_left": "about {:.0f} s".format,
     }
     return forms[name](value)
 
@@ -165,26 +193,30 @@ def test_a_driver_that_is_killed_in_a_stage_says_nothing_more(spark_session, tmp
 
 
 @pytest.mark.spark
-def test_tasks_of_the_last_stage_of_a_running_job_are_counted(spark):
+def test_the_stage_of_spark_that_is_at_work_is_found_in_a_job_of_several(spark):
     context = spark.sparkContext
-    assert module._tasks(context, "no such group") == (0, 0)
+    assert module._step(context, "no such group") is None
     seen = []
 
     def watch():
         while not ended.wait(0.02):
-            seen.append(module._tasks(context, "counted"))
+            seen.append(module._step(context, "counted"))
 
     ended = threading.Event()
     watcher = threading.Thread(target=watch)
     context.setJobGroup("counted", "counted")
     watcher.start()
     try:
-        spark.range(0, 4, 1, 4).mapInArrow(_slowly, "id long").collect()
+        shuffled = spark.range(0, 4, 1, 4).mapInArrow(_slowly, "id long").repartition(3, "id")
+        shuffled.mapInArrow(_slowly, "id long").collect()
     finally:
         ended.set()
         watcher.join()
         context.setJobGroup("", "")
-    assert any(total == 4 and done < 4 for done, total in seen)
+    steps = [step for step in seen if step is not None]
+    assert {4, 3} <= {step.tasks for step in steps}, "both stages"
+    assert len({step.number for step in steps}) >= 2
+    assert all(step.done < step.tasks and 0 <= step.seconds < 60 for step in steps)
 
 
 def _slowly(batches):

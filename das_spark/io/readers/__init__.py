@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.readers.base import BadInputError, IngestedTables, Problem, Reader
@@ -15,7 +16,12 @@ from das_spark.io.readers.simulated import Simulated
 from das_spark.io.readers.tidy_counts import TidyCounts
 from das_spark.io.readers.tidy_records import TidyRecords
 
-__all__ = ["READERS", "BadInputError", "IngestedTables", "Problem", "Reader", "reader"]
+if TYPE_CHECKING:
+    from das_spark.config.plan import InputSettings
+    from das_spark.geography import Spine
+    from das_spark.products import Product
+
+__all__ = ["READERS", "BadInputError", "IngestedTables", "Problem", "Reader", "look", "reader"]
 
 _ALL: tuple[Reader, ...] = (
     Ipums1940(),
@@ -44,3 +50,17 @@ def reader(name: str) -> Reader:
     near = get_close_matches(name, READERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(READERS)}"
     raise ConfigurationError(f"input.reader: no reader {name!r}", hint=hint)
+
+
+def look(settings: InputSettings, product: Product, spine: Spine) -> None:
+    """See, cheaply and without Spark, whether the input of a run is there and begins as its reader expects.
+
+    Args:
+        settings: How the run reads its input.
+        product: What it publishes.
+        spine: Its levels.
+
+    Raises:
+        DasError: As `Reader.look`.
+    """
+    reader(settings.reader).look(settings, product, spine)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.io.cef_layout import DELIMITER, LARGEST_CLASS, PERSON, UNIT, Record
+from das_spark.io.readers._begin import look_at_lines
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, with_place
-from das_spark.io.readers._sources import is_folder, require_path
+from das_spark.io.readers._sources import any_of, is_folder, require_path
 from das_spark.io.readers.base import Problem, reading
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ IS_GOOD = "is_good"
 LINE = "line"
 """Column of a line in fixed width, whichever way it was written; null where a delimited one cannot be."""
 
-_PARTS = "{*.txt,*.txt.gz,*.dat,*.dat.gz,*.cef,*.cef.gz,part-*}"
+_PARTS = ("*.txt", "*.txt.gz", "*.dat", "*.dat.gz", "*.cef", "*.cef.gz", "part-*")
 """Names of data files in a folder, where a README may stand beside them."""
 
 
@@ -125,6 +126,29 @@ def open_persons(spark: SparkSession, file: str) -> Lines:
     return _open(spark, file, PERSON, [rule])
 
 
+def look_at_records(file: str, record: Record) -> None:
+    """See without Spark that files of records begin with one, fixed or delimited.
+
+    Args:
+        file: File or folder.
+        record: The kind.
+
+    Raises:
+        InputError: A file is missing, unreadable, or does not begin so.
+    """
+    require_path(file)
+
+    def is_record(line: str) -> bool:
+        fields = line.split(DELIMITER)
+        return len(fields) == len(record.fields) if len(fields) > 1 else len(line) == record.length
+
+    look_at_lines(file, _PARTS, is_record, f"a {record.name} record: {_form(record)}")
+
+
+def _form(record: Record) -> str:
+    return f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
+
+
 def _not_in(record: Record, quarters: str) -> Column:
     return (text(record, "RTYPE") == quarters) != (F.trim(text(record, "QGQTYP")) != "")
 
@@ -134,7 +158,7 @@ def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[
     good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
     across = [Check(file, field, expected, good & fails) for field, expected, fails in rules]
     with reading(file):
-        lines = with_place(spark.read.text(file, pathGlobFilter=_PARTS if is_folder(file) else None))
+        lines = with_place(spark.read.text(file, pathGlobFilter=any_of(_PARTS) if is_folder(file) else None))
         delimited = F.contains("value", F.lit(DELIMITER))
         fixed = lines.withColumn(LINE, F.when(delimited, _fixed(record)).otherwise(F.col("value")))
         broken = reduce(lambda one, other: one | other, (fails for _, _, fails in rules))
@@ -144,9 +168,8 @@ def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[
 
 def _field_checks(file: str, record: Record) -> list[Check]:
     whole = F.coalesce(F.length(LINE) == record.length, F.lit(False))
-    form = f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
     return [
-        Check(file, "record length", f"{form}, in every {record.name} line", ~whole),
+        Check(file, "record length", f"{_form(record)}, in every {record.name} line", ~whole),
         *[
             Check(file, field.name, field.expected, whole & ~text(record, field.name).rlike(f"^(?:{field.pattern})$"))
             for field in record.fields

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.io.cef_layout import BLOCK_KEY, DELIMITER, GEOCODE_PARTS, UNIT
+from das_spark.io.readers._begin import data_files, first_line
 from das_spark.io.readers._cef_lines import block_key
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
 from das_spark.io.readers._sources import require_path
@@ -88,13 +89,7 @@ def open_geography(spark: SparkSession, file: str) -> GeographicReference:
     if first is None:
         raise InputError(f"{file}: the file is empty, so no geounit exists")
     header = str(first[0])
-    names = [name.strip() for name in header.lstrip("\ufeff").split(DELIMITER)]
-    missing = [name for name in (*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY) if name not in names]
-    if missing:
-        hint = (
-            f"its first line names the columns, delimited by {DELIMITER}, as in the geographic reference file (GRF-C)"
-        )
-        raise InputError(f"{file}: no column {', '.join(missing)}", hint=hint)
+    names = _names(file, header)
     column = _columns(names)
     checks = _checks(file, column, len(names))
     is_header = F.col("value") == header
@@ -108,6 +103,31 @@ def open_geography(spark: SparkSession, file: str) -> GeographicReference:
         )
     )
     return GeographicReference(file, frame, tuple(checks))
+
+
+def look_at_geography(file: str) -> None:
+    """See without Spark that the file begins with the line of names.
+
+    Args:
+        file: File or folder.
+
+    Raises:
+        InputError: There is no such file, it is no text, or a column is missing.
+    """
+    require_path(file)
+    for each in data_files(file):
+        _names(str(each), first_line(each))
+
+
+def _names(file: str, header: str) -> list[str]:
+    names = [name.strip() for name in header.lstrip("\ufeff").split(DELIMITER)]
+    missing = [name for name in (*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY) if name not in names]
+    if missing:
+        hint = (
+            f"its first line names the columns, delimited by {DELIMITER}, as in the geographic reference file (GRF-C)"
+        )
+        raise InputError(f"{file}: no column {', '.join(missing)}", hint=hint)
+    return names
 
 
 def _columns(names: Sequence[str]) -> dict[str, Column]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
+from das_spark.io.readers._begin import first_line, is_remote
 from das_spark.io.readers._redistricting_tables import HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS, TOTAL_ITEMS
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, with_place
 from das_spark.io.readers._sources import files_in
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
 
 KEY_COLUMNS = 5
 BLOCK = "750"
-_SUMLEV, _LOGRECNO_OF_GEO, _GEOCODE, _LOGRECNO = 2, 7, 9, 4
+_SUMLEV, _GEOCOMP, _LOGRECNO_OF_GEO, _GEOCODE, _LOGRECNO = 2, 3, 7, 9, 4
 _BLOCK_DIGITS = 15
+#: Summary levels above the block that have a row for every geounit, and the digits of their geocodes.
+_ABOVE = {"040": 2, "050": 5, "140": 11, "150": 12}
+_WHOLE = "00"
+"""Geographic component of a row that is about a geounit, and not about a part of it such as its rural one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +70,29 @@ SEGMENTS = (
 KINDS = (GEO, *SEGMENTS)
 
 
-def find_files(spark: SparkSession, folder: str) -> dict[str, list[str]]:
+def look_at_files(folder: str) -> None:
+    """See without Spark that the files of every state are there, and begin with a row of as many columns as theirs.
+
+    Args:
+        folder: Of one or many states; nothing happens where it is remote.
+
+    Raises:
+        InputError: There is none, a state lacks a file, or one does not begin so.
+    """
+    for kind in KINDS if not is_remote(folder) else ():
+        for path in find_files(None, folder)[kind.name]:
+            if first_line(Path(path), utf8=False).count("|") + 1 != kind.columns:
+                expected = f"a row of {kind.columns} columns delimited by |"
+                raise InputError(
+                    f"{path}: does not begin with {expected}", hint="is it the file of 2020, as published?"
+                )
+
+
+def find_files(spark: SparkSession | None, folder: str) -> dict[str, list[str]]:
     """The files of every kind, one of each for every state in the folder.
 
     Args:
-        spark: The session.
+        spark: The session; may be None for a local folder.
         folder: Of one or many states, in sub-folders or not.
 
     Returns:
@@ -201,6 +225,60 @@ def joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
             frames[segment.name].select("state", "record", items.alias(segment.name)), ["state", "record"]
         )
     return blocks.drop("state", "record")
+
+
+#: Segment -> 0-based places of the items that are summed: people, Hispanics, adults, Hispanic adults, housing units
+#: (all, occupied, vacant), people in group quarters.
+_SUMMED = (
+    (SEGMENTS[0], (0, TOTAL_ITEMS + 1)),
+    (SEGMENTS[1], (0, TOTAL_ITEMS + 1, *(TOTAL_ITEMS + HISPANIC_ITEMS + item for item in range(HOUSING_ITEMS)))),
+    (SEGMENTS[2], (0,)),
+)
+
+
+def sum_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
+    """Rows of states, counties, tracts and block groups that are not the sums of their blocks.
+
+    Files of a few blocks are read like those of a state; but blocks that were lost would not be noticed otherwise.
+
+    Args:
+        frames: Name of a kind -> its lines, as `open_kind` gives them; all four kinds, all rows checked.
+        folder: Where the files lie, for messages.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    level, geocode = F.get("parts", F.lit(_SUMLEV)), F.get("parts", F.lit(_GEOCODE))
+    wanted = (F.get("parts", F.lit(_GEOCOMP)) == _WHOLE) & level.isin(BLOCK, *_ABOVE)
+    rows = frames[GEO.name].where(wanted).select("state", "record", level.alias("level"), geocode.alias("geocode"))
+    names = []
+    for segment, places in _SUMMED:
+        items = {segment.field(place): F.get("parts", F.lit(KEY_COLUMNS + place)) for place in places}
+        columns = [item.cast("bigint").alias(name) for name, item in items.items()]
+        rows = rows.join(frames[segment.name].select("state", "record", *columns), ["state", "record"])
+        names += list(items)
+    # A block counts for each level above it, any other row for its own.
+    above = [
+        F.struct(F.lit(each).alias("level"), F.substring("geocode", 1, n).alias("of")) for each, n in _ABOVE.items()
+    ]
+    own = F.struct(F.col("level"), F.col("geocode").alias("of"))
+    is_block = F.col("level") == BLOCK
+    at = F.explode(F.when(is_block, F.array(*above)).otherwise(F.array(own)))
+    sides = rows.select(at.alias("at"), is_block.alias("is_block"), *names)
+    stated = [F.sum(F.when(~F.col("is_block"), F.col(name))).alias(f"stated_{name}") for name in names]
+    summed = [F.sum(F.when(F.col("is_block"), F.col(name)).otherwise(0)).alias(f"summed_{name}") for name in names]
+    found = sides.groupBy("at.level", F.col("at.of").alias("geocode")).agg(*stated, *summed)
+    problems = []
+    with reading(folder):
+        wrong = {name: F.col(f"stated_{name}") != F.col(f"summed_{name}") for name in names}
+        counted = found.groupBy("level").agg(*(F.count_if(each).alias(name) for name, each in wrong.items()))
+        for row in counted.orderBy("level").collect():
+            for name in names:
+                if row[name]:
+                    expected = f"in rows of summary level {row['level']} the sum of their blocks"
+                    some = some_geounits(found.where((F.col("level") == row["level"]) & wrong[name]))
+                    problems.append(Problem(folder, name, expected, row[name], geounits=some))
+    return problems
 
 
 def some_geounits(frame: DataFrame) -> tuple[str, ...]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
 from pyspark.sql.types import StringType
 
 from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.readers._begin import CSV, columns_of, data_files, is_data, is_remote
 from das_spark.io.readers.base import reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Format = Literal["parquet", "csv"]
-_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
-_LONGEST_HEADER = 1 << 20
 MALFORMED = "row_malformed"
 """Column of a CSV table: the text of a row that has not as many fields as the header; null for others. RESTRICTED."""
 
@@ -39,11 +36,6 @@ def required(path: str | None, key: str, reader: str) -> str:
     return path
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path names a file system, such as ``s3a://bucket/file``."""
-    return "://" in path
-
-
 def require_path(path: str) -> None:
     """Refuse a local path that does not exist, or an empty folder, before Spark is asked.
 
@@ -55,7 +47,7 @@ def require_path(path: str) -> None:
     place = Path(path)
     if not place.exists():
         raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
-    if place.is_dir() and not any(_is_data(file) for file in place.rglob("*") if file.is_file()):
+    if place.is_dir() and not any(is_data(file) for file in place.rglob("*") if file.is_file()):
         raise InputError(f"{path}: the folder holds no file")
 
 
@@ -64,9 +56,9 @@ def is_folder(path: str) -> bool:
     return "." not in path.rstrip("/").rsplit("/", 1)[-1] if is_remote(path) else Path(path).is_dir()
 
 
-def _is_data(file: Path) -> bool:
-    # Spark skips these names, as Hadoop does: they are markers and checksums.
-    return not file.name.startswith((".", "_"))
+def any_of(patterns: Sequence[str]) -> str:
+    """Patterns of file names as one, as Spark spells it."""
+    return f"{{{','.join(patterns)}}}"
 
 
 def format_of(path: str) -> Format:
@@ -80,9 +72,9 @@ def format_of(path: str) -> Format:
     """
     place = Path(path)
     if is_remote(path) or not place.is_dir():
-        return "csv" if path.lower().endswith(_CSV) else "parquet"
-    names = [file.name.lower() for file in place.rglob("*") if file.is_file() and _is_data(file)]
-    csv, parquet = any(name.endswith(_CSV) for name in names), any(name.endswith(".parquet") for name in names)
+        return "csv" if path.lower().endswith(CSV) else "parquet"
+    names = [file.name.lower() for file in place.rglob("*") if file.is_file() and is_data(file)]
+    csv, parquet = any(name.endswith(CSV) for name in names), any(name.endswith(".parquet") for name in names)
     if csv == parquet:
         found = "both CSV and Parquet files" if csv else "neither CSV nor Parquet files"
         raise InputError(f"{path}: the folder holds {found}", hint="name one kind by .csv or .parquet")
@@ -102,11 +94,10 @@ def read_table(spark: SparkSession, path: str) -> DataFrame:
     Raises:
         InputError: It is missing, or no table; or the files of a folder have different headers.
     """
-    require_path(path)
+    columns_in(path)
     with reading(path):
         if format_of(path) == "parquet":
             return spark.read.parquet(path)
-        _require_one_header(path)
         columns = spark.read.csv(path, header=True, inferSchema=False).schema
         # Whole rows are parsed: with fewer columns Spark would not notice a field too many.
         return spark.read.option("columnPruning", value=False).csv(
@@ -119,6 +110,23 @@ def read_table(spark: SparkSession, path: str) -> DataFrame:
         )
 
 
+def columns_in(path: str) -> tuple[str, ...] | None:
+    """Names of the columns of a table, seen without Spark; None where it is left to Spark.
+
+    Args:
+        path: A file or folder of CSV or Parquet.
+
+    Raises:
+        InputError: It is missing, or a file of it is no table, or has other columns than the first one.
+    """
+    require_path(path)
+    files = data_files(path)
+    if not files:
+        return None
+    format_of(path)
+    return columns_of(path, files)
+
+
 def names_of(frame: DataFrame) -> list[str]:
     """Columns that a table has in its file.
 
@@ -126,27 +134,6 @@ def names_of(frame: DataFrame) -> list[str]:
         frame: From :func:`read_table`, with or without the place of its rows.
     """
     return [name for name in frame.columns if not name.startswith("row_")]
-
-
-def _require_one_header(path: str) -> None:
-    """Refuse CSV files of one table whose first lines differ: Spark would quote the other line, perhaps a record."""
-    if is_remote(path):
-        return
-    place = Path(path)
-    files = sorted(place.rglob("*")) if place.is_dir() else sorted(Path(found) for found in glob(path))
-    headers = {file: _first_line(file) for file in files if file.is_file() and _is_data(file) and file.stat().st_size}
-    for file, header in headers.items():
-        if header != next(iter(headers.values())):
-            raise InputError(
-                f"{file}: its first line is not that of {next(iter(headers))}",
-                hint="every CSV file of a folder begins with the same line of column names",
-            )
-
-
-def _first_line(file: Path) -> bytes:
-    with pa.input_stream(file, compression="detect") as stream:
-        begin: bytes = stream.read(_LONGEST_HEADER)
-    return begin.partition(b"\n")[0].rstrip(b"\r")
 
 
 def companion(folder: str, name: str) -> str | None:
@@ -159,7 +146,7 @@ def companion(folder: str, name: str) -> str | None:
     Returns:
         Its path, or None.
     """
-    return named_in(folder, name, (".parquet", *_CSV))
+    return named_in(folder, name, (".parquet", *CSV))
 
 
 def named_in(folder: str, name: str, endings: Sequence[str]) -> str | None:
@@ -179,11 +166,11 @@ def named_in(folder: str, name: str, endings: Sequence[str]) -> str | None:
     return next((str(place) for place in places if place.exists()), None)
 
 
-def files_in(spark: SparkSession, folder: str) -> tuple[str, ...]:
+def files_in(spark: SparkSession | None, folder: str) -> tuple[str, ...]:
     """Every file in a folder and in its folders.
 
     Args:
-        spark: Lists remote folders.
+        spark: Lists remote folders; may be None for a local one.
         folder: A local path or a remote address.
 
     Returns:
@@ -194,9 +181,11 @@ def files_in(spark: SparkSession, folder: str) -> tuple[str, ...]:
     """
     require_path(folder)
     if is_remote(folder):
+        if spark is None:
+            return ()
         with reading(folder):
             listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
             return tuple(sorted(row[0] for row in listing.select("path").collect()))
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: a folder is expected, not a file")
-    return tuple(sorted(str(file) for file in Path(folder).rglob("*") if file.is_file() and _is_data(file)))
+    return tuple(sorted(str(file) for file in Path(folder).rglob("*") if file.is_file() and is_data(file)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -11,8 +12,9 @@ from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, 
 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
+from das_spark.io.readers._begin import data_files, has_rows
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_checks, with_place
-from das_spark.io.readers._sources import names_of, read_table
+from das_spark.io.readers._sources import columns_in, names_of, read_table
 from das_spark.io.readers.base import reading
 
 if TYPE_CHECKING:
@@ -21,8 +23,64 @@ if TYPE_CHECKING:
     from das_spark.config.plan import InputSettings
     from das_spark.io.readers.base import Problem
 
+NO_RECORD = "there is no record to protect"
+NO_GEOUNIT = "no geounit exists"
+"""What a table without a row means."""
 LARGEST = 2**63 - 1
 """The largest count that an int64 can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a table calls the fields, by the names of the settings.
+
+    Args:
+        file: Its path, for messages.
+        found: Names of its columns.
+        settings: Names of columns and code bases.
+    """
+
+    file: str
+    found: tuple[str, ...]
+    settings: InputSettings
+
+    def of(self, field: str) -> str:
+        """What the file calls a field."""
+        return self._mapped("block" if field == "geocode" and self.by_block else field)
+
+    @property
+    def by_block(self) -> bool:
+        """Whether census blocks of 15 digits stand for geocodes."""
+        return self._mapped("geocode") not in self.found and self._mapped("block") in self.found
+
+    def _mapped(self, field: str) -> str:
+        return self.settings.columns.get(field, field)
+
+    def has(self, field: str) -> bool:
+        """Whether the file has the field."""
+        return self.of(field) in self.found
+
+    def required(self, *fields: str) -> str:
+        """What the file calls the last of some fields, which it must have.
+
+        Raises:
+            InputError: The file has no column for one of them, or two; of a missing one the nearest name is given.
+        """
+        for field in fields:
+            name = self.of(field)
+            if not self.has(field):
+                raise InputError(f"{self.file}: no column {name!r} for {field!r}", hint=self._near(name, field))
+            if self.found.count(name) > 1:
+                raise InputError(f"{self.file}: two columns are called {name!r}", hint="give each a name of its own")
+        return self.of(fields[-1])
+
+    def _near(self, name: str, field: str) -> str:
+        """What to do about a missing column. Names are listed only where one is known: others may be a first record."""
+        near = get_close_matches(name, self.found, n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        if not near and not {self._mapped("geocode"), self._mapped("block")} & set(self.found):
+            return f"it has {len(self.found)} columns; does its first line hold their names? (input.columns maps them)"
+        return f"{guess}the file has {', '.join(self.found)}; map it as input.columns.{field}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +111,23 @@ class Table:
         """
         return cls(file, with_place(read_table(spark, file)), settings)
 
+    @property
+    def names(self) -> Names:
+        """What the file calls the fields."""
+        return Names(self.file, tuple(names_of(self.frame)), self.settings)
+
     def name(self, field: str) -> str:
         """What the file calls a field."""
-        return self._mapped("block" if field == "geocode" and self.by_block else field)
+        return self.names.of(field)
 
     @property
     def by_block(self) -> bool:
         """Whether census blocks of 15 digits stand for geocodes."""
-        known = self.frame.columns
-        return self._mapped("geocode") not in known and self._mapped("block") in known
-
-    def _mapped(self, field: str) -> str:
-        return self.settings.columns.get(field, field)
+        return self.names.by_block
 
     def has(self, field: str) -> bool:
         """Whether the file has the field."""
-        return self.name(field) in self.frame.columns
+        return self.names.has(field)
 
     def column(self, field: str) -> Column:
         """The column of a field.
@@ -76,19 +135,7 @@ class Table:
         Raises:
             InputError: The file has no such column; its nearest name is given.
         """
-        name = self.name(field)
-        if not self.has(field):
-            raise InputError(f"{self.file}: no column {name!r} for {field!r}", hint=self._near(name, field))
-        return F.col(f"`{name}`")
-
-    def _near(self, name: str, field: str) -> str:
-        """What to do about a missing column. Names are listed only where one is known: others may be a first record."""
-        found = names_of(self.frame)
-        near = get_close_matches(name, found, n=1)
-        guess = f"did you mean {near[0]!r}? " if near else ""
-        if not near and not {self._mapped("geocode"), self._mapped("block")} & set(found):
-            return f"it has {len(found)} columns; does its first line hold their names? (input.columns maps them)"
-        return f"{guess}the file has {', '.join(found)}; map it as input.columns.{field}"
+        return F.col(f"`{self.names.required(field)}`")
 
     def whole(self, field: str) -> Whole:
         """A field that holds whole numbers, of any integer, decimal, float or text type.
@@ -176,6 +223,27 @@ class Whole:
     value: Column
     is_whole: Column
     fits: Column
+
+
+def look_at(path: str, settings: InputSettings, fields: Callable[[Names], Sequence[str]], *, without_rows: str) -> None:
+    """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at.
+
+    Args:
+        path: File or folder; nothing happens where empty.
+        settings: Names of columns and code bases.
+        fields: The fields that it must have, by what it calls its columns.
+        without_rows: What it means where the table has no row.
+
+    Raises:
+        InputError: It is missing, no table, or lacks a column or any row.
+    """
+    found = columns_in(path) if path else None
+    if found is None:
+        return
+    names = Names(path, found, settings)
+    names.required(*fields(names))
+    if not has_rows(data_files(path)):
+        raise InputError(f"{path}: the table has no rows, so {without_rows}")
 
 
 def _not(condition: Column) -> Column:

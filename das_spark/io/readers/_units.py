@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.io.readers._tidy import LARGEST, Table, check_rows
+from das_spark.io.readers._tidy import LARGEST, NO_GEOUNIT, Table, check_rows
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from das_spark.geography import Spine
     from das_spark.io.readers._rows import Check
+    from das_spark.io.readers._tidy import Names
     from das_spark.products import Product
 
 GEOCODE = "geocode"
@@ -45,9 +46,23 @@ def read_units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame,
     Raises:
         InputError: A column is missing.
     """
-    if not product.class_query or (not table.has(product.class_query) and table.has(f"{UNITS}_0")):
-        return _wide(table, product, spine)
-    return _long(table, product, spine)
+    return _wide(table, product, spine) if _is_wide(table.names, product) else _long(table, product, spine)
+
+
+def _is_wide(names: Names, product: Product) -> bool:
+    return not product.class_query or (not names.has(product.class_query) and names.has(f"{UNITS}_0"))
+
+
+def unit_fields(names: Names, product: Product) -> tuple[str, ...]:
+    """The fields that a table of units must have, in the form that its columns tell.
+
+    Args:
+        names: Its columns.
+        product: Its classes.
+    """
+    if _is_wide(names, product):
+        return (GEOCODE, *(f"{UNITS}_{each}" for each in range(len(product.unit_classes))))
+    return (GEOCODE, product.class_query, UNITS)
 
 
 def _vacant(table: Table) -> tuple[Column, list[Check]]:
@@ -145,7 +160,7 @@ def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) 
     """Make the units of a run of which no counts are published, by the fixed rule that `plan` and statement tell.
 
     One housing unit for each 2.5 persons in households, rounded up, and one facility of a class of group quarters
-    where it has people; no unit is vacant.
+    where it has people, or as many of either as can hold them; no unit is vacant.
 
     Args:
         counts: Columns geocode, cell, count; a cell may occur more than once.
@@ -170,11 +185,20 @@ def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) 
         F.sum(F.when(level == each, F.col("count")).otherwise(F.lit(0).cast("long")))
         for each in range(len(product.unit_classes))
     ]
-    households = F.ceil(people[0] * PEOPLE_OF_UNITS[1] / PEOPLE_OF_UNITS[0])
+    # Whole numbers throughout: a quotient of doubles would be one off where there are very many people.
+    households = _quotient_up(people[0] * PEOPLE_OF_UNITS[1], PEOPLE_OF_UNITS[0])
     units = [households, *[F.when(number > 0, F.lit(1)).otherwise(F.lit(0)) for number in people[1:]]]
+    if product.unit_bounds is not None:
+        most = product.unit_bounds.most
+        units = [F.greatest(unit, _quotient_up(each, of)) for unit, each, of in zip(units, people, most, strict=True)]
     made = counts.groupBy(GEOCODE).agg(F.array(*[unit.cast("long") for unit in units]).alias(UNITS))
     none = F.lit(0).cast("long")
     return with_empty_geounits(made.withColumn(VACANT, none), geounits, len(product.unit_classes))
+
+
+def _quotient_up(number: Column, by: int) -> Column:
+    """A whole number of 0 or more divided by another one, rounded up."""
+    return F.call_function("div", number + F.lit(by - 1), F.lit(by))
 
 
 def outside(file: str, field: str, rows: DataFrame, geounits: DataFrame, where: str) -> list[Problem]:
@@ -235,4 +259,4 @@ def require_some(frame: DataFrame, file: str) -> None:
     """
     with reading(file):
         if frame.isEmpty():
-            raise InputError(f"{file}: the table has no rows, so no geounit exists")
+            raise InputError(f"{file}: the table has no rows, so {NO_GEOUNIT}")

@@ -103,6 +103,24 @@ class Reader(Protocol):
         """As in ``input.reader``."""
         ...
 
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See, cheaply and without Spark, whether the files are there and begin as they should.
+
+        Format, encoding and columns of every local file, and that there is a record at all where that costs nothing;
+        rows are for :meth:`read`. Files that are not local are left to it, too.
+
+        Args:
+            settings: Where the files are and how their columns are called.
+            product: Its schema says which columns there must be.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable, or not of the kind that the reader reads.
+            ConfigurationError: The reader cannot serve this product, spine or setting.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        ...
+
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the input.
 

@@ -19,11 +19,11 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.cef_layout import CLASSES, ENDINGS, FILES
-from das_spark.io.readers._cef_lines import open_persons, open_units
+from das_spark.io.cef_layout import CLASSES, ENDINGS, FILES, PERSON, UNIT
+from das_spark.io.readers._cef_lines import look_at_records, open_persons, open_units
 from das_spark.io.readers._cef_relations import Census
 from das_spark.io.readers._cef_units import ATTRIBUTES, CELLS, VACANT
-from das_spark.io.readers._grfc import GEOCODE, open_geography
+from das_spark.io.readers._grfc import GEOCODE, look_at_geography, open_geography
 from das_spark.io.readers._sources import named_in, require_path, required
 from das_spark.io.readers._target import leaf_geocode, require_attributes
 from das_spark.io.readers._units import UNITS, housing_counts
@@ -47,6 +47,32 @@ class Cef2020:
 
     name: str = "cef_2020"
 
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the files begin; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            settings: Where the files are.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable, or does not begin with a record, or with the names of columns.
+            ConfigurationError: The product or the spine is not for this reader, or a path is not set.
+        """
+        persons, units, geography = self._paths(settings, product, spine)
+        if persons:
+            look_at_records(persons, PERSON)
+        look_at_records(units, UNIT)
+        look_at_geography(geography)
+
+    def _paths(self, settings: InputSettings, product: Product, spine: Spine) -> tuple[str, str, str]:
+        """Paths of persons (empty where units are counted), units and geography."""
+        of_units = product.record == "unit"
+        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
+        if spine.leaf.length > _GEOCODE_LENGTH:
+            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
+        return _locate(settings, self.name, of_units=of_units)
+
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`.
 
@@ -64,10 +90,7 @@ class Cef2020:
             ConfigurationError: The product or the spine is not for this reader, or a path is not set.
         """
         of_units = product.record == "unit"
-        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
-        if spine.leaf.length > _GEOCODE_LENGTH:
-            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
-        persons, units, geography = _locate(settings, self.name, of_units=of_units)
+        persons, units, geography = self._paths(settings, product, spine)
         reference = open_geography(spark, geography)
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
@@ -81,7 +104,6 @@ class Cef2020:
 
 
 def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[str, str, str]:
-    """Paths of persons (empty where units are counted), units and geography."""
     found = {name: getattr(settings, name) for name in FILES}
     if settings.path:
         require_path(settings.path)

@@ -16,8 +16,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.readers._begin import look_at_lines
 from das_spark.io.readers._rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
-from das_spark.io.readers._sources import is_folder, require_path, required
+from das_spark.io.readers._sources import any_of, is_folder, require_path, required
 from das_spark.io.readers._target import leaf_geocode, require_attributes
 from das_spark.io.readers.base import IngestedTables, Problem, reading, refuse, released_if_refused
 
@@ -42,7 +43,7 @@ _VACANT = _CELLS + _CLASSES
 _ORPHAN = _VACANT + 1
 _REPEATED = _VACANT + 2
 _GEOCODE_LENGTH = 10
-_PARTS = "{*.dat,*.dat.gz,*.txt,*.txt.gz,part-*}"
+_PARTS = ("*.dat", "*.dat.gz", "*.txt", "*.txt.gz", "part-*")
 """Names of data files in a folder, where a README may stand beside them."""
 
 _ADULT = 18
@@ -77,6 +78,32 @@ class Ipums1940:
 
     name: str = "ipums_1940"
 
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the extract begins; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            settings: Where the extract is.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable, or does not begin with a record.
+            ConfigurationError: The product or the spine is not for this reader, or no path is set.
+        """
+        form = f"a record: H and {HOUSEHOLD_LENGTH} characters in all, or P and {PERSON_LENGTH}"
+        look_at_lines(self._file(settings, product, spine), _PARTS, _is_record, form)
+
+    def _file(self, settings: InputSettings, product: Product, spine: Spine) -> str:
+        require_attributes(self.name, product, ATTRIBUTES)
+        if spine.leaf.length > _GEOCODE_LENGTH:
+            raise ConfigurationError(
+                f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits (state 2, county 4, enumeration "
+                f"district 4); the lowest level of the spine, {spine.leaf.name}, has {spine.leaf.length}"
+            )
+        file = required(settings.path, "input.path", self.name)
+        require_path(file)
+        return file
+
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the extract; see :class:`~das_spark.io.readers.base.Reader`.
 
@@ -92,22 +119,19 @@ class Ipums1940:
             InputError: A file is missing, unreadable or holds something that is not allowed.
             ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
-        require_attributes(self.name, product, ATTRIBUTES)
-        if spine.leaf.length > _GEOCODE_LENGTH:
-            raise ConfigurationError(
-                f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits (state 2, county 4, enumeration "
-                f"district 4); the lowest level of the spine, {spine.leaf.name}, has {spine.leaf.length}"
-            )
-        file = required(settings.path, "input.path", self.name)
-        require_path(file)
+        file = self._file(settings, product, spine)
         with reading(file):
-            lines = with_place(spark.read.text(file, pathGlobFilter=_PARTS if is_folder(file) else None))
+            lines = with_place(spark.read.text(file, pathGlobFilter=any_of(_PARTS) if is_folder(file) else None))
             checks = _checks(file)
             checked = lines.withColumn(FAULTS, F.when(F.col("value").rlike(_GOOD), F.lit(0)).otherwise(faults(checks)))
             counted = _count(checked).persist()
             with released_if_refused(counted):
                 refuse(_problems(file, checked, counted, checks))
         return IngestedTables(_counts(counted, spine), _geounits(counted, spine), held=counted)
+
+
+def _is_record(line: str) -> bool:
+    return {"H": HOUSEHOLD_LENGTH, "P": PERSON_LENGTH}.get(line[0]) == len(line)
 
 
 def _checks(file: str) -> list[Check]:

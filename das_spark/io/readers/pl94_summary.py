@@ -2,8 +2,10 @@
 
 Voting age x Hispanic x race63 of every block is exact. Who lives in group quarters is not published: the persons of
 P5 are placed by the fixed rule of :func:`~das_spark.io.readers._redistricting_tables.assign_group_quarters`. Units:
-the occupied units of H1 are class 0, one facility of a type stands where P5 has people of it, vacant units are those
-of H1. A product of housing units is given the same units, and counts them as H1 does: vacant and occupied.
+the occupied units of H1 are class 0, one facility of a type stands where P5 has people of it (or as many as can hold
+them), vacant units are those of H1. A product of housing units is given the same units, and counts them as H1 does:
+vacant and occupied. Rows of states, counties, tracts and block groups are compared with the sums of their blocks: where
+they differ, files of blocks may be incomplete, which is noticed in the restricted record of problems.
 
 Published units and people may contradict each other, because both are protected: ingestion finds such blocks and does
 what `input.unit_conflicts` says. With `input.units_from_people` the units are made from the people, not from H1.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,10 +29,12 @@ from das_spark.io.readers._pl94_files import (
     SEGMENTS,
     find_files,
     joined_blocks,
+    look_at_files,
     open_kind,
     partner_problems,
     row_problems,
     some_geounits,
+    sum_problems,
 )
 from das_spark.io.readers._redistricting_tables import (
     HISPANIC_ITEMS,
@@ -65,6 +70,27 @@ class Pl94Summary:
 
     name: str = "pl94_summary"
 
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the files begin; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            settings: Where the folder is.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable, or does not begin as it should.
+            ConfigurationError: The product or the spine is not for this reader, or no path is set.
+        """
+        look_at_files(self._folder(settings, product, spine))
+
+    def _folder(self, settings: InputSettings, product: Product, spine: Spine) -> str:
+        of_units = product.record == "unit"
+        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
+        if spine.leaf.length > _GEOCODE_LENGTH:
+            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
+        return required(settings.path, "input.path", self.name)
+
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the files; see :class:`~das_spark.io.readers.base.Reader`.
 
@@ -79,20 +105,19 @@ class Pl94Summary:
             ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
         of_units = product.record == "unit"
-        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
-        if spine.leaf.length > _GEOCODE_LENGTH:
-            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
-        folder = required(settings.path, "input.path", self.name)
+        folder = self._folder(settings, product, spine)
         frames = _checked_frames(spark, folder)
         with reading(folder):
-            blocks = joined_blocks(frames).mapInArrow(_tabulate, _BLOCKS).persist()
+            most = product.unit_bounds.most if product.unit_bounds else ()
+            blocks = joined_blocks(frames).mapInArrow(partial(_tabulate, most=most), _BLOCKS).persist()
             with released_if_refused(blocks):
                 refuse(_block_problems(blocks, folder))
+                sums = tuple(sum_problems(frames, folder))
         counts, geounits = _counts(blocks, spine), _geounits(blocks, spine)
         if of_units:
-            return IngestedTables(housing_counts(geounits), geounits, held=blocks)
+            return IngestedTables(housing_counts(geounits), geounits, sums, held=blocks)
         units = units_from_people(counts, geounits, product) if settings.units_from_people else geounits
-        return IngestedTables(counts, units, held=blocks)
+        return IngestedTables(counts, units, sums, held=blocks)
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
@@ -107,10 +132,10 @@ def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
     return frames
 
 
-def _tabulate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _tabulate(batches: Iterator[pa.RecordBatch], most: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if batch.num_rows:
-            yield _batch(batch)
+            yield _batch(batch, most)
 
 
 def _items(batch: pa.RecordBatch, name: str) -> Counts:
@@ -118,7 +143,7 @@ def _items(batch: pa.RecordBatch, name: str) -> Counts:
     return flat.reshape(batch.num_rows, -1)
 
 
-def _batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _batch(batch: pa.RecordBatch, most: tuple[int, ...]) -> pa.RecordBatch:
     first, second, third = (_items(batch, segment.name) for segment in SEGMENTS)
     p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
     tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
@@ -126,7 +151,9 @@ def _batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     people, quarters = tables.people(), tables.quarters()
     broken: NDArray[np.bool_] = np.any(wrong, axis=1)
     people[broken], quarters[broken] = 0, 0
-    units = np.concatenate([h1[:, 1:2], quarters[:, 1:] > 0], axis=1).astype(np.int64)
+    # Of facilities there are as many as can hold the people: one, but for a great many of them.
+    facilities = -(-quarters // np.array(most)) if most else quarters > 0
+    units = np.concatenate([h1[:, 1:2], facilities[:, 1:]], axis=1).astype(np.int64)
     cells, counts = _sparse(people, quarters)
     columns = [
         batch.column("geocode"),

@@ -40,6 +40,31 @@ class Simulated:
 
     name: str = "simulated"
 
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See that there is such a population; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            settings: Which population, its share and seed.
+            product: What the run publishes.
+            spine: Its lowest level must have geocodes as long as the population's.
+
+        Raises:
+            ConfigurationError: A setting is unknown or impossible, or the population is of another schema or spine.
+        """
+        like, _, _ = _settings(settings)
+        kind = LIKES[like]
+        shape = _HOUSING if product.record == "unit" else kind.shape
+        classes = kind.attributes[0][1]
+        if (shape, kind.geocode_length, classes) != (
+            product.schema.shape,
+            spine.leaf.length,
+            len(product.unit_classes),
+        ):
+            raise ConfigurationError(
+                f"a population like {like!r} has cells {shape} and geocodes of {kind.geocode_length} digits; "
+                f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {spine.leaf.length} digits"
+            )
+
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Make the population; see :class:`~das_spark.io.readers.base.Reader`.
 
@@ -52,20 +77,9 @@ class Simulated:
         Raises:
             ConfigurationError: A setting is unknown or impossible, or the population is of another schema or spine.
         """
+        self.look(settings, product, spine)
         like, seed, share = _settings(settings)
-        kind = LIKES[like]
         of_units = product.record == "unit"
-        shape = _HOUSING if of_units else kind.shape
-        classes = kind.attributes[0][1]
-        if (shape, kind.geocode_length, classes) != (
-            product.schema.shape,
-            spine.leaf.length,
-            len(product.unit_classes),
-        ):
-            raise ConfigurationError(
-                f"a population like {like!r} has cells {shape} and geocodes of {kind.geocode_length} digits; "
-                f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {spine.leaf.length} digits"
-            )
         parts = parts_of(like, share)
         numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * spark.sparkContext.defaultParallelism))
         made = numbers.mapInArrow(partial(_make, like=like, seed=seed, share=share), _ROWS).persist()

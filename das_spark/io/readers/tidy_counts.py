@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.readers._sources import companion, is_remote, require_path, required
+from das_spark.io.readers._begin import is_remote
+from das_spark.io.readers._sources import companion, require_path, required
 from das_spark.io.readers._target import cell_of
-from das_spark.io.readers._tidy import Table, check_rows
+from das_spark.io.readers._tidy import NO_GEOUNIT, NO_RECORD, Table, check_rows, look_at
 from das_spark.io.readers._units import (
     outside,
     read_geography,
     read_units,
     require_some,
     total_problem,
+    unit_fields,
     units_from_people,
     with_empty_geounits,
 )
@@ -42,6 +44,25 @@ class TidyCounts:
     """Reads counts of cells, as CSV or Parquet, files or folders."""
 
     name: str = "tidy_counts"
+
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the tables begin; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Not asked.
+
+        Raises:
+            InputError: A table is missing, no table, or lacks a column or any row.
+            ConfigurationError: No path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        places = locate(settings, self.name)
+        counted = ("geocode", *(attribute.name for attribute in product.schema.attributes), COUNT)
+        look_at(places.persons, settings, lambda _: counted, without_rows=NO_RECORD)
+        look_at(places.units, settings, lambda names: unit_fields(names, product), without_rows=NO_GEOUNIT)
+        look_at(places.geography, settings, lambda _: ("geocode",), without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the tables; see :class:`~das_spark.io.readers.base.Reader`.
@@ -107,6 +128,7 @@ def locate(settings: InputSettings, reader: str) -> Places:
         if not is_remote(settings.path):
             geography = geography or companion(settings.path, "geography")
     persons = required(persons, "input.persons", reader)
+    require_path(persons)
     if settings.units_from_people:
         units, geography = None, geography or units  # a table of units says which geounits exist, and no more
     if not units and not geography:
@@ -114,7 +136,7 @@ def locate(settings: InputSettings, reader: str) -> Places:
             f"{persons}: occupied cells without a geography; where nobody lives would be published by omission",
             hint="name a table of the units or of all geounits: input.units or input.geography",
         )
-    for path in (persons, units, geography):
+    for path in (units, geography):
         if path:
             require_path(path)
     return Places(persons, units or "", geography or "")

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import ConfigurationError, PrivacyGuardError
 from das_spark.io.readers._rows import Check, row_numbers
 from das_spark.io.readers._target import cell_of
-from das_spark.io.readers._tidy import Table, check_rows
+from das_spark.io.readers._tidy import NO_GEOUNIT, NO_RECORD, Names, Table, check_rows, look_at
 from das_spark.io.readers._units import (
     GEOCODE,
     UNITS,
@@ -47,6 +47,45 @@ class TidyRecords:
 
     name: str = "tidy_records"
 
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the tables begin; see :class:`~das_spark.io.readers.base.Reader`.
+
+        Args:
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Not asked.
+
+        Raises:
+            InputError: A table is missing, no table, or lacks a column or any row.
+            ConfigurationError: The product counts units, not people, or no path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        places = self._places(settings, product)
+        attributes = [attribute.name for attribute in product.schema.attributes]
+
+        def of_persons(names: Names) -> list[str]:
+            if settings.units_from_people or not names.has(UNIT):
+                return [GEOCODE, *attributes]
+            return [UNIT, *(name for name in attributes if name != product.class_query)]
+
+        look_at(places.persons, settings, of_persons, without_rows=NO_RECORD)
+        look_at(places.units, settings, lambda _: (UNIT, GEOCODE, product.class_query), without_rows=NO_GEOUNIT)
+        look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+
+    def _places(self, settings: InputSettings, product: Product) -> Places:
+        if not product.class_query:
+            raise ConfigurationError(
+                f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
+                hint="use tidy_counts",
+            )
+        places = locate(settings, self.name)
+        if not places.units and not settings.units_from_people:
+            raise PrivacyGuardError(
+                f"{places.persons}: person records without unit records; empty places would be published by omission",
+                hint="name the table of unit records: input.units",
+            )
+        return places
+
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the tables; see :class:`~das_spark.io.readers.base.Reader`.
 
@@ -61,19 +100,9 @@ class TidyRecords:
             ConfigurationError: The product counts units, not people, or no path of the people is set.
             PrivacyGuardError: Nothing says which geounits exist.
         """
-        if not product.class_query:
-            raise ConfigurationError(
-                f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
-                hint="use tidy_counts",
-            )
-        places = locate(settings, self.name)
+        places = self._places(settings, product)
         if settings.units_from_people:
             return _without_units(spark, places, settings, product, spine)
-        if not places.units:
-            raise PrivacyGuardError(
-                f"{places.persons}: person records without unit records; empty places would be published by omission",
-                hint="name the table of unit records: input.units",
-            )
         homes, problems = _units(Table.open(spark, places.units, settings), product, spine)
         people = Table.open(spark, places.persons, settings)
         records, more = _people(people, homes, product, spine)

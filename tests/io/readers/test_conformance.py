@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -18,6 +20,7 @@ import das_spark.io.readers as room
 from das_spark.config.plan import InputSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.readers import READERS, reader
+from das_spark.io.readers import look as look_at_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +74,18 @@ def valid(tmp_path: Path, ipums: type, cef: type, official: object) -> Callable[
         return InputSettings(name, simulate={"like": "quickstart", "seed": 1})
 
     return make
+
+
+@pytest.fixture
+def look(of_product: Callable) -> Callable[[InputSettings], None]:
+    """The look without Spark, which is not even there."""
+    return lambda settings: look_at_input(settings, *of_product(PRODUCT[settings.reader]))
+
+
+@pytest.fixture(params=["look", "read"])
+def door(request: pytest.FixtureRequest) -> Callable[[InputSettings], object]:
+    """Both ways in."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture
@@ -140,40 +155,102 @@ def test_reading_twice_gives_the_same(name: str, valid: Callable, read: Callable
 
 
 @pytest.mark.parametrize("name", OF_FILES)
-def test_a_missing_file_is_named(name: str, read: Callable, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(name: str, door: Callable, tmp_path: Path) -> None:
     missing = str(tmp_path / "nowhere")
     for settings in (InputSettings(name, path=missing), InputSettings(name, persons=missing, units=missing)):
         if settings.path or name.startswith("tidy"):
             with pytest.raises(InputError, match="no such file or folder") as caught:
-                read(settings)
+                door(settings)
             assert missing in str(caught.value)
             assert caught.value.exit_code == 1
 
 
 @pytest.mark.parametrize("name", OF_FILES)
-def test_an_empty_folder_is_refused(name: str, read: Callable, tmp_path: Path) -> None:
+def test_an_empty_folder_is_refused(name: str, door: Callable, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no file"):
-        read(InputSettings(name, path=str(tmp_path / "empty")))
+        door(InputSettings(name, path=str(tmp_path / "empty")))
 
 
 @pytest.mark.parametrize("name", OF_FILES)
-def test_a_reader_without_a_path_says_which_key_it_needs(name: str, read: Callable) -> None:
+def test_a_reader_without_a_path_says_which_key_it_needs(name: str, door: Callable) -> None:
     with pytest.raises(ConfigurationError, match=r"input\.(path|persons)"):
-        read(InputSettings(name))
+        door(InputSettings(name))
 
 
 @pytest.mark.parametrize("name", OF_FILES)
-def test_a_file_of_rubbish_is_refused(name: str, valid: Callable, read: Callable, kept: Callable) -> None:
+def test_a_file_of_rubbish_is_refused(name: str, valid: Callable, door: Callable, kept: Callable) -> None:
     settings = valid(name)
-    place = Path(settings.path)
-    for file in [place] if place.is_file() else list(place.iterdir()):
+    for file in files_of(settings):
         file.write_bytes(b"\x00\xff secret \x80" * 50)
     before = kept()
     with pytest.raises(InputError) as caught:
-        read(settings)
+        door(settings)
     assert "secret" not in str(caught.value)
     assert kept() <= before
+
+
+def files_of(settings: InputSettings) -> list[Path]:
+    place = Path(settings.path)
+    return [place] if place.is_file() else sorted(place.iterdir())
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_valid_input_is_passed_by_the_look(name: str, valid: Callable, look: Callable) -> None:
+    look(valid(name))
+
+
+#: What can happen to a file on its way.
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "compressed under its own name": gzip.compress,
+    "UTF-16": lambda content: content.decode("latin-1").encode("utf-16"),
+    "emptied": lambda _: b"",
+    "another file": lambda _: b"MAFID;secret\n4711;31337\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("name", OF_FILES)
+def test_a_look_finds_each_damaged_file_and_quotes_nothing(
+    name: str, valid: Callable, look: Callable, damage: str
+) -> None:
+    settings = valid(name)
+    for file in files_of(settings):
+        content = file.read_bytes()
+        file.write_bytes(DAMAGE[damage](content))
+        with pytest.raises(InputError) as caught:
+            look(settings)
+        said = f"{caught.value} {caught.value.hint}"
+        assert str(file) in said
+        assert not {"secret", "31337"} & set(re.split(r"\W", said))
+        file.write_bytes(content)
+    look(settings)
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_a_folder_of_other_files_is_not_passed(name: str, look: Callable, tmp_path: Path) -> None:
+    (tmp_path / "README").write_text("The files were here.")
+    with pytest.raises((InputError, ConfigurationError)):
+        look(InputSettings(name, path=str(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["tidy_counts", "tidy_records"])
+@pytest.mark.parametrize("table", ["persons", "units"])
+def test_a_table_without_a_row_or_a_column_is_not_passed(
+    name: str, table: str, valid: Callable, look: Callable
+) -> None:
+    settings = valid(name)
+    file = Path(settings.path) / f"{table}.parquet"
+    whole = pq.read_table(file)
+    pq.write_table(whole.slice(0, 0), file)
+    with pytest.raises(InputError, match="the table has no rows, so"):
+        look(settings)
+    # Vacant units are none without their column; of a person in a unit the class is that of the unit.
+    needless = {"vacant", "hhgq"} if (name, table) == ("tidy_records", "persons") else {"vacant"}
+    for column in set(whole.column_names) - needless:
+        pq.write_table(whole.drop_columns(column), file)
+        with pytest.raises(InputError, match=rf"{table}\.parquet: no column"):
+            look(settings)
 
 
 def test_an_unknown_reader_is_refused_with_the_nearest_name() -> None:

@@ -222,6 +222,24 @@ def test_files_without_blocks_are_refused(read: Callable, official, tmp_path: Pa
         read(official.write(tmp_path))
 
 
+def test_a_county_that_is_not_the_sum_of_its_blocks_is_noticed(read: Callable, official, tmp_path: Path) -> None:
+    official.block("53", {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 11), sumlev="040")
+    official.block("53001", {(1, 0, 0): 614, (0, 1, 5): 2}, {2: 1}, (2, 11), sumlev="050")
+    official.block(FIRST[:11], {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 11), sumlev="140")
+    official.block(FIRST[:12], {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 4), sumlev="150")
+    official.block("53009", {(1, 0, 0): 2}, sumlev="050")
+    official.rows["geo"][-1][3] = "43"  # the rural part of a county: not what blocks sum to
+    official.block(FIRST, {(1, 0, 0): 3, (0, 1, 5): 2}, {2: 1}, (2, 4))
+    official.block(SECOND, housing=(0, 7))
+    problems = read(official.write(tmp_path)).problems
+    assert {(each.field, each.rows, each.geounits) for each in problems} == {
+        ("P0010001", 1, ("53001",)),
+        ("P0030001", 1, ("53001",)),
+    }
+    assert all("summary level 050" in each.expected for each in problems)
+    assert "61" not in "".join(map(str, problems)).replace(str(tmp_path), "")
+
+
 def test_a_folder_of_other_files_says_what_is_looked_for(read: Callable, tmp_path: Path) -> None:
     (tmp_path / "xx2020.pl.zip").write_text("")
     with pytest.raises(InputError, match="no official summary file") as caught:

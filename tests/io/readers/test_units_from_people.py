@@ -81,6 +81,19 @@ def test_records_give_the_same_units(read: Callable, tmp_path: Path, contents: C
     assert contents(read("tidy_records", persons=persons, geography=counts["geography"]))[1] == EXPECTED
 
 
+@pytest.mark.parametrize(("persons", "facilities"), [(99_999, 1), (100_000, 2), (199_998, 2), (10**15, 10_000_100_002)])
+def test_there_are_as_many_facilities_as_the_people_need(
+    read: Callable, tmp_path: Path, contents: Callable, persons: int, facilities: int
+):
+    table = _table(
+        tmp_path / "p.parquet", geocode=[A], hhgq=[5], votingage=[1], hispanic=[0], cenrace=[0], count=[persons]
+    )
+    geography = _table(tmp_path / "g.parquet", geocode=[A])
+    assert contents(read("tidy_counts", persons=table, geography=geography))[1] == {
+        A: ([0, 0, 0, 0, 0, facilities, 0, 0], 0)
+    }
+
+
 def test_a_table_of_units_in_the_folder_says_which_geounits_exist_and_no_more(
     read: Callable, tmp_path: Path, counts: dict, contents: Callable
 ):
@@ -134,3 +147,13 @@ def test_official_files_give_units_by_the_same_rule(read: Callable, official: An
         "5300100010011000": ([12, 1, 0, 0, 0, 0, 1, 0], 0),
         "5300100010011001": ([0] * 8, 0),
     }
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_official_files_give_facilities_that_hold_everybody(
+    spark: SparkSession, of_product: Callable, official: Any, tmp_path: Path, contents: Callable, made: bool
+):
+    official.block("530010001001000", {(1, 0, 0): 250_000}, quarters={8: 250_000})
+    settings = InputSettings("pl94_summary", path=str(official.write(tmp_path / "o")), units_from_people=made)
+    tables = READERS["pl94_summary"].read(spark, settings, *of_product("pl94_2020_person"))
+    assert contents(tables)[1] == {"5300100010011000": ([0, 0, 0, 0, 0, 0, 3, 0], 0)}
