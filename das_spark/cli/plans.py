@@ -12,6 +12,7 @@ from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings
 from das_spark.cli.plan_record import joint_record, plan_record
 from das_spark.cli.render import console, number, size, table
+from das_spark.config.acknowledgements import BANNER
 from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
@@ -87,7 +88,13 @@ def _print(record: dict[str, Any], out: Console) -> None:
     name = Framework(record["framework"]).symbol
     product = record["product"]
     out.print(f"{record['run']}: {product['title']} ({product['name']}, {product['cells']:,} cells a geounit)")
+    if record["from_people"]:
+        out.print(f"{BANNER}:", style="bold red")
+        for each in record["from_people"]:
+            out.print(f"  {each}", style="bold red")
     out.print(f"total {name} = {record['total']} ({record['framework']}), exact; neighbours: one record replaced")
+    if record["total_is"]:
+        out.print(f"  {record['total_is']}", style="bold red")
     for each in record["conversions"]:
         out.print(f"  epsilon {each['epsilon']:.4f} at delta {each['delta']:g}, {each['conversion']}")
     if record["spine"]["spine"] != CENSUS:
@@ -125,6 +132,8 @@ def _print(record: dict[str, Any], out: Console) -> None:
 def _print_together(together: dict[str, Any], out: Console) -> None:
     spent = ", ".join(f"{name} = {together[name]}" for name in ("epsilon", "rho") if together[name] != "0")
     out.print(f"{together['run']}, all parts together: {spent}")
+    if together["total_is"]:
+        out.print(f"  {together['total_is']}", style="bold red")
     out.print(f"  epsilon {together['joint_epsilon']:.4f} at delta {together['delta']:g}, for one record of each part")
 
 
