@@ -207,7 +207,7 @@ def _neighbours(facts: StatementFacts) -> str:
         " record changes at most two answers of a query, by one each.\n"
     )
     if facts.unit == "unit" and facts.from_people:
-        text += "\nThe claim is one about records of units alone, and says nothing of the people whom this page opens with.\n"
+        text += "\nThe claim is one about records of units alone. It says nothing of the people above.\n"
     return text + _moving_household(facts) if facts.unit == "unit" else text
 
 
