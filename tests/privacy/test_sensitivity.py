@@ -6,11 +6,13 @@ change that the noise has to hide. The loss of a change is what its noise makes 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +28,7 @@ from das_spark.privacy import Budget, DiscreteLaplace, Framework, LevelBudget, M
 from das_spark.products import PRODUCTS
 from das_spark.spark.families import HISTOGRAM, PARENT, as_family
 
+ROOT = Path(__file__).parents[2]
 STRATEGIES = [(product.name, strategy) for product in PRODUCTS.values() for strategy in product.strategies]
 #: Replaced records of each strategy, at random places and cells.
 REPLACED = 8
@@ -330,3 +333,22 @@ def test_units_that_follow_from_people_tell_neighbours_apart() -> None:
     assert system.ingest(one).bounds != system.ingest(other).bounds
     # The noisy answers themselves hide it as any other record.
     assert loss(run, changes(measured(run, one), measured(run, other))) <= run.budget.total
+
+
+PAGE = ROOT / "das_spark" / "privacy" / "SENSITIVITY.md"
+
+
+def test_the_page_of_lemmas_names_modules_and_tests_that_are_there() -> None:
+    lemmas = PAGE.read_text(encoding="utf-8").split("\n## Lemma ")[1:]
+    assert [int(lemma.partition(":")[0]) for lemma in lemmas] == list(range(1, len(lemmas) + 1))
+    for lemma in lemmas:
+        assert "*Proof.*" in lemma
+        assert re.search(r"(Relied on|Enforced|Said) by", lemma)
+        assert re.search(r"Checked by", lemma)
+    text = "".join(lemmas)
+    for module in re.findall(r"`(das_spark/[\w/]+\.py)`", text):
+        assert (ROOT / module).is_file(), module
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    assert len(named) > len(lemmas)
+    for file, name in named:
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), (file, name)
