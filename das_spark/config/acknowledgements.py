@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 KEY: Final = "privacy.acknowledge"
+#: The geolevel by which official files count people in group quarters.
+_BLOCK: Final = "Block"
 BANNER: Final = "PUBLISHED NEARLY EXACTLY, although it follows from people, outside of any epsilon"
 #: Of what a total is the cost where the claim is void, for `plan` and summaries.
 ANSWERS_ALONE: Final = "of the noisy answers alone, not of what is published nearly exactly"
@@ -38,13 +40,21 @@ class GivenUp:
 
     Attributes:
         cause: What of the run file causes it.
-        published: What anybody can read, half a sentence; `{leaf}` is the lowest geolevel.
+        text: What anybody can read, half a sentence; `{leaf}` is the lowest geolevel, `{whether}` what is told of it.
         rule: How the numbers are made, in sentences.
     """
 
     cause: str
-    published: str
+    text: str
     rule: str
+
+    def published(self, leaf: str) -> str:
+        """What anybody can read.
+
+        Args:
+            leaf: Name of the lowest geolevel.
+        """
+        return self.text.format(leaf=leaf, whether="whether" if leaf == _BLOCK else "in how many of its blocks")
 
 
 GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType(
@@ -58,14 +68,14 @@ GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType(
         ),
         "facilities_from_people": GivenUp(
             "the reader pl94_summary, whose files have no counts of facilities,",
-            "in every {leaf}, the number of blocks (of a block, 0 or 1) where anybody lives in group quarters of each "
-            "type",
+            "in every {leaf}, {whether} anybody lives in group quarters of each type",
             "The input has no counts of facilities of group quarters: one facility of a type is declared for each "
             "block where table P5 has people of that type.",
         ),
         "unit_conflicts_from_people": GivenUp(
             'input.unit_conflicts = "from_people"',
-            "in every {leaf} whose units and people contradict each other, units of that class that its people decide",
+            "in every {leaf} whose units and people contradict each other, the nearest number of units that its people "
+            "allow",
             "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number "
             "of units was declared instead (input.unit_conflicts = from_people).",
         ),
@@ -122,7 +132,7 @@ def resolve_acknowledgements(
             each = GIVEN_UP[name]
             problems.add(
                 KEY,
-                f"{each.cause} publishes exactly, outside of any epsilon: {each.published.format(leaf=leaf)}. If that "
+                f"{each.cause} publishes exactly, outside of any epsilon: {each.published(leaf)}. If that "
                 f'is meant, add "{name}" to privacy.acknowledge; else give counts of units that do not follow from '
                 "people, or set invariants.units = false",
             )
@@ -136,7 +146,7 @@ def published_from_people(acknowledged: Iterable[str], leaf: str) -> tuple[str, 
         acknowledged: Names of it.
         leaf: Name of the lowest geolevel.
     """
-    return tuple(GIVEN_UP[name].published.format(leaf=leaf) for name in acknowledged)
+    return tuple(GIVEN_UP[name].published(leaf) for name in acknowledged)
 
 
 def notice_of_people(published: Sequence[str]) -> list[str]:

@@ -200,9 +200,10 @@ def _claim(facts: StatementFacts) -> str:
 
 def _neighbours(facts: StatementFacts) -> str:
     within = f" within the same {facts.held_within}" if facts.held_within else ""
+    subject = "What is said of everything together" if _is_void(facts) else "The claim"
     text = (
         "## What is protected\n\n"
-        f"One record of one {facts.unit}. The claim compares any two populations that differ in one record, replaced by"
+        f"One record of one {facts.unit}. {subject} compares any two populations that differ in one record, replaced by"
         f" another one{within}, and that agree in everything that is published exactly. In each geolevel a replaced"
         " record changes at most two answers of a query, by one each.\n"
     )

@@ -81,6 +81,13 @@ def test_a_run_acknowledges_what_it_gives_up_and_nothing_else(path, settings, na
         assert f"'{name}' is acknowledged, and this run gives up nothing of the kind; take it out" in said
 
 
+def test_what_is_given_up_is_named_by_the_lowest_geolevel():
+    (facilities,) = published_from_people(["facilities_from_people"], "Block")
+    assert facilities == "in every Block, whether anybody lives in group quarters of each type"
+    (facilities,) = published_from_people(["facilities_from_people"], "Tract")
+    assert facilities == "in every Tract, in how many of its blocks anybody lives in group quarters of each type"
+
+
 def test_names_that_nothing_has_and_names_twice_are_refused():
     assert "did you mean 'units_from_people'?" in refused(STATE, *MADE, 'privacy.acknowledge=["unit_from_people"]')
     twice = 'privacy.acknowledge=["units_from_people","units_from_people"]'

@@ -104,7 +104,7 @@ def test_the_joint_statement_and_ledger_sum_up_both(whole):
     statement = (whole / "both" / "privacy_statement.md").read_text()
     assert "INSECURE" in statement
     assert f"**rho = {record['together']['rho']}**" in statement
-    said = "in every Block whose units and people contradict each other, units of that class that its people decide"
+    said = "in every Block whose units and people contradict each other, the nearest number of units that its people"
     assert statement.count(said) == 1
     assert statement.index("PUBLISHED NEARLY EXACTLY") < statement.index(said) < statement.index("No claim is made for")
     for part, void in (("person", True), ("unit", False)):
