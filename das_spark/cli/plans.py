@@ -12,7 +12,7 @@ from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings
 from das_spark.cli.plan_record import joint_record, plan_record
 from das_spark.cli.render import console, number, size, table
-from das_spark.config.acknowledgements import BANNER
+from das_spark.config.acknowledgements import BANNER, published_from_people
 from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
@@ -45,6 +45,9 @@ def check(
         spent = f"{each.budget.framework.symbol} {each.budget.total}"
         typer.echo(f"run {each.name}, product {each.product.name}, reader {each.input.reader}, {spent}")
         typer.echo(f"geolevels {', '.join(each.spine.names)}; configuration {each.config_hash}")
+        if each.acknowledged:
+            published = published_from_people(each.acknowledged, each.spine.leaf.name)
+            typer.echo(f"{BANNER}: {'; '.join(published)}")
 
 
 def _plans(loaded: RunPlan | JointPlan) -> list[RunPlan]:

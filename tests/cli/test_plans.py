@@ -123,7 +123,10 @@ def test_what_follows_from_people_is_said_before_any_figure(capsys):
     assert text.index("PUBLISHED NEARLY EXACTLY") < text.index("total rho") < text.index("of the noisy answers alone")
     assert main(["plan", conf]) == 0
     text = capsys.readouterr().out
-    assert "NEARLY EXACTLY" not in text
+    assert main(["check", conf, *settings, "--without-files"]) == 0
+    assert "PUBLISHED NEARLY EXACTLY" in capsys.readouterr().out
+    assert main(["check", conf, "--without-files"]) == 0
+    assert "NEARLY EXACTLY" not in text + capsys.readouterr().out
     assert "noisy answers alone" not in text
 
 
