@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,16 @@ def test_measurements_of_a_run_that_was_never_asked_are_estimated_again_under_th
     del resolved["privacy"]
     assert reopen(resolved, (), {"run_id": "first"}, source="measurements").acknowledged == again.acknowledged
     assert again.acknowledged == ("units_from_people",)
+
+
+def test_the_shares_that_a_comment_offers_for_blocks_without_units_are_a_budget(tmp_path):
+    text = STATE.read_text()
+    start = text.index("# [budget.level_queries.Block]")
+    offered = text[start : text.index("\n\n", start)]
+    path = tmp_path / "state.toml"
+    path.write_text(text.replace(offered, "\n".join(line.removeprefix("# ") for line in offered.splitlines())))
+    plan, usual = load(path), load(STATE)
+    block = plan.budget.level("Block")
+    assert block.share_of("total") == Fraction(805, 4097)
+    assert block.share == usual.budget.level("Block").share
+    assert plan.budget.levels[:-1] == usual.budget.levels[:-1]
