@@ -6,16 +6,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from das_spark.cli.unread import unread_shares
-from das_spark.config.inputs import input_sentences
+from das_spark.config.acknowledgements import (
+    ANSWERS_ALONE,
+    extent_of_loss,
+    holding_losses,
+    published_from_people,
+    rules_from_people,
+)
+from das_spark.config.inputs import geounit_sentences
 from das_spark.privacy import (
     PUBLISHED_DELTA,
     DiscreteLaplace,
     Framework,
-    attribute_losses,
     epsilon_bun_steinke,
     epsilon_cks,
     joint_costs,
-    within_geolevel_losses,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +53,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         "config_hash": plan.config_hash,
         "framework": str(budget.framework),
         "total": str(budget.total),
+        "total_is": extent_of_loss(plan),
         "measurements": [
             _measurement(plan, level.geolevel, item.query) for level in budget.levels for item in level.queries
         ],
@@ -61,8 +67,10 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
                 counted=plan.product.counted_in_totals,
                 in_parts=plan.spine.total_key_at(plan.invariants.total_at) is not None,
             ),
-            *input_sentences(plan.input, units_invariant=plan.invariants.units),
+            *rules_from_people(plan.acknowledged),
+            *geounit_sentences(plan.input),
         ],
+        "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
         "warnings": [each.sentence(plan.budget.framework.symbol) for each in unread_shares(plan, geounits.counts)],
     }
 
@@ -73,7 +81,8 @@ def joint_record(plan: JointPlan) -> dict[str, Any]:
     Args:
         plan: The joint run.
     """
-    return {"run": plan.name, **joint_costs([each.budget for each in plan.parts.values()])}
+    total_is = ANSWERS_ALONE if any(each.acknowledged for each in plan.parts.values()) else ""
+    return {"run": plan.name, **joint_costs([each.budget for each in plan.parts.values()]), "total_is": total_is}
 
 
 def _measurement(plan: RunPlan, geolevel: str, query: str) -> dict[str, Any]:
@@ -131,8 +140,8 @@ def _conversions(plan: RunPlan) -> list[dict[str, Any]]:
 
 
 def _losses(plan: RunPlan) -> list[dict[str, Any]]:
-    about = [("one attribute", loss) for loss in attribute_losses(plan.budget, plan.queries, plan.product.schema)]
-    about += [("place within", loss) for loss in within_geolevel_losses(plan.budget)]
+    attributes, within = holding_losses(plan)
+    about = [("one attribute", loss) for loss in attributes] + [("place within", loss) for loss in within]
     return [
         {
             "about": what,

@@ -12,6 +12,7 @@ from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings
 from das_spark.cli.plan_record import joint_record, plan_record
 from das_spark.cli.render import console, number, size, table
+from das_spark.config.acknowledgements import BANNER, published_from_people
 from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
@@ -47,6 +48,9 @@ def check(
         spent = f"{each.budget.framework.symbol} {each.budget.total}"
         typer.echo(f"run {each.name}, product {each.product.name}, reader {each.input.reader}, {spent}")
         typer.echo(f"geolevels {', '.join(each.spine.names)}; configuration {each.config_hash}")
+        if each.acknowledged:
+            published = published_from_people(each.acknowledged, each.spine.leaf.name)
+            typer.echo(f"{BANNER}: {'; '.join(published)}")
 
 
 def _plans(loaded: RunPlan | JointPlan) -> list[RunPlan]:
@@ -90,7 +94,13 @@ def _print(record: dict[str, Any], out: Console) -> None:
     name = Framework(record["framework"]).symbol
     product = record["product"]
     out.print(f"{record['run']}: {product['title']} ({product['name']}, {product['cells']:,} cells a geounit)")
+    if record["from_people"]:
+        out.print(f"{BANNER}:", style="bold red")
+        for each in record["from_people"]:
+            out.print(f"  {each}", style="bold red")
     out.print(f"total {name} = {record['total']} ({record['framework']}), exact; neighbours: one record replaced")
+    if record["total_is"]:
+        out.print(f"  {record['total_is']}", style="bold red")
     for each in record["conversions"]:
         out.print(f"  epsilon {each['epsilon']:.4f} at delta {each['delta']:g}, {each['conversion']}")
     if record["spine"]["spine"] != CENSUS:
@@ -128,6 +138,8 @@ def _print(record: dict[str, Any], out: Console) -> None:
 def _print_together(together: dict[str, Any], out: Console) -> None:
     spent = ", ".join(f"{name} = {together[name]}" for name in ("epsilon", "rho") if together[name] != "0")
     out.print(f"{together['run']}, all parts together: {spent}")
+    if together["total_is"]:
+        out.print(f"  {together['total_is']}", style="bold red")
     out.print(f"  epsilon {together['joint_epsilon']:.4f} at delta {together['delta']:g}, for one record of each part")
 
 

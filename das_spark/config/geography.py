@@ -140,6 +140,8 @@ def resolve_geography(
         if section.reader is None and section.path is None:
             return GeographySettings(settings)
         return GeographySettings(settings, *_areas(section, run_file.input, problems, files=files))
+    if not run_file.invariants.units:
+        given.setdefault("consider_gq", False)  # which blocks have group quarters is not public then
     with problems.at("geography"):
         settings = replace(_production(product, section.spine), kind=section.spine, **given)
     _check_levels(spine, problems)

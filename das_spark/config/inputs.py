@@ -41,6 +41,7 @@ class ReaderNeeds:
         geounit_keys: Keys of which one must say which geounits exist; none needed where empty.
         facilities_from_people: Whether its files have no counts of facilities, so that it takes one facility of a type
             of group quarters where there are people of it.
+        geounits_of_units: Whether the units say which geounits exist where no table of geography does.
     """
 
     what: str
@@ -50,17 +51,20 @@ class ReaderNeeds:
     geounit_keys: tuple[str, ...] = ()
     housing_keys: tuple[str, ...] = ()
     facilities_from_people: bool = False
+    geounits_of_units: bool = False
 
 
 def _tidy(what: str, geounit_keys: tuple[str, ...]) -> ReaderNeeds:
     """A folder of tables of known names, or the tables one by one."""
     others = ("units", "geography", "columns", "code_base", UNITS_FROM_PEOPLE)
-    return ReaderNeeds(what, ("path", "persons"), others, ("units", "path"), geounit_keys)
+    return ReaderNeeds(what, ("path", "persons"), others, ("units", "path"), geounit_keys, geounits_of_units=True)
 
 
 READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
     {
-        "ipums_1940": ReaderNeeds("IPUMS extract EXT1940USCB.dat, fixed width (.dat or .dat.gz)", ("path",)),
+        "ipums_1940": ReaderNeeds(
+            "IPUMS extract EXT1940USCB.dat, fixed width (.dat or .dat.gz)", ("path",), geounits_of_units=True
+        ),
         "cef_2020": ReaderNeeds(
             "census edited file of 2020: person and unit records and the geographic reference file (GRF-C)",
             ("path", "persons"),
@@ -104,7 +108,7 @@ def resolve_input(
         problems.add("input.reader", f"unknown reader '{section.reader}'; {nearest(section.reader, READER_NEEDS)}")
     else:
         _check_keys(section, needs, problems)
-        _check_units_from_people(section, product, problems)
+        _check_units_from_people(section, product, problems, units_invariant=units_invariant)
         if files:
             counts_people = product is None or product.record == "person"
             _check_files(section, needs, problems, units_invariant=units_invariant, counts_people=counts_people)
@@ -120,37 +124,24 @@ def resolve_input(
     return InputSettings(**values)
 
 
-def input_sentences(settings: InputSettings, *, units_invariant: bool) -> tuple[str, ...]:
-    """What `plan` and the privacy statement say of units that follow from the people.
+def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
+    """What the statement says where the unit records, which are confidential, say which geounits exist.
 
     Args:
         settings: How the run reads its input.
-        units_invariant: Whether the run declares the units, so that anybody sees them.
     """
-    if not units_invariant:
-        return ()
-    if settings.units_from_people:
-        return (
-            "The input has no counts of units: one housing unit is declared for each 2.5 people in households, rounded "
-            "up, and one facility of a type of group quarters where it has people, or as many as can hold them "
-            "(input.units_from_people). The declared units of every geounit tell of its people, and this is outside "
-            "the guarantee.",
-        )
-    sentences = []
     needs = READER_NEEDS.get(settings.reader)
-    if needs is not None and needs.facilities_from_people:
-        sentences.append(
-            "The input has no counts of facilities of group quarters: one facility of a type is declared for each "
-            "block where table P5 has people of that type, or as many as can hold them. The declared facilities tell "
-            "of the people, whether anybody lives in group quarters of the type, and this is outside the guarantee."
-        )
-    if settings.unit_conflicts == "from_people":
-        sentences.append(
-            "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number "
-            "of units was declared instead (input.unit_conflicts = from_people): there the declared units tell of the "
-            "people."
-        )
-    return tuple(sentences)
+    if needs is None or not needs.geounits_of_units or settings.geography is not None:
+        return ()
+    if "geography" in needs.optional:  # tables: of a folder, or one by one
+        if settings.path is None and settings.units is None:
+            return ()
+        if settings.path is not None and any(Path(settings.path).glob("geography.*")):
+            return ()
+    return (
+        "Which geounits exist was read from the records or counts of units themselves, not from a public list: a "
+        "geounit exists where one of them names it. This is published exactly, and treated as public.",
+    )
 
 
 def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problems: Problems) -> None:
@@ -168,10 +159,14 @@ def _check_keys(section: Input, needs: ReaderNeeds, problems: Problems) -> None:
         problems.add("input", "path (a folder of tables) and persons are both given; a run has one of them")
 
 
-def _check_units_from_people(section: Input, product: Product | None, problems: Problems) -> None:
+def _check_units_from_people(
+    section: Input, product: Product | None, problems: Problems, *, units_invariant: bool
+) -> None:
     if not section.units_from_people:
         return
     key = f"input.{UNITS_FROM_PEOPLE}"
+    if not units_invariant:
+        problems.add(key, "would not be used: invariants.units is false; leave it out")
     if product is not None and not product.class_query:
         problems.add(key, f"product '{product.name}' counts the units themselves; leave it out")
     elif product is not None and product.unit_bounds is not None:

@@ -1,7 +1,7 @@
 """Run files of joint runs: several runs, such as persons and their housing units, from one file and one input.
 
 Such a file names the run files of its parts; every other table in it is laid over each of them, and so are overlays and
-settings.
+settings. Of what it acknowledges, every part is given what it needs.
 
     [run]
     name = "pl94-2020"
@@ -11,17 +11,20 @@ settings.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, Strict, ValidationError
 
-from das_spark.config.load import merged, read_tables
+from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up
+from das_spark.config.load import merged, read_tables, run_file_of
 from das_spark.config.model import Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.config.resolve import PARTS, plan_of
 from das_spark.config.shipped import run_file_path
 from das_spark.errors import ConfigurationError
+from das_spark.products import PRODUCTS
 
 
 class JointRun(Section):
@@ -101,12 +104,39 @@ def _part(name: str, data: dict[str, Any], path: Path, *, files: bool) -> RunPla
     tables = merged(read_tables(own), shared)
     if isinstance(tables.get("run"), dict):
         tables["run"].pop("name", None)  # the joint run has the name
-    return plan_of(tables, f"{path}, part {name}", files=files)
+    source, acknowledged = f"{path}, part {name}", _shared_acknowledgement(data)
+    if acknowledged is not None:
+        tables = _acknowledging(tables, acknowledged, source)
+    return plan_of(tables, source, files=files)
+
+
+def _shared_acknowledgement(data: dict[str, Any]) -> list[str] | None:
+    """What the joint file acknowledges for all its parts; None where each says it itself."""
+    section = data.get("privacy")
+    names = section.get("acknowledge") if isinstance(section, dict) else None
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+
+
+def _acknowledging(tables: dict[str, Any], shared: Sequence[str], source: str) -> dict[str, Any]:
+    """The tables of a part with those names of the joint file's acknowledgement that this part needs."""
+    run_file, _ = run_file_of(deepcopy(tables), source)
+    product = None if run_file is None else PRODUCTS.get(run_file.run.product)
+    if run_file is None or product is None:
+        return tables  # is refused with all that is wrong
+    needed = given_up(run_file.input, product, units_invariant=run_file.invariants.units)
+    return {**tables, "privacy": {**tables["privacy"], "acknowledge": [name for name in shared if name in needed]}}
 
 
 def _joined(data: dict[str, Any], path: Path, *, files: bool) -> JointPlan:
     joint = _joint_file(data, path)
     plans = [_part(name, data, path, files=files) for name in joint.run.parts]
+    known = {name for plan in plans for name in plan.acknowledged}
+    for name in _shared_acknowledgement(data) or ():
+        if name not in known:
+            raise ConfigurationError(
+                f"{path}: {KEY}: '{name}' is acknowledged, and no part gives up anything of that name",
+                hint=f"known: {', '.join(GIVEN_UP)}",
+            )
     parts: dict[str, RunPlan] = {plan.product.record: plan for plan in plans}
     if len(parts) < len(plans):
         raise ConfigurationError(

@@ -127,6 +127,12 @@ class Budget(Section):
     level_queries: dict[str, Shares] = {}
 
 
+class Privacy(Section):
+    """`[privacy]`: what the run gives up knowingly."""
+
+    acknowledge: Annotated[tuple[str, ...], Strict(False)] = ()
+
+
 class Invariants(Section):
     """`[invariants]`: what is published exactly."""
 
@@ -185,6 +191,7 @@ class RunFile(Section):
     output: Output = Output()
     geography: Geography = Geography()
     budget: Budget = Budget()
+    privacy: Privacy = Privacy()
     invariants: Invariants = Invariants()
     constraints: Annotated[tuple[Constraint, ...], Strict(False)] = ()
     measurement: Measurement = Measurement()

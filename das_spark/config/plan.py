@@ -147,6 +147,8 @@ class RunPlan:
         evaluation: The accuracy report.
         config_hash: SHA-256 of the canonical JSON of `resolved`.
         resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest).
+        acknowledged: What is published exactly although it follows from people, names of
+            `das_spark.config.acknowledgements`; the claim does not hold where there are any.
     """
 
     name: str
@@ -167,6 +169,7 @@ class RunPlan:
     evaluation: EvaluationSettings
     config_hash: str
     resolved: Mapping[str, Any]
+    acknowledged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

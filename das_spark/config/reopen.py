@@ -11,14 +11,16 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Final
 
+from das_spark.config.acknowledgements import given_up
 from das_spark.config.load import apply_setting
-from das_spark.config.model import Geography, Input
+from das_spark.config.model import Geography, Input, Privacy, RunFile
 from das_spark.config.plan import EvaluationSettings, RunPlan
 from das_spark.config.problems import Problems
 from das_spark.config.resolve import NO_TOTAL, config_hash, resolve
 from das_spark.config.validate import validated
 from das_spark.errors import ConfigurationError
 from das_spark.privacy.budget import Framework
+from das_spark.products import PRODUCTS
 
 #: Key of the resolved configuration under which a run says where its measurements come from.
 ORIGIN: Final = "origin"
@@ -52,6 +54,8 @@ def reopen(resolved: Mapping[str, Any], settings: Sequence[str], origin: Mapping
         _check_open(setting)
         apply_setting(data, setting)
     run_file = validated(data, problems)
+    if run_file is not None and "privacy" not in resolved:
+        run_file = _acknowledging(run_file)
     plan = None if run_file is None else resolve(run_file, problems, files=False)
     problems.raise_if_any()
     if plan is None:
@@ -113,6 +117,15 @@ def _as_run_file(resolved: Mapping[str, Any]) -> dict[str, Any]:
     defaults = {name: field.default for name, field in Input.model_fields.items()}
     data["input"] = {key: value for key, value in data["input"].items() if value != defaults[key]}
     return data
+
+
+def _acknowledging(run_file: RunFile) -> RunFile:
+    """A run of a version that asked for no acknowledgement: what it gave up is public, and is said all the same."""
+    product = PRODUCTS.get(run_file.run.product)
+    if product is None:
+        return run_file
+    names = given_up(run_file.input, product, units_invariant=run_file.invariants.units)
+    return run_file.model_copy(update={"privacy": Privacy(acknowledge=names)})
 
 
 def _check_open(setting: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import resolve_input
 from das_spark.config.load import read_tables, run_file_of
@@ -140,9 +141,13 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
     passes = resolve_passes(run_file.estimation.passes, strategy, product.schema, levels, measured, problems)
     estimation = replace(estimation, passes=passes)
     added = _added(run_file, product, levels, problems)
+    needed = given_up(run_file.input, product, units_invariant=units_invariant)
+    leaf = levels[-1] if levels else "geounit of the lowest geolevel"
+    acknowledged = resolve_acknowledgements(run_file.privacy.acknowledge, needed, leaf, problems)
     if problems.found or spine is None or geography is None or budget is None or invariants is None:
         return None
     resolved = _resolved(run_file, product, spine, geography, budget[0], invariants, estimation)
+    resolved["privacy"] = {"acknowledge": list(acknowledged)}
     return RunPlan(
         name=resolved["run"]["name"],
         product=product,
@@ -162,6 +167,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         evaluation=EvaluationSettings(run_file.evaluation.enabled, run_file.evaluation.areas),
         config_hash=config_hash(resolved),
         resolved=resolved,
+        acknowledged=acknowledged,
     )
 
 

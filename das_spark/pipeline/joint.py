@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.acknowledgements import ANSWERS_ALONE, notice_of_people, published_from_people
 from das_spark.config.stages import PREPARING, names_until, part_of, stage_names
 from das_spark.io.files import set_times, write_durably
 from das_spark.io.full_disk import disk_errors
@@ -134,6 +135,9 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
         "privacy loss, together": ", ".join(f"{name} = {value}" for name, value in spent.items()),
         f"epsilon at delta {costs['delta']:g}": f"{costs['joint_epsilon']:.4f}",
     }
+    from_people = dict.fromkeys(each for part in parts for each in part.from_people)
+    if from_people:
+        figures |= {"this is the loss": ANSWERS_ALONE, "published nearly exactly": "; ".join(from_people)}
     paths = {"joint privacy statement": layout.privacy_statement, "joint privacy ledger": layout.privacy_ledger}
     return JointSummary(layout.run_id, summaries, figures, paths)
 
@@ -141,4 +145,8 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
 def _part(record: str, summary: RunSummary) -> JointPart:
     manifest = PublicManifest.load(summary.layout.public.manifest)
     entry = LedgerEntry.of(manifest.ledger)
-    return JointPart(record, summary.run_id, entry, manifest.invariants, manifest.notices)
+    config = manifest.config
+    from_people = published_from_people(config["privacy"]["acknowledge"], config["geography"]["levels"][-1])
+    # The statement opens with it in other words.
+    notices = tuple(each for each in manifest.notices if each not in notice_of_people(from_people))
+    return JointPart(record, summary.run_id, entry, manifest.invariants, notices, from_people)

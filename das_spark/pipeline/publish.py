@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark import __version__
-from das_spark.config.inputs import input_sentences
+from das_spark.config.acknowledgements import (
+    holding_losses,
+    notice_of_people,
+    published_from_people,
+    rules_from_people,
+    stays_within,
+)
+from das_spark.config.inputs import geounit_sentences
 from das_spark.config.stages import StageKind, stages_from_measurements, stages_of
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
@@ -22,7 +29,7 @@ from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.run_log import read_log
 from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
-from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
+from das_spark.privacy import StatementFacts, privacy_statement
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.spine_report import share_paths
@@ -49,9 +56,10 @@ def notices_of(context: RunContext) -> tuple[str, ...]:
         context: The run.
 
     Returns:
-        That the run is insecure, that consistency may be relaxed, both, or nothing.
+        That the run is insecure, that numbers follow from people, that consistency may be relaxed; or nothing.
     """
     found = [INSECURE] if context.is_insecure else []
+    found += notice_of_people(published_from_people(context.plan.acknowledged, context.plan.spine.leaf.name))
     if context.plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
     return tuple(found)
@@ -121,19 +129,20 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
     require_held(context.layout)
     plan, origin = context.plan, context.origin
     counted = share_paths(adopt_spine(context), len(plan.spine.levels)) if context.has_shares else ()
-    paths = tuple(path.shares for path in counted)
+    attributes, within = holding_losses(plan, tuple(path.shares for path in counted))
     facts = StatementFacts(
         title=plan.product.title,
         run_id=context.layout.run_id,
         budget=plan.budget,
-        invariants=_declared(plan),
+        invariants=(*_declared(plan), *rules_from_people(plan.acknowledged)),
         public_rules=_public_rules(context),
-        attributes=attribute_losses(plan.budget, plan.queries, plan.product.schema, paths=paths),
-        within=within_geolevel_losses(plan.budget, paths=paths),
+        attributes=attributes,
+        within=within,
+        from_people=published_from_people(plan.acknowledged, plan.spine.leaf.name),
         paths={tuple(map(str, path.shares)): path.blocks for path in counted},
         insecure=context.is_insecure,
         unit=plan.product.record,
-        held_within=plan.invariants.total_at,
+        held_within=stays_within(plan),
         ledger=ledger,
         notices=notices_of(context),
         origin="" if origin is None else origin.sentence,
@@ -227,12 +236,12 @@ def _public_rules(context: RunContext) -> tuple[str, ...]:
             zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True) if bounds else ()
         )
     ]
-    taken = input_sentences(plan.input, units_invariant=plan.invariants.units)
+    geounits = geounit_sentences(plan.input)
     added = [
         f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense} {_constants(each.right)}."
         for each in plan.added
     ]
-    return (*zeros, *(capacity if plan.invariants.units else []), *taken, *added)
+    return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added)
 
 
 def _constants(right: tuple[int, ...]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.acknowledgements import extent_of_loss, published_from_people
 from das_spark.config.stages import Stage, stages_of
 from das_spark.io.layout import RunLayout
 
@@ -69,9 +70,12 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         verified: What verification says in one line.
     """
     plan, layout = context.plan, context.layout
+    from_people = published_from_people(plan.acknowledged, plan.spine.leaf.name)
     figures = {
         "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}"
         f"{', spent before: this run spent nothing' if context.origin is not None else ''}",
+        **({"this is the loss": extent} if (extent := extent_of_loss(plan)) else {}),
+        **({"published nearly exactly": "; ".join(from_people)} if from_people else {}),
         "geounits": ", ".join(f"{name} {count:,}" for name, count in _in_order(context).items()),
         "microdata": ", ".join(
             f"{rows:,} {name.removeprefix('microdata/')}"

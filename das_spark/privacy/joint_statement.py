@@ -15,6 +15,13 @@ from das_spark.privacy.accounting import (
     epsilon_cks,
 )
 from das_spark.privacy.ledger import LedgerEntry
+from das_spark.privacy.statement import not_claimed_as_a_whole, published_nearly_exactly
+
+_MOVING = (
+    "A household that moves changes the records of all its people and those of two units, and its cost is the sum of"
+    " theirs: in pure differential privacy so many times the epsilon of each part as it changes records of it, in"
+    " zero-concentrated differential privacy at most the square of that number times its rho.\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class JointPart:
         entry: What it cost.
         invariants: What it publishes exactly, each a sentence.
         notices: Sentences that every file of it carries.
+        from_people: What it publishes exactly although it follows from people, each half a sentence.
     """
 
     record: str
@@ -34,6 +42,7 @@ class JointPart:
     entry: LedgerEntry
     invariants: tuple[str, ...]
     notices: tuple[str, ...] = ()
+    from_people: tuple[str, ...] = ()
 
 
 def joint_statement(run_id: str, parts: Sequence[JointPart], delta: Fraction = PUBLISHED_DELTA) -> str:
@@ -50,10 +59,13 @@ def joint_statement(run_id: str, parts: Sequence[JointPart], delta: Fraction = P
     records = " and ".join(f"one {part.record}" for part in parts)
     exact = list(dict.fromkeys(sentence for part in parts for sentence in part.invariants))
     notices = list(dict.fromkeys(sentence for part in parts for sentence in part.notices))
+    from_people = list(dict.fromkeys(each for part in parts for each in part.from_people))
     sections = [
         f"# Privacy statement of joint run `{run_id}`\n",
         *[f"> **{sentence}**\n" for sentence in notices],
-        _claim(compose(part.entry for part in parts), records, delta),
+        published_nearly_exactly(from_people),
+        _claim(compose(part.entry for part in parts), records, delta, void=bool(from_people)),
+        _MOVING if any(part.record == "unit" for part in parts) else "",
         _table(parts, delta),
         "## What is published exactly, by any part\n",
         "\n".join(f"- {sentence}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
@@ -61,7 +73,7 @@ def joint_statement(run_id: str, parts: Sequence[JointPart], delta: Fraction = P
         "\n".join(f"- `{part.run_id}/public/privacy_statement.md`: the {part.record} records alone" for part in parts)
         + "\n",
     ]
-    return "\n".join(sections)
+    return "\n".join(section for section in sections if section)
 
 
 def joint_costs(spendings: Sequence[Spending], delta: Fraction = PUBLISHED_DELTA) -> dict[str, object]:
@@ -83,24 +95,30 @@ def joint_costs(spendings: Sequence[Spending], delta: Fraction = PUBLISHED_DELTA
     }
 
 
-def _claim(total: Composition, records: str, delta: Fraction) -> str:
+def _claim(total: Composition, records: str, delta: Fraction, *, void: bool) -> str:
     if total.rho == 0:
-        claim = f"**epsilon = {total.epsilon}** (pure differential privacy)."
+        figure = f"**epsilon = {total.epsilon}** (pure differential privacy)"
     elif total.epsilon == 0:
-        claim = (
+        figure = (
             f"**rho = {total.rho}** (zero-concentrated differential privacy), about {float(total.rho):.6g}: epsilon"
             f" {epsilon_cks(total.rho, delta):.5f} at delta {float(delta):g} (Canonne, Kamath, Steinke 2020), or"
-            f" {epsilon_bun_steinke(total.rho, delta):.5f} (Bun, Steinke 2016)."
+            f" {epsilon_bun_steinke(total.rho, delta):.5f} (Bun, Steinke 2016)"
         )
     else:
-        claim = (
+        figure = (
             f"**epsilon = {total.epsilon} and rho = {total.rho}** in different parts, together epsilon"
-            f" {total.joint_epsilon(delta):.5f} at delta {float(delta):g}."
+            f" {total.joint_epsilon(delta):.5f} at delta {float(delta):g}"
+        )
+    if void:
+        claim = not_claimed_as_a_whole("the parts publish", figure, f"{records} at the same time")
+    else:
+        claim = (
+            f"{figure}.\n\nIt holds for populations that differ in {records} at the same time, such as a person and the"
+            " housing unit that she lives in, each replaced by another record, and that agree in everything that any"
+            " part publishes exactly."
         )
     return (
-        f"## The claim\n\n{claim}\n\nIt holds for populations that differ in {records} at the same time, such as a"
-        " person and the housing unit that she lives in, each replaced by another record, and that agree in everything"
-        " that any part publishes exactly. The parts draw their noise from keys of their own; their costs add up, in"
+        f"## The claim\n\n{claim.rstrip()}\n\nThe parts draw their noise from keys of their own; their costs add up, in"
         " exact fractions.\n"
     )
 

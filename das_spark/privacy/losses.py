@@ -84,7 +84,10 @@ def _worst(budget: Budget, parts: Sequence[Fraction], paths: Sequence[Path]) -> 
 
 
 def within_geolevel_losses(
-    budget: Budget, delta: Fraction = PUBLISHED_DELTA, paths: Sequence[Path] = ()
+    budget: Budget,
+    delta: Fraction = PUBLISHED_DELTA,
+    paths: Sequence[Path] = (),
+    held_within: str | None = None,
 ) -> tuple[Loss, ...]:
     """The loss about where in a geounit of each level a person lives: what is spent strictly below that level.
 
@@ -92,15 +95,19 @@ def within_geolevel_losses(
         budget: Budget of the run, geolevels root first.
         delta: For the conversion of rho.
         paths: All that occur in the spine, where geounits have shares of their own; the loss is that of the worst.
+        held_within: The geolevel whose geounits a record does not leave between neighbours, since their totals are
+            exact; levels above have no loss of their own.
 
     Returns:
-        A loss for every geolevel but the last, root first.
+        A loss for every geolevel from `held_within` (or the root) to the last but one; none where nothing can move.
     """
     depths = range(len(budget.levels))
+    names = [level.geolevel for level in budget.levels]
+    first = 0 if held_within is None else names.index(held_within)
     losses = []
-    for depth, level in enumerate(budget.levels[:-1]):
+    for depth in depths[first:-1]:
         below = [Fraction(int(each > depth)) for each in depths]
-        losses.append(_loss(level.geolevel, _worst(budget, below, paths), budget.framework, delta))
+        losses.append(_loss(names[depth], _worst(budget, below, paths), budget.framework, delta))
     return tuple(losses)
 
 

@@ -14,9 +14,17 @@ from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace, Framework
 
 _BANNER = """> **INSECURE: A TEST KEY WAS USED. The noise of this run can be computed by anybody and be taken away
-again. > Nothing below protects anybody. These outputs are for tests only and must not be published as protected.**
+> again. Nothing below protects anybody. These outputs are for tests only and must not be published as protected.**
 """
-
+_NOT_CLAIMED_WHOLE = (
+    "**No claim is made for what {subject} as a whole.** The numbers that this page opens with are made of people,"
+    " without noise, and can tell two populations apart with certainty. What still holds:\n\n"
+    "- **The noisy answers by themselves**, without these numbers and without what was computed with their help"
+    " (bounds, estimates, microdata, tables, and which of the answers were kept): {figure}, for any two populations"
+    " that differ in {records}.\n"
+    "- **Everything together**: the same figure, but only between two populations that agree in these numbers, too,"
+    " besides all else that is published exactly. Whoever changes one of them by being there is not protected.\n"
+)
 _LARGEST_EXPONENT = 700  # Beyond, the odds exceed a double.
 _NOT_CLAIMED = (
     "Invariants and whatever follows from them are published as they are. Two populations that differ in an invariant"
@@ -26,6 +34,15 @@ _NOT_CLAIMED = (
     "The guarantee counts this run. Other releases from the same people add to it: see the ledger of the input.",
     "The key of the run lived in the memory of the processes that measured. Whoever could read that memory, or the"
     " confidential files themselves, is outside this statement, and so are differences in running time.",
+)
+_NO_PRICE = "These sums are those of noisy answers; what is published nearly exactly has no price."
+_ABOUT_ATTRIBUTE = (
+    "Between populations that differ in this attribute of one record alone, everything else about it being the same,"
+    " the claim would be:"
+)
+_ABOUT_PLACE = (
+    "Between populations that differ in the place of one record alone, within the same geounit of this geolevel, the"
+    " claim would be:"
 )
 #: Paths that a statement lists; the table `shares` has all.
 _MOST_PATHS = 20
@@ -46,15 +63,17 @@ class StatementFacts:
         title: Title of the product.
         run_id: Name of the run.
         budget: The whole budget.
-        invariants: The declared invariants, each a sentence.
+        invariants: What is published exactly, each a sentence.
         public_rules: Structural zeros and constraints that use public constants only, each a sentence.
-        attributes: Losses about single attributes.
-        within: Losses about the place within a geounit.
+        attributes: Losses about single attributes, of those that hold.
+        within: Losses about the place within a geounit, of those that hold.
+        from_people: What is published exactly although it follows from people, each half a sentence. The claim does not
+            hold of runs on people where there is any.
         paths: Shares of the levels on the path to a lowest geounit, root first -> number of such geounits, the most
             first; empty where all geounits of a level have the same share.
         insecure: Whether a test key was used.
         unit: What one record is: "person" or "unit".
-        held_within: Name of what a record does not leave between neighbours, such as the level of invariant totals.
+        held_within: Geolevel whose geounits a record does not leave between neighbours, since their totals are exact.
         ledger: All runs on this input, this one included.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
@@ -69,6 +88,7 @@ class StatementFacts:
     public_rules: tuple[str, ...] = ()
     attributes: tuple[Loss, ...] = ()
     within: tuple[Loss, ...] = ()
+    from_people: tuple[str, ...] = ()
     paths: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     insecure: bool = False
     unit: str = "person"
@@ -92,52 +112,128 @@ def privacy_statement(facts: StatementFacts) -> str:
     sections = [
         f"# Privacy statement: {facts.title}\n\nRun `{facts.run_id}`.\n",
         _BANNER if facts.insecure else "",
+        published_nearly_exactly(facts.from_people),
         f"## Where the measurements come from\n\n{facts.origin}\n" if facts.origin else "",
         _claim(facts),
         _neighbours(facts),
         _bullets("## What is published exactly", facts.invariants, empty="Nothing: there are no invariants."),
         _bullets("## What is treated as public", facts.public_rules),
         _spending(facts),
-        _partial("## About one attribute of a " + facts.unit, "attribute", facts.attributes, facts.budget.framework),
-        _partial("## About the place within a geounit", "moves within", facts.within, facts.budget.framework),
-        _noise_of_others() if facts.noise_of_others else _randomness(),
+        _partial(f"## About one attribute of a {facts.unit}", _ABOUT_ATTRIBUTE, "attribute", facts.attributes, facts),
+        _partial("## About the place within a geounit", _ABOUT_PLACE, "moves within", facts.within, facts),
+        _left_out(facts),
+        _randomness(facts),
         _bullets("## What is not claimed", _NOT_CLAIMED),
         _bullets("## What readers must know", facts.notices),
-        "" if facts.ledger is None else f"## All runs on this input\n\n{facts.ledger.describe(facts.delta)}\n",
+        _all_runs(facts),
     ]
     return "\n".join(section for section in sections if section)
 
 
+def published_nearly_exactly(from_people: Sequence[str]) -> str:
+    """The banner of what is published although it follows from people.
+
+    Args:
+        from_people: Half a sentence each.
+
+    Returns:
+        Markdown; empty where there is nothing to say.
+    """
+    if not from_people:
+        return ""
+    listed = "\n".join(f"> - {each}" for each in from_people)
+    return (
+        "> **PUBLISHED NEARLY EXACTLY, ALTHOUGH IT FOLLOWS FROM PEOPLE:**\n>\n"
+        f"{listed}\n>\n"
+        "> **No noise protects this, and no epsilon or rho covers it.** Whoever made the run has acknowledged it"
+        " (`[privacy] acknowledge`).\n"
+    )
+
+
+def not_claimed_as_a_whole(subject: str, figure: str, records: str) -> str:
+    """What holds, and what does not, where something exact follows from people.
+
+    Args:
+        subject: Who publishes, with a verb.
+        figure: What the noisy answers cost.
+        records: In which records neighbours differ.
+
+    Returns:
+        Markdown.
+    """
+    return _NOT_CLAIMED_WHOLE.format(subject=subject, figure=figure, records=records)
+
+
+def _is_void(facts: StatementFacts) -> bool:
+    """Whether the claim about whole records fails: it is one about people, and people were published."""
+    return bool(facts.from_people) and facts.unit == "person"
+
+
 def _claim(facts: StatementFacts) -> str:
     total, unit = facts.budget.total, facts.unit
-    if facts.budget.framework is Framework.PURE_DP:
-        odds = math.exp(float(total)) if total < _LARGEST_EXPONENT else math.inf
-        claim = (
-            f"**epsilon = {total}** (pure differential privacy). Whatever is seen in the outputs, it was at most"
-            f" exp(epsilon) = {odds:.4g} times as probable with the true record of one {unit} as with any other record"
-            " in its place."
-        )
+    pure = facts.budget.framework is Framework.PURE_DP
+    odds = math.exp(float(total)) if total < _LARGEST_EXPONENT else math.inf
+    if pure:
+        figure, about = f"**epsilon = {total}** (pure differential privacy)", ""
     else:
-        cks = epsilon_cks(total, facts.delta)
-        simple = epsilon_bun_steinke(total, facts.delta)
-        claim = (
-            f"**rho = {total}** (zero-concentrated differential privacy), about {float(total):.6g}. It implies"
-            f" (epsilon, delta)-differential privacy; at delta = {float(facts.delta):g}:\n\n"
+        figure = f"**rho = {total}** (zero-concentrated differential privacy), about {float(total):.6g}"
+        about = (
+            f"It implies (epsilon, delta)-differential privacy; at delta = {float(facts.delta):g}:\n\n"
             "| conversion | epsilon |\n|---|---|\n"
-            f"| Canonne, Kamath, Steinke (2020), the tighter one | {cks:.5f} |\n"
-            f"| Bun, Steinke (2016) | {simple:.5f} |\n\n"
+            f"| Canonne, Kamath, Steinke (2020), the tighter one | {epsilon_cks(total, facts.delta):.5f} |\n"
+            f"| Bun, Steinke (2016) | {epsilon_bun_steinke(total, facts.delta):.5f} |\n\n"
             "The two figures say the same about the same noise; compare only figures of one conversion."
         )
+    if _is_void(facts):
+        text = not_claimed_as_a_whole("this run publishes", figure, f"one record of one {unit}")
+        claim = f"{text}\nThe figure: {about[0].lower()}{about[1:]}" if about else text.rstrip()
+    elif pure:
+        claim = (
+            f"{figure}. Whatever is seen in the outputs, it was at most exp(epsilon) = {odds:.4g} times as probable"
+            f" with the true record of one {unit} as with any other record in its place, as long as both populations"
+            " agree in everything that is published exactly."
+        )
+    else:
+        claim = f"{figure}. {about}"
     return f"## The claim\n\n{claim}\n\nAll numbers of this page that are fractions are exact; nothing was rounded.\n"
 
 
 def _neighbours(facts: StatementFacts) -> str:
     within = f" within the same {facts.held_within}" if facts.held_within else ""
-    return (
+    subject = "What is said of everything together" if _is_void(facts) else "The claim"
+    text = (
         "## What is protected\n\n"
-        f"One record of one {facts.unit}. The claim compares any two populations that differ in one record, replaced by"
-        f" another one{within}, and that agree in everything that is published exactly. A replaced record changes at"
-        " most two answers of a query by one each.\n"
+        f"One record of one {facts.unit}. {subject} compares any two populations that differ in one record, replaced by"
+        f" another one{within}, and that agree in everything that is published exactly. In each geolevel a replaced"
+        " record changes at most two answers of a query, by one each.\n"
+    )
+    if facts.unit == "unit" and facts.from_people:
+        text += "\nThe claim is one about records of units alone. It says nothing of the people above.\n"
+    return text + _moving_household(facts) if facts.unit == "unit" else text
+
+
+def _moving_household(facts: StatementFacts) -> str:
+    """Households are not records of a run on units: what the claim says of them."""
+    total = facts.budget.total
+    if facts.budget.framework is Framework.PURE_DP:
+        loss = f"at most 2 epsilon = {2 * total}"
+    else:
+        loss = (
+            f"at most 4 rho = {4 * total} by group privacy, and 2 rho = {2 * total} where nothing else about the two"
+            " units changes, since they then change different answers, or the changes cancel"
+        )
+    stays = ""
+    if facts.held_within:
+        stays = (
+            f" A unit stays in its {facts.held_within} between neighbours. One that is built, torn down, or turned into"
+            f" group quarters or back changes how many there are in its {facts.held_within}, which is exact: of this"
+            " nothing is claimed."
+        )
+    return (
+        f"\nThe record is that of a unit: whether it is occupied, for example, or vacant.{stays} A household that moves"
+        " changes two records, that of the unit which it leaves and that of the unit which it enters, so that before"
+        f" and after are not neighbours, but two steps apart: what can be told of the move is {loss}. Of the people in"
+        " the household this page says nothing.\n"
     )
 
 
@@ -181,11 +277,12 @@ def _own_shares(facts: StatementFacts) -> str:
     return _OWN_SHARES.format(paths=len(facts.paths)) + "\n".join(lines) + "\n"
 
 
-def _partial(heading: str, column: str, losses: Sequence[Loss], framework: Framework) -> str:
+def _partial(heading: str, intro: str, column: str, losses: Sequence[Loss], facts: StatementFacts) -> str:
     if not losses:
         return ""
+    framework = facts.budget.framework
     symbol = framework.symbol
-    lines = [heading, "", "If all else about the record stayed the same, the claim would be:", ""]
+    lines = [heading, "", intro, ""]
     if framework is Framework.PURE_DP:
         lines += [f"| {column} | {symbol} |", "|---|---|"]
         lines += [f"| {loss.name} | {loss.spent} |" for loss in losses]
@@ -195,21 +292,39 @@ def _partial(heading: str, column: str, losses: Sequence[Loss], framework: Frame
     return "\n".join(lines) + "\n"
 
 
-def _randomness() -> str:
+def _left_out(facts: StatementFacts) -> str:
+    """Of what no partial loss is stated, since exact numbers tell of it."""
+    if not _is_void(facts):
+        return ""
     return (
-        "## Where the randomness comes from\n\n"
-        "All noise of the run follows from one 256-bit key of the operating system, by AES-256. The guarantee is"
-        " therefore computational: it holds against anybody who cannot break AES-256. The key was never written, and"
-        " is not needed to use or to check the outputs.\n"
+        "## Of what no loss is stated\n\n"
+        "Of where in a geounit a person lives, and of whether in a household or in which type of group quarters: the"
+        " numbers that this page opens with tell of both. The other attributes do not enter into them.\n"
     )
 
 
-def _noise_of_others() -> str:
-    return (
-        "## Where the randomness comes from\n\n"
-        "The noise was drawn by whoever published the measurements. This software did not draw it and cannot say how;"
-        " the claim above holds as far as theirs does.\n"
-    )
+def _randomness(facts: StatementFacts) -> str:
+    if facts.noise_of_others:
+        text = (
+            "The noise was drawn by whoever published the measurements. This software did not draw it and cannot say"
+            " how; the claim above holds as far as theirs does."
+        )
+    elif facts.insecure:
+        text = "All noise of the run follows from a text that somebody chose, by AES-256: it protects nobody."
+    else:
+        text = (
+            "All noise of the run follows from one 256-bit key of the operating system, by AES-256. The guarantee is"
+            " therefore computational: it holds against anybody who cannot break AES-256. The key was never written,"
+            " and is not needed to use or to check the outputs."
+        )
+    return f"## Where the randomness comes from\n\n{text}\n"
+
+
+def _all_runs(facts: StatementFacts) -> str:
+    if facts.ledger is None:
+        return ""
+    text = f"## All runs on this input\n\n{facts.ledger.describe(facts.delta)}"
+    return text + (f" {_NO_PRICE}\n" if facts.from_people else "\n")
 
 
 def _bullets(heading: str, items: Sequence[str], *, empty: str = "") -> str:

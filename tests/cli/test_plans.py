@@ -57,7 +57,10 @@ def test_the_plan_of_the_2020_production_shows_its_epsilons_and_passes(capsys):
     assert [each["geolevel"] for each in record["passes"]] == [each["geolevel"] for each in record["geolevels"]]
     (warning,) = record["warnings"]
     assert warning.startswith("the budget of query 'total' at State (rho 177339451520/214437516707) will be read by no")
-    losses = {each["name"]: round(each["epsilon"], 2) for each in record["losses"]}
+    assert record["total_is"].startswith("of the noisy answers alone")
+    records = plan_of(capsys, str(CONF / "pl94_2020_simulated.toml"))  # the same with counts of units
+    assert records["total_is"] == ""
+    losses = {each["name"]: round(each["epsilon"], 2) for each in records["losses"]}
     assert losses["cenrace"] == 10.08
     assert losses["Tract"] == 9.38
     units = plan_of(capsys, str(CONF / "pl94_2020_unit.toml"))
@@ -104,9 +107,33 @@ def test_geounits_are_counted_in_the_public_table(capsys, tmp_path):
     assert warning.startswith("the budget of State (epsilon 1/16) will be read by no estimate")
 
 
-def test_units_that_follow_from_people_are_told(capsys):
-    record = plan_of(capsys, str(CONF / "pl94_2020_to_county.toml"))
+FROM_PEOPLE = ("invariants.units=true", "input.units_from_people=true", 'privacy.acknowledge=["units_from_people"]')
+
+
+def test_what_follows_from_people_is_said_before_any_figure(capsys):
+    settings = [part for each in FROM_PEOPLE for part in ("--set", each)]
+    conf = str(CONF / "pl94_2020_to_county.toml")
+    record = plan_of(capsys, conf, *settings)
     assert "one housing unit is declared for each 2.5 people" in record["invariants"][-1]
+    assert "of the noisy answers alone" in record["total_is"]
+    assert {each["about"] for each in record["losses"]} == {"one attribute"}
+    assert "hhgq" not in {each["name"] for each in record["losses"]}
+    assert main(["plan", conf, *settings]) == 0
+    text = capsys.readouterr().out
+    assert text.index("PUBLISHED NEARLY EXACTLY") < text.index("total rho") < text.index("of the noisy answers alone")
+    assert main(["plan", conf]) == 0
+    text = capsys.readouterr().out
+    assert main(["check", conf, *settings, "--without-files"]) == 0
+    assert "PUBLISHED NEARLY EXACTLY" in capsys.readouterr().out
+    assert main(["check", conf, "--without-files"]) == 0
+    assert "NEARLY EXACTLY" not in text + capsys.readouterr().out
+    assert "noisy answers alone" not in text
+
+
+def test_the_plan_of_a_joint_run_says_that_its_figure_is_not_of_everything(capsys):
+    assert main(["plan", str(CONF / "pl94_2020.toml")]) == 0
+    text = capsys.readouterr().out
+    assert text.index("all parts together") < text.rindex("of the noisy answers alone")
 
 
 def test_what_the_user_says_of_geounits_counts(capsys):

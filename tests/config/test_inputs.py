@@ -1,4 +1,4 @@
-"""What each reader needs of [input], and what a run says of units that follow from its people."""
+"""What each reader needs of [input], and what a run says of where its geounits come from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.config import resolve
-from das_spark.config.inputs import input_sentences
+from das_spark.config.inputs import geounit_sentences
 from das_spark.config.plan import InputSettings
 from das_spark.config.resolve import load_plan
 from das_spark.constraints import UnitBounds
@@ -47,7 +47,8 @@ def test_units_made_from_people_need_no_table_of_units_but_one_of_geounits(write
     assert "the units are declared invariant, and nothing gives them" in _problems(path)
     assert "nothing says which geounits exist" in _problems(path, FROM_PEOPLE)
     (tmp_path / "places.csv").write_text("geocode\n")
-    plan = load_plan(path, settings=[FROM_PEOPLE, f"input.geography={tmp_path / 'places.csv'}"])
+    known = 'privacy.acknowledge=["units_from_people"]'
+    plan = load_plan(path, settings=[FROM_PEOPLE, known, f"input.geography={tmp_path / 'places.csv'}"])
     assert plan.input.units_from_people
     assert plan.resolved["input"]["units_from_people"] is True
 
@@ -61,7 +62,8 @@ def test_what_is_asked_for_where_units_are_made_from_people_is_enough(write_run_
     assert "input.geography: nothing says which geounits exist" in refusal
     (key,) = re.findall(r"give it by --set ([a-z.]+)=FILE", refusal)
     (tmp_path / "places.csv").write_text("geocode\n")
-    assert load_plan(path, settings=[*settings, f"{key}={tmp_path / 'places.csv'}"]).input.units_from_people
+    settings += [f"{key}={tmp_path / 'places.csv'}", 'privacy.acknowledge=["units_from_people"]']
+    assert load_plan(path, settings=settings).input.units_from_people
 
 
 def test_units_that_need_several_people_are_not_made_from_people(write_run_file, tmp_path, monkeypatch):
@@ -93,31 +95,23 @@ def test_records_of_persons_are_needed_where_people_are_counted(cef, tmp_path):
     assert "nothing says where the housing units are" in _problems(cef, "run.product=pl94_2020_unit", files[1])
 
 
-def test_sentences_tell_of_units_that_follow_from_people():
-    made = InputSettings("tidy_counts", units_from_people=True)
-    settled = InputSettings("tidy_counts", unit_conflicts="from_people")
-    (sentence,) = input_sentences(made, units_invariant=True)
-    assert "one housing unit is declared for each 2.5 people" in sentence
-    assert "outside the guarantee" in sentence
-    (sentence,) = input_sentences(settled, units_invariant=True)
-    assert "input.unit_conflicts = from_people" in sentence
-    assert input_sentences(InputSettings("tidy_counts"), units_invariant=True) == ()
-    assert input_sentences(InputSettings("cef_2020"), units_invariant=True) == ()
-    assert input_sentences(made, units_invariant=False) == ()
+def test_units_that_say_which_geounits_exist_are_declared_as_what_they_are(tmp_path):
+    (sentence,) = geounit_sentences(InputSettings("ipums_1940", path="EXT1940USCB.dat"))
+    assert "read from the records or counts of units themselves, not from a public list" in sentence
+    assert geounit_sentences(InputSettings("tidy_records", path=str(tmp_path))) == (sentence,)
+    (tmp_path / "geography.csv").write_text("geocode\n")
+    assert geounit_sentences(InputSettings("tidy_records", path=str(tmp_path))) == ()
+    assert geounit_sentences(InputSettings("ipums_1940", path=str(tmp_path))) == (sentence,)
+    assert geounit_sentences(InputSettings("tidy_counts", persons="p", units="u")) == (sentence,)
+    assert geounit_sentences(InputSettings("tidy_counts", persons="p", units="u", geography="g")) == ()
+    assert geounit_sentences(InputSettings("tidy_counts")) == ()
+    for public in ("cef_2020", "pl94_summary", "simulated"):
+        assert geounit_sentences(InputSettings(public, path="files")) == ()
 
 
-def test_a_sentence_tells_of_facilities_that_the_published_tables_do_not_count():
-    official = InputSettings("pl94_summary", path="files")
-    (sentence,) = input_sentences(official, units_invariant=True)
-    assert "one facility of a type is declared for each block where table P5 has people of that type" in sentence
-    assert "tell of the people" in sentence
-    assert "outside the guarantee" in sentence
-    both = input_sentences(replace(official, unit_conflicts="from_people"), units_invariant=True)
-    assert both[0] == sentence
-    assert "input.unit_conflicts = from_people" in both[1]
-    (made,) = input_sentences(replace(official, units_from_people=True), units_invariant=True)
-    assert "one facility of a type of group quarters where it has people" in made
-    assert input_sentences(official, units_invariant=False) == ()
+def test_units_from_people_that_nobody_would_see_are_refused(write_run_file):
+    said = _problems(_without_units(write_run_file()), FROM_PEOPLE, "invariants.units=false", "input.geography=x")
+    assert "input.units_from_people: would not be used: invariants.units is false" in said
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/census", "hdfs:///census/*.parquet", "census/*.parquet"])

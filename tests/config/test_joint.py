@@ -55,6 +55,27 @@ def test_other_tables_overlays_and_settings_go_to_every_part(written, tmp_path):
         assert plan.name == plan.product.name, "parts are named by the joint run, not by its settings"
 
 
+def test_what_the_whole_acknowledges_goes_to_the_parts_that_need_it():
+    def load(*names: str):
+        listed = ",".join(f'"{name}"' for name in names)
+        settings = ["input.reader=cef_2020", "input.path=population", f"privacy.acknowledge=[{listed}]"]
+        return load_parts(JOINT, settings=settings, files=False)
+
+    conflicts, facilities = "unit_conflicts_from_people", "facilities_from_people"
+    assert {record: plan.acknowledged for record, plan in load(conflicts).parts.items()} == {
+        "person": (conflicts,),
+        "unit": (),
+    }
+    with pytest.raises(ConfigurationError, match=r"part pl94_2020_person.toml: privacy.acknowledge: .*add .unit_confl"):
+        load()
+    with pytest.raises(ConfigurationError, match=r"'facilities_from_people' is acknowledged, and no part gives up"):
+        load(conflicts, facilities)
+    with pytest.raises(ConfigurationError, match=r"'nonsense' is acknowledged, and no part .*known: units_from_people"):
+        load(conflicts, "nonsense")
+    alone = load_parts(JOINT, files=False)
+    assert [plan.acknowledged for plan in alone.parts.values()] == [(facilities, conflicts), (facilities,)]
+
+
 def test_one_run_loads_as_one(written):
     assert isinstance(load_run(CONF / "pl94_2020_unit.toml", files=False), RunPlan)
     with pytest.raises(ConfigurationError, match=r"names several runs .*one is asked for"):

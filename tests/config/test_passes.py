@@ -45,7 +45,7 @@ def redistricting(tmp_path):
     path = tmp_path / "pl94.toml"
     path.write_text(
         'config_version = 1\n[run]\nproduct = "pl94_2020_person"\n[input]\nreader = "pl94_summary"\npath = "."\n'
-        '[budget]\nstrategy = "state"\n'
+        '[privacy]\nacknowledge = ["facilities_from_people"]\n[budget]\nstrategy = "state"\n'
     )
     return path
 

@@ -73,7 +73,8 @@ def test_defaults_come_from_the_product(write_run_file):
 def test_a_strategy_brings_its_levels_and_sums_of_exact_totals_are_exact(tmp_path, product, strategy, leaf, total_at):
     path = tmp_path / "run.toml"
     head = f'config_version = 1\n[run]\nproduct = "{product}"\n[input]\nreader = "pl94_summary"\npath = "."\n'
-    path.write_text(f'{head}[budget]\nstrategy = "{strategy}"\n')
+    known = '[privacy]\nacknowledge = ["facilities_from_people"]\n'
+    path.write_text(f'{head}{known}[budget]\nstrategy = "{strategy}"\n')
     plan = load_plan(path)
     assert plan.spine.names == plan.product.strategies[strategy].geolevels
     assert (plan.spine.leaf.name, plan.invariants.total_at) == (leaf, total_at)

@@ -45,6 +45,7 @@ def population(tmp_path_factory) -> Path:
 def settings(population: Path, root: Path) -> list[str]:
     return [
         "input.reader=cef_2020",
+        'privacy.acknowledge=["unit_conflicts_from_people"]',
         f"input.path={population}",
         f"output.root={root}",
         "budget.strategy=state",
@@ -103,6 +104,15 @@ def test_the_joint_statement_and_ledger_sum_up_both(whole):
     statement = (whole / "both" / "privacy_statement.md").read_text()
     assert "INSECURE" in statement
     assert f"**rho = {record['together']['rho']}**" in statement
+    said = "in every Block whose units and people contradict each other, the nearest number of units that its people"
+    assert statement.count(said) == 1
+    assert statement.index("PUBLISHED NEARLY EXACTLY") < statement.index(said) < statement.index("No claim is made for")
+    for part, void in (("person", True), ("unit", False)):
+        public = whole / f"both-{part}" / "public"
+        of_part = (public / "privacy_statement.md").read_text()
+        assert (said in of_part) == ("No claim is made for what" in of_part) == void
+        notices = json.loads((public / "manifest.json").read_text())["notices"]
+        assert any(said in notice for notice in notices) == void
 
 
 def test_every_ledger_of_the_input_has_both_runs(whole, population):

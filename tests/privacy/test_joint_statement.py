@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -38,6 +39,25 @@ def test_the_production_of_2020_costs_epsilon_17_44_together():
     assert round(alone, 2) == 17.14
     row = f"| person | run-person | product of run-person | rho = 293764/114921 | {alone:.5f} at delta 1e-10 |"
     assert row in statement
+
+
+def test_what_one_part_publishes_of_people_voids_the_claim_about_both():
+    both = parts("1", "2")
+    said = "in which blocks people live in group quarters"
+    statement = joint_statement("whole", [both[0], replace(both[1], from_people=(said,))])
+    assert statement.index("PUBLISHED NEARLY EXACTLY") < statement.index(said) < statement.index("## The claim")
+    assert "**No claim is made for what the parts publish as a whole.**" in statement
+    assert "for any two populations that differ in one person and one unit at the same time" in statement
+    assert "It holds for populations" not in statement
+    assert statement.count("**rho = 3**") == 1
+    assert "NEARLY EXACTLY" not in joint_statement("whole", both)
+
+
+def test_a_household_that_moves_is_more_than_one_record_of_each():
+    assert "A household that moves changes the records of all its people and those of two units" in joint_statement(
+        "whole", parts("1", "2")
+    )
+    assert "household that moves" not in joint_statement("whole", parts("1"))
 
 
 def test_every_exact_sentence_stands_once():

@@ -110,6 +110,13 @@ def test_losses_within_geolevels_agree_with_the_certificates(run: str, expected:
     assert found == pytest.approx(expected, abs=0.0051)
 
 
+def test_no_loss_is_given_of_geounits_that_a_record_does_not_leave() -> None:
+    whole = budget(next(run for run in STRATEGIES if STRATEGIES[run]["levels"].keys() >= {"US", "State"}))
+    every = within_geolevel_losses(whole)
+    assert within_geolevel_losses(whole, held_within="State") == every[1:]
+    assert within_geolevel_losses(whole, held_within=whole.levels[-1].geolevel) == ()
+
+
 def test_what_is_spent_within_a_geolevel_is_exact() -> None:
     losses = {loss.name: loss.spent for loss in within_geolevel_losses(budget("persons_us"))}
     assert losses["Block_Group"] == Fraction(293764, 114921) * Fraction(165, 4099)

@@ -64,6 +64,73 @@ def test_a_test_key_is_shouted_before_anything_else(facts: StatementFacts) -> No
     assert text.index("INSECURE") < text.index("## The claim")
 
 
+def test_the_claim_is_of_populations_that_agree_in_what_is_exact(facts: StatementFacts) -> None:
+    text = privacy_statement(facts)
+    assert "as long as both populations agree in everything that is published exactly" in text
+    assert "NEARLY EXACTLY" not in text
+    assert "No claim is made" not in text
+
+
+FROM_PEOPLE = ("the number of people in households in every Block", "whether anybody lives in group quarters there")
+
+
+@pytest.mark.parametrize(("budget", "figure"), [(PURE, "**epsilon = 1/4**"), (CONCENTRATED, "**rho = 293764/114921**")])
+def test_what_is_published_nearly_exactly_opens_the_page_and_nothing_is_claimed_of_the_whole(facts, budget, figure):
+    text = privacy_statement(replace(facts, budget=budget, from_people=FROM_PEOPLE, within=()))
+    banner, claim = text.index("PUBLISHED NEARLY EXACTLY"), text.index("## The claim")
+    assert banner < text.index(FROM_PEOPLE[0]) < text.index(FROM_PEOPLE[1]) < claim
+    assert "No noise protects this, and no epsilon or rho covers it" in text
+    # The figure stands nowhere but where it holds.
+    assert text.count(figure) == 1
+    said = text[claim:].split("\n- ")
+    assert said[0].startswith("## The claim\n\n**No claim is made for what this run publishes as a whole.**")
+    assert said[1].startswith("**The noisy answers by themselves**")
+    assert figure in said[1]
+    assert "any two populations that differ in one record of one person" in said[1]
+    assert "only between two populations that agree in these numbers, too" in said[2]
+    assert "times as probable" not in text
+    assert "## About the place within a geounit" not in text
+    assert "## Of what no loss is stated\n\nOf where in a geounit a person lives" in text
+
+
+def test_the_sums_of_a_ledger_do_not_cover_what_is_published_nearly_exactly(facts: StatementFacts) -> None:
+    ledger = Ledger((LedgerEntry("r-6", "2026-01-01T00:00:00Z", "p", "person", PURE, False),))
+    beside = "what is published nearly exactly has no price"
+    assert beside in privacy_statement(replace(facts, ledger=ledger, from_people=FROM_PEOPLE))
+    assert beside not in privacy_statement(replace(facts, ledger=ledger))
+
+
+@pytest.mark.parametrize(
+    ("budget", "loss"),
+    [
+        (PURE, "at most 2 epsilon = 1/2"),
+        (replace(CONCENTRATED, total=Fraction(1, 8)), "at most 4 rho = 1/2 by group privacy, and 2 rho = 1/4 where"),
+    ],
+)
+def test_a_household_that_moves_costs_two_records_of_units(facts: StatementFacts, budget: Budget, loss: str) -> None:
+    text = privacy_statement(replace(facts, unit="unit", budget=budget, held_within="Block"))
+    assert "One record of one unit" in text
+    assert "A unit stays in its Block between neighbours. One that is built, torn down, or turned into group" in text
+    assert loss in text
+    assert "household that moves" not in privacy_statement(replace(facts, budget=budget))
+    loose = privacy_statement(replace(facts, unit="unit", budget=budget, held_within=None))
+    assert loss in loose
+    assert "A unit stays" not in loose
+
+
+def test_a_claim_about_units_holds_beside_what_is_published_of_people(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, unit="unit", from_people=FROM_PEOPLE))
+    assert text.index("PUBLISHED NEARLY EXACTLY") < text.index("## The claim\n\n**epsilon = 1/4**")
+    assert "The claim is one about records of units alone" in text
+    assert "No claim is made for what" not in text
+
+
+def test_nothing_is_said_of_a_key_of_the_operating_system_where_there_was_none(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, insecure=True))
+    assert "AES-256: it protects nobody" in text
+    assert "operating system" not in text
+
+
 def test_a_run_without_invariants_says_so(facts: StatementFacts) -> None:
     assert "there are no invariants" in privacy_statement(replace(facts, invariants=()))
 

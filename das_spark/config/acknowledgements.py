@@ -1,0 +1,226 @@
+"""What a run publishes without noise although it follows from people, and the acknowledgement that this needs.
+
+Declared units are exact. Where they are made of the people, whoever reads them reads the people, whatever the budget:
+no epsilon covers it. Such a run is refused unless `[privacy] acknowledge` names what it gives up, and its statement
+opens with that instead of a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from das_spark.config.inputs import READER_NEEDS
+from das_spark.config.problems import Problems, nearest
+from das_spark.privacy import attribute_losses, within_geolevel_losses
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from das_spark.config.model import Input
+    from das_spark.config.plan import RunPlan
+    from das_spark.privacy import Loss
+    from das_spark.products import Product
+
+KEY: Final = "privacy.acknowledge"
+#: The geolevel by which official files count people in group quarters.
+_BLOCK: Final = "Block"
+BANNER: Final = "PUBLISHED NEARLY EXACTLY, although it follows from people, outside of any epsilon"
+#: Of what a total is the cost where the claim is void, for `plan` and summaries.
+ANSWERS_ALONE: Final = "of the noisy answers alone, not of what is published nearly exactly"
+#: The same where records of units are protected.
+UNITS_ALONE: Final = "of records of housing units, not of the people that are published nearly exactly"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Something exact that follows from people.
+
+    Attributes:
+        cause: What of the run file causes it.
+        text: What anybody can read, half a sentence; `{leaf}` is the lowest geolevel, `{whether}` what is told of it.
+        rule: How the numbers are made, in sentences.
+    """
+
+    cause: str
+    text: str
+    rule: str
+
+    def published(self, leaf: str) -> str:
+        """What anybody can read.
+
+        Args:
+            leaf: Name of the lowest geolevel.
+        """
+        return self.text.format(leaf=leaf, whether="whether" if leaf == _BLOCK else "in how many of its blocks")
+
+
+GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType(
+    {
+        "units_from_people": GivenUp(
+            "input.units_from_people",
+            "the number of people in households in every {leaf}, but for two or three possible numbers, and whether "
+            "anybody there lives in group quarters of each type, or about how many where one facility cannot hold them",
+            "The input has no counts of units: one housing unit is declared for each 2.5 people in households, rounded "
+            "up, and one facility of a type of group quarters where it has people, or as many as can hold them "
+            "(input.units_from_people).",
+        ),
+        "facilities_from_people": GivenUp(
+            "the reader pl94_summary, whose files have no counts of facilities,",
+            "in every {leaf}, {whether} anybody lives in group quarters of each type, or about how many where one "
+            "facility cannot hold them",
+            "The input has no counts of facilities of group quarters: one facility of a type is declared for each "
+            "block where table P5 has people of that type, or as many as can hold them.",
+        ),
+        "unit_conflicts_from_people": GivenUp(
+            'input.unit_conflicts = "from_people"',
+            "in every {leaf} whose units and people contradict each other, the nearest number of units that its people "
+            "allow",
+            "Where the units of a class contradicted the people of a geounit in the input, the nearest possible number "
+            "of units was declared instead (input.unit_conflicts = from_people).",
+        ),
+    }
+)
+
+
+def given_up(section: Input, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
+    """Names of what a run publishes exactly although it follows from people; all of them must be acknowledged.
+
+    Args:
+        section: `[input]`.
+        product: What is published.
+        units_invariant: Whether the run declares the units, so that anybody sees them.
+    """
+    if not units_invariant:
+        return ()
+    needs = READER_NEEDS.get(section.reader)
+    made = section.units_from_people and bool(product.class_query)
+    facilities = needs is not None and needs.facilities_from_people and not made
+    settled = section.unit_conflicts == "from_people" and product.unit_bounds is not None
+    there = {
+        "units_from_people": made,
+        "facilities_from_people": facilities,
+        # Units that are made of the people cannot contradict them.
+        "unit_conflicts_from_people": settled and not made,
+    }
+    return tuple(name for name in GIVEN_UP if there[name])
+
+
+def resolve_acknowledgements(
+    acknowledged: Sequence[str], needed: Sequence[str], leaf: str, problems: Problems
+) -> tuple[str, ...]:
+    """Compare what a run file acknowledges with what the run gives up; both must be the same.
+
+    Args:
+        acknowledged: What `[privacy] acknowledge` names.
+        needed: From :func:`given_up`.
+        leaf: Name of the lowest geolevel.
+        problems: Where to note what is wrong.
+
+    Returns:
+        What is acknowledged, in the order of :data:`GIVEN_UP`.
+    """
+    for name in dict.fromkeys(acknowledged):
+        if name not in GIVEN_UP:
+            problems.add(KEY, f"there is nothing called '{name}'; {nearest(name, GIVEN_UP)}")
+        elif name not in needed:
+            problems.add(KEY, f"'{name}' is acknowledged, and this run gives up nothing of the kind; take it out")
+    if len(set(acknowledged)) < len(acknowledged):
+        problems.add(KEY, "a name stands twice")
+    for name in needed:
+        if name not in acknowledged:
+            each = GIVEN_UP[name]
+            problems.add(
+                KEY,
+                f"{each.cause} publishes exactly, outside of any epsilon: {each.published(leaf)}. If that "
+                f'is meant, add "{name}" to privacy.acknowledge; else give counts of units that do not follow from '
+                "people, or set invariants.units = false",
+            )
+    return tuple(name for name in GIVEN_UP if name in acknowledged)
+
+
+def published_from_people(acknowledged: Iterable[str], leaf: str) -> tuple[str, ...]:
+    """What a run publishes exactly although it follows from people, for banners: one half sentence each.
+
+    Args:
+        acknowledged: Names of it.
+        leaf: Name of the lowest geolevel.
+    """
+    return tuple(GIVEN_UP[name].published(leaf) for name in acknowledged)
+
+
+def notice_of_people(published: Sequence[str]) -> list[str]:
+    """What every public file of such a run carries: one sentence, or nothing.
+
+    Args:
+        published: From :func:`published_from_people`.
+    """
+    if not published:
+        return []
+    return [f"{BANNER}: {'; '.join(published)}"]
+
+
+def rules_from_people(acknowledged: Iterable[str]) -> tuple[str, ...]:
+    """How numbers are made that follow from people, in sentences.
+
+    Args:
+        acknowledged: Names of them.
+    """
+    return tuple(GIVEN_UP[name].rule for name in acknowledged)
+
+
+def extent_of_loss(plan: RunPlan) -> str:
+    """Of what the total of a run is the cost, where that is not everything; empty where it is.
+
+    Args:
+        plan: The run.
+    """
+    if not plan.acknowledged:
+        return ""
+    return ANSWERS_ALONE if is_void(plan) else UNITS_ALONE
+
+
+def is_void(plan: RunPlan) -> bool:
+    """Whether the claim about whole records fails: it is one about people, and numbers that follow from them are exact.
+
+    Args:
+        plan: The run.
+    """
+    return bool(plan.acknowledged) and plan.product.record == "person"
+
+
+def stays_within(plan: RunPlan) -> str | None:
+    """The geolevel whose geounits a record does not leave between neighbours; None where it may go anywhere.
+
+    Args:
+        plan: The run.
+    """
+    if plan.product.record == "unit" and plan.invariants.units:
+        return plan.spine.leaf.name  # how many units there are is exact there, whatever the level of totals
+    return plan.invariants.total_at
+
+
+def holding_losses(
+    plan: RunPlan, paths: Sequence[Sequence[Fraction]] = ()
+) -> tuple[tuple[Loss, ...], tuple[Loss, ...]]:
+    """The partial losses that hold of everything that a run publishes: about attributes, and about the place.
+
+    Units that follow from people tell in which geounit and in which class of unit somebody lives, and of nothing else
+    about her. So what is left are the attributes that do not decide the class.
+
+    Args:
+        plan: The run.
+        paths: Shares of the geounits on every way through a spine that has shares of its own.
+    """
+    product, held = plan.product, stays_within(plan)
+    attributes = attribute_losses(plan.budget, plan.queries, product.schema, paths=paths)
+    if plan.spine.total_key_at(held) is not None:
+        held = None  # a record may go from one part of an area to another, which are geounits of this level
+    within = within_geolevel_losses(plan.budget, paths=paths, held_within=held)
+    if not is_void(plan):
+        return attributes, within
+    classes = product.schema.query(product.class_query)
+    kept = tuple(loss for axis, loss in enumerate(attributes) if not classes.involves(axis))
+    return kept, ()
