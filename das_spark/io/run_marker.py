@@ -29,6 +29,8 @@ class RunMarker:
         is_restricted: Whether the folder is the restricted root of the run.
         root: The folder of all runs, where the two roots lie apart; told by the restricted root only.
         public: The public root, in the same case.
+        ledger: Folder of the ledgers that the run was begun with; told by the restricted root only, and empty for a run
+            that draws nothing. It is no part of the identity of the run.
     """
 
     run_id: str
@@ -36,6 +38,7 @@ class RunMarker:
     is_restricted: bool = False
     root: str = ""
     public: str = ""
+    ledger: str = ""
 
     @classmethod
     def find(cls, folder: Path) -> Self | None:
@@ -55,12 +58,12 @@ class RunMarker:
             version, run_id, config_hash = content["schema_version"], content["run_id"], content["config_hash"]
             # Restricted roots of earlier runs do not say what they are; in a run folder their name does.
             side = content.get("side", folder.name)
-            root, public = content.get("root", ""), content.get("public", "")
+            root, public, ledger = (str(content.get(name, "")) for name in ("root", "public", "ledger"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise OutputError(f"{path}: not readable as the marker of a run") from error
         if version != MARKER_VERSION:
             raise OutputError(f"{path}: version {version}, expected {MARKER_VERSION}")
-        return cls(str(run_id), str(config_hash), side == RESTRICTED, str(root), str(public))
+        return cls(str(run_id), str(config_hash), side == RESTRICTED, root, public, ledger)
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -69,6 +72,8 @@ class RunMarker:
             content["side"] = RESTRICTED
         if self.public:
             content |= {"root": self.root, "public": self.public}
+        if self.ledger:
+            content["ledger"] = self.ledger
         return json.dumps(content) + "\n"
 
     def is_of_run(self, other: RunMarker) -> bool:

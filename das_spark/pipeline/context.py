@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
     from das_spark.geography import Spine
     from das_spark.io.layout import RunLayout
+    from das_spark.pipeline.charge import RunLedger
     from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey
@@ -59,7 +60,7 @@ class RunContext:
         key: The run key: given to measure tasks (as derived streams) and to nothing else; None where nothing is drawn.
         progress: Says how far the run is, and names jobs in Spark's own displays.
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
-        joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
+        ledger: The ledger of its dataset, opened for the run; None where the run has no key.
         ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
         public_facts: What stages found out for the public manifest.
         restricted_facts: The same for the restricted one.
@@ -71,7 +72,7 @@ class RunContext:
     key: RunKey | None
     progress: Progress
     origin: Origin | None = None
-    joint_ledgers: tuple[Path, ...] = ()
+    ledger: RunLedger | None = None
     ingested_by: RunLayout | None = None
     public_facts: PublicFacts = field(default_factory=PublicFacts)
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
@@ -93,6 +94,16 @@ class RunContext:
                 f"run {self.layout.run_id} estimates from measurements that exist; it draws nothing"
             )
         return self.key
+
+    def required_ledger(self) -> RunLedger:
+        """The ledger of the dataset, for what charges it.
+
+        Raises:
+            PrivacyGuardError: It was not opened: without it nothing confidential is published.
+        """
+        if self.ledger is None:
+            raise PrivacyGuardError(f"run {self.layout.run_id}: the ledger of its dataset was not opened")
+        return self.ledger
 
     def folder(self, table: str, geolevel: str) -> Path:
         """The folder of one level of a table.

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from das_spark.io.files import require_space
 from das_spark.io.layout import RunLayout, open_run, point_latest, require_kept
 from das_spark.io.run_lock import hold_run
+from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, is_insecure
+from das_spark.pipeline.ledgers import folder_of
 from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.measure import journal_of
 from das_spark.spark.executors import executor_timeout
@@ -51,6 +53,7 @@ def at_work(
     key: RunKey | None = None,
     origin: Origin | None = None,
     spark: SparkSession | None = None,
+    together: tuple[tuple[RunPlan, RunLayout], ...] = (),
 ) -> Iterator[RunContext]:
     """Open the folders of a run and hold them; give the run to whoever works on it.
 
@@ -61,29 +64,37 @@ def at_work(
         key: The run key; None where nothing confidential is read and nothing is drawn.
         origin: Where the measurements come from of a run without a key.
         spark: The session; found or started where None.
+        together: The other parts of a joint run, which the cap of the ledger must leave room for.
 
     Raises:
         OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
             is finished and its confidential side was removed.
         EnvironmentProblemError: The session's properties are wrong.
-        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear, or measurements
-            are published that the journal does not know.
+        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear, measurements
+            are published that the journal does not know, or the ledger of the dataset forbids the run (`open_ledger`).
+        InputError: The input of a run with a key is not there.
     """
     insecure = is_insecure(key, origin)
-    resumed = open_run(layout, plan.config_hash)
+    ledgers = "" if key is None else str(folder_of(plan, layout))  # one that is named and not there is refused first
+    resumed = open_run(layout, plan.config_hash, ledgers)
     with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
-        open_run(layout, plan.config_hash)  # another configuration may have opened it before this driver held it
+        open_run(
+            layout, plan.config_hash, ledgers
+        )  # another configuration may have opened it before this driver held it
         require_kept(layout)
-        if layout.folder.is_dir():  # not where both roots lie elsewhere
-            point_latest(layout)
+        ledger = None
+        if key is not None:
+            ledger = open_ledger(plan, layout, progress, insecure=insecure, together=together)
         started = spark or session(f"das_spark {layout.run_id}")
         note_application(progress, started)
         executor_timeout(started.sparkContext)  # a wrong one is found here, and not in the first stage
-        context = RunContext(plan, layout, started, key, progress, origin)
+        context = RunContext(plan, layout, started, key, progress, origin, ledger)
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
             require_safe_session(started, insecure=insecure)
             journal = journal_of(context)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)
+        if layout.folder.is_dir():  # not where both roots lie elsewhere
+            point_latest(layout)  # a run that a guard has refused is not the latest
         yield context

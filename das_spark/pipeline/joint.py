@@ -12,8 +12,9 @@ from das_spark.config.stages import PREPARING, names_until, part_of, stage_names
 from das_spark.io.files import write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
+from das_spark.io.layout import RunLayout
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.runner import prepare, run_stages, usual_run_id
+from das_spark.pipeline.runner import charge, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
@@ -76,13 +77,32 @@ def run_parts(
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
         write_durably(layout.marker, json.dumps({"run_id": name, "parts": ids}, indent=1) + "\n")
-    every_ledger = [
-        file
-        for record, stage in last.items()
-        for file in prepare(
-            plan.parts[record], run_id=ids[record], test_key=test_key, spark=spark, progress=progress, until=stage
+    places = {record: RunLayout.of(part.output, ids[record]) for record, part in plan.parts.items()}
+    others = {
+        record: tuple((plan.parts[each], place) for each, place in places.items() if each != record)
+        for record in places
+    }
+    for record, stage in last.items():
+        prepare(
+            plan.parts[record],
+            run_id=ids[record],
+            test_key=test_key,
+            spark=spark,
+            progress=progress,
+            until=stage,
+            together=others[record],
         )
-    ]
+    if any(stage not in PREPARING for stage in last.values()):
+        # All parts are charged before any draws: none is drawn that another one, beyond the cap, would make useless.
+        for record, part in plan.parts.items():
+            charge(
+                part,
+                run_id=ids[record],
+                test_key=test_key,
+                spark=spark,
+                progress=progress,
+                together=others[record],
+            )
     summaries = {
         record: run_stages(
             plan.parts[record],
@@ -90,7 +110,6 @@ def run_parts(
             test_key=test_key,
             spark=spark,
             progress=progress,
-            joint_ledgers=every_ledger,
             until=stage,
         )
         for record, stage in last.items()
@@ -107,7 +126,7 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]
     costs = joint_costs(entries)
-    record = {"run_id": layout.run_id, "together": costs, "parts": [entry.as_record() for entry in entries]}
+    record = {"run_id": layout.run_id, "together": costs, "parts": [entry.public_record() for entry in entries]}
     with disk_errors(layout.path):
         write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts))
         write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from das_spark.io.events import Event
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.journal import Journal, Step
 from das_spark.io.run_lock import require_held
+from das_spark.pipeline.charge import agree
 from das_spark.privacy import StreamDomain, cumulative_table
 from das_spark.spark.measure import MeasurementTask, measurements
 from das_spark.spark.session import require_safe_session
@@ -28,12 +30,7 @@ def journal_of(context: RunContext) -> Journal:
     Args:
         context: The run.
     """
-    restricted, public = context.layout.restricted, context.layout.public
-    return Journal(
-        folder=restricted.journal,
-        staging=lambda geolevel, attempt: restricted.staging("measurements", geolevel, attempt),
-        target=lambda geolevel: public.level("measurements", geolevel),
-    )
+    return Journal.of(context.layout)
 
 
 def measure(context: RunContext, geolevel: str) -> None:
@@ -44,11 +41,16 @@ def measure(context: RunContext, geolevel: str) -> None:
         geolevel: Name of the level.
 
     Raises:
-        PrivacyGuardError: If journal and files do not agree, or the session does not protect the key.
+        PrivacyGuardError: If journal, files and ledger do not agree, or the session does not protect the key.
         OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
     """
     journal = journal_of(context)
+    # Before anything is destroyed or drawn, and after each step of the journal: the ledger lies outside this folder,
+    # and knows whether another copy of it has gone on.
+    agreed = partial(agree, context.required_ledger(), journal, geolevel)
+    agreed()
     decision = journal.next_step(geolevel)
+    agreed()
     place = {"geolevel": geolevel, "attempt": decision.number}
     note = context.progress.note
     if decision.step is Step.DRAW:
@@ -58,6 +60,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         require_held(context.layout)
         _require_whole_input(context, geolevel)
         journal.open(geolevel, decision.number)
+        agreed()
         note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
@@ -65,6 +68,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         note(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
         journal.stage(geolevel, decision.number)
+        agreed()
         note(Event.LEVEL_STAGED, **place)
     if decision.step is Step.NOTHING:
         note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")

@@ -19,6 +19,7 @@ from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecor
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.run_log import read_log
+from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import StatementFacts, attribute_losses, privacy_statement, within_geolevel_losses
@@ -27,7 +28,6 @@ from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.spine_report import share_paths
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
     from das_spark.config.stages import Stage
     from das_spark.evaluation.run_record import StageLine
     from das_spark.pipeline.context import RunContext
@@ -125,7 +125,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         title=plan.product.title,
         run_id=context.layout.run_id,
         budget=plan.budget,
-        invariants=_declared(plan),
+        invariants=declared_invariants(plan),
         public_rules=_public_rules(context),
         attributes=attribute_losses(plan.budget, plan.queries, plan.product.schema, paths=paths),
         within=within_geolevel_losses(plan.budget, paths=paths),
@@ -134,12 +134,13 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         unit=plan.product.record,
         held_within=plan.invariants.total_at,
         ledger=ledger,
+        ledger_entry=entry.run_id,
         notices=notices_of(context),
         origin="" if origin is None else origin.sentence,
         noise_of_others=origin is not None and origin.of_others,
     )
     write_durably(context.layout.public.privacy_statement, privacy_statement(facts))
-    write_durably(context.layout.public.privacy_ledger, json.dumps(entry.as_record(), indent=1) + "\n")
+    write_durably(context.layout.public.privacy_ledger, json.dumps(entry.public_record(), indent=1) + "\n")
 
 
 def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> PublicManifest:
@@ -159,8 +160,8 @@ def public_manifest(context: RunContext, entry: LedgerEntry, created: str) -> Pu
         config=plan.resolved,
         config_hash=plan.config_hash,
         versions=software_versions(),
-        ledger=entry.as_record(),
-        invariants=_declared(plan),
+        ledger=entry.public_record(),
+        invariants=declared_invariants(plan),
         stages=_stages(context),
         rows=_rows(context),
         solver_status=solver_status,
@@ -207,14 +208,6 @@ def software_versions() -> dict[str, str]:
     """Versions of what computed the run."""
     versions = {name: metadata.version(name) for name in _SOFTWARE}
     return {"das_spark": __version__, "python": platform.python_version(), **versions}
-
-
-def _declared(plan: RunPlan) -> tuple[str, ...]:
-    """The declared invariants, each a sentence."""
-    in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
-    return plan.invariants.describe(
-        plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
-    )
 
 
 def _public_rules(context: RunContext) -> tuple[str, ...]:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.inputs import require_dataset
 from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
 from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
-from das_spark.pipeline import ledgers
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_run
@@ -21,7 +20,6 @@ from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.driver import at_work, place_of
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
-from das_spark.pipeline.input_record import identity_of_input
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
@@ -51,7 +49,6 @@ def run_stages(
     test_key: str | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
-    joint_ledgers: Sequence[Path] = (),
     ingested_by: RunLayout | None = None,
     until: str | None = None,
 ) -> RunSummary:
@@ -63,7 +60,6 @@ def run_stages(
         test_key: INSECURE: a text from which all noise follows; every output is marked.
         spark: The session; found or started where None.
         progress: Is given a line at a time.
-        joint_ledgers: Further ledgers to enter the run in, besides those of its own input.
         ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is taken
             over; by default the input is read.
         until: Name of the last stage to carry out, one of `stage_names`; a later call with the same run id goes on.
@@ -74,7 +70,6 @@ def run_stages(
     """
     stages_until(plan, until)  # a wrong name is refused before a folder is made
     with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress) as context:
-        context.joint_ledgers = tuple(joint_ledgers)
         context.ingested_by = ingested_by
         return _carry_out(context, until)
 
@@ -87,7 +82,8 @@ def prepare(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     until: str | None = None,
-) -> tuple[Path, ...]:
+    together: tuple[tuple[RunPlan, RunLayout], ...] = (),
+) -> None:
     """Begin a run and read its input; nothing is charged or drawn.
 
     Args:
@@ -97,16 +93,39 @@ def prepare(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         until: The last stage to carry out; None for all that read the input.
-
-    Returns:
-        The ledgers of its input.
+        together: The other parts of a joint run, which the cap of the ledger must leave room for.
 
     Raises:
         DasError: The input is wrong, or the place cannot be written.
     """
-    with _begun(plan, run_id, test_key, spark, progress) as context:
-        identity = _read_input(context, stages_until(plan, until))
-        return ledgers.ledger_files(plan, context.layout, identity)
+    with _begun(plan, run_id, test_key, spark, progress, together) as context:
+        _read_input(context, stages_until(plan, until))
+
+
+def charge(
+    plan: RunPlan,
+    *,
+    run_id: str,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+    together: tuple[tuple[RunPlan, RunLayout], ...] = (),
+) -> None:
+    """Charge a run that has read its input; nothing is drawn.
+
+    Args:
+        plan: What to do.
+        run_id: Name of the run folder.
+        test_key: As in `run_stages`.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+        together: As in `prepare`.
+
+    Raises:
+        DasError: The run cannot be charged.
+    """
+    with _begun(plan, run_id, test_key, spark, progress, together) as context:
+        enter_run(context.required_ledger())
 
 
 def usual_run_id(name: str) -> str:
@@ -122,21 +141,29 @@ def usual_run_id(name: str) -> str:
 
 
 def _begun(
-    plan: RunPlan, name: str, test_key: str | None, spark: SparkSession | None, progress: Callable[[str], None]
+    plan: RunPlan,
+    name: str,
+    test_key: str | None,
+    spark: SparkSession | None,
+    progress: Callable[[str], None],
+    together: tuple[tuple[RunPlan, RunLayout], ...] = (),
 ) -> AbstractContextManager[RunContext]:
     """A run that reads the input, under a key of its own."""
+    if test_key is None:
+        require_dataset(plan.input)  # before a folder is made
     layout = place_of(plan, name)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark)
+    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, together=together)
 
 
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     stages = stages_until(context.plan, until)
-    identity = _read_input(context, stages)
+    _read_input(context, stages)
+    ledger_of_run = context.required_ledger()
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
     if not levels:
         return stopped(context, stages)
-    entry, ledger = enter_run(context, identity)  # a run that stops before it measures has spent nothing
+    entry, ledger = enter_run(ledger_of_run)  # a run that stops before it measures has spent nothing
     for stage in levels:
         with under_way(context, stage):
             if stage.kind is StageKind.MEASURE:
@@ -144,18 +171,15 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
             else:
                 estimate(context, stage.geolevel)
         if stage.kind is StageKind.MEASURE:
-            entry, ledger = enter_level(context, identity, entry, stage.geolevel)
+            entry, ledger = enter_level(ledger_of_run, entry, stage.geolevel)
     return conclude(context, entry, ledger, entry.created, until)
 
 
-def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
-    """Carry out those of the stages that read the input, unless that is done already.
-
-    Returns:
-        Identity of the input.
-    """
-    identity, files = identity_of_input(context)
-    context.restricted_facts.input_files = {str(each["file"]): each for each in files}
+def _read_input(context: RunContext, stages: Sequence[Stage]) -> None:
+    """Carry out those of the stages that read the input, unless that is done already."""
+    ledger = context.required_ledger()
+    identity = ledger.identity
+    context.restricted_facts.input_files = {str(each["file"]): each for each in ledger.files}
     for stage in stages:
         if stage.kind in PREPARING:
             with under_way(context, stage):
@@ -163,7 +187,6 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
                     placed_leaves(context, identity)
                 else:
                     ingest(context, identity)
-    return identity
 
 
 def conclude(

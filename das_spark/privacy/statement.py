@@ -56,6 +56,7 @@ class StatementFacts:
         unit: What one record is: "person" or "unit".
         held_within: Name of what a record does not leave between neighbours, such as the level of invariant totals.
         ledger: All runs on this input, this one included.
+        ledger_entry: Identity of this run in it.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
         noise_of_others: Whether other software drew them, of whose randomness nothing can be said.
@@ -74,6 +75,7 @@ class StatementFacts:
     unit: str = "person"
     held_within: str | None = None
     ledger: Ledger | None = None
+    ledger_entry: str = ""
     notices: tuple[str, ...] = ()
     origin: str = ""
     noise_of_others: bool = False
@@ -103,9 +105,13 @@ def privacy_statement(facts: StatementFacts) -> str:
         _noise_of_others() if facts.noise_of_others else _randomness(),
         _bullets("## What is not claimed", _NOT_CLAIMED),
         _bullets("## What readers must know", facts.notices),
-        "" if facts.ledger is None else f"## All runs on this input\n\n{facts.ledger.describe(facts.delta)}\n",
+        "" if facts.ledger is None else f"## All runs on this input\n\n{_all_runs(facts.ledger, facts)}\n",
     ]
     return "\n".join(section for section in sections if section)
+
+
+def _all_runs(ledger: Ledger, facts: StatementFacts) -> str:
+    return ledger.describe(facts.delta, facts.ledger_entry)
 
 
 def _claim(facts: StatementFacts) -> str:

@@ -76,6 +76,7 @@ def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry
     progress = Progress(lambda _: None, "mine")
     with at_work(plan, layout, progress, origin=ORIGIN, spark=SPARK) as context:
         assert context.key is None
+        assert context.ledger is None
         assert context.is_insecure
         assert is_held(layout)
     with (

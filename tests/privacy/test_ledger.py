@@ -125,7 +125,7 @@ def test_a_level_without_a_budget_is_not_completed() -> None:
         "not json",
         "{}",
         "[]",
-        entry().to_json().replace('"format": 1', '"format": 2'),
+        entry().to_json().replace('"format": 2', '"format": 3'),
         entry().to_json().replace("9/40", "8/40"),
         entry().to_json().replace('"1/4"', "0.25"),
     ],
