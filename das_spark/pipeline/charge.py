@@ -23,7 +23,7 @@ from das_spark.io.run_lock import require_held
 from das_spark.pipeline.attempts import new_lines, place_of, require_agreement
 from das_spark.pipeline.input_record import identity_of_input
 from das_spark.pipeline.ledgers import Book, contents_of, folder_of
-from das_spark.privacy import AttemptLine, DeclaredInvariants, EntryState, Ledger, LedgerEntry
+from das_spark.privacy import AttemptLine, DeclaredInvariants, EntryState, Ledger, LedgerEntry, compose
 
 if TYPE_CHECKING:
     from das_spark.config.plan import RunPlan
@@ -179,6 +179,37 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
         return new_lines(ledger, run_id, geolevel, journal.attempts(geolevel), place)
 
     _updated(run, change)
+
+
+def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[str]) -> tuple[str, ...]:
+    """What runs on one input cost, those that are not charged yet, against the caps that hold for them.
+
+    Args:
+        plans: The runs, alike but for their budgets, each with its place.
+        contents: Of its confidential files.
+
+    Returns:
+        A sentence for each cap.
+
+    Raises:
+        PrivacyGuardError: The ledger cannot be reached or understood, or a cap is raised without naming it.
+    """
+    plan, layout = plans[0]
+    ledger = Book.of(folder_of(plan, layout), plan.input, contents).read()
+    left = []
+    for each, place in plans:
+        own = OwnEntry.find(place.restricted)
+        known = None if own is None else ledger.find(own.entry.run_id)
+        if known is None or not known.is_charged:
+            left.append(each.budget)
+    sentences = []
+    for cap in ledger.caps(plan.ledger.cap, plan.ledger.cap_was):
+        spent, asked = cap.spent(ledger.composition()), cap.spent(compose([*ledger.real, *left]))
+        beyond = "; the run that exceeds it will be refused" if asked > cap.limit else ""
+        sentences.append(
+            f"cap of the dataset ({cap}): spent so far {spent}, with all runs that are left {asked}{beyond}"
+        )
+    return tuple(sentences)
 
 
 def declared_invariants(plan: RunPlan) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import RunLayout
 from das_spark.io.manifest import PublicManifest
+from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.runner import charge, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
@@ -126,9 +127,10 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]
     costs = joint_costs(entries)
+    ledger = ledger_with(next(iter(summaries.values())).layout)
     record = {"run_id": layout.run_id, "together": costs, "parts": [entry.public_record() for entry in entries]}
     with disk_errors(layout.path):
-        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts))
+        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts, ledger=ledger))
         write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")
     spent = {name: str(costs[name]) for name in ("epsilon", "rho") if costs[name] != "0"}
     figures = {

@@ -21,6 +21,7 @@ from das_spark.io.files import sync_folder
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.layout import LEDGERS
 from das_spark.io.ledger_file import SUFFIX, read, unwritable
+from das_spark.io.own_entry import OwnEntry
 from das_spark.io.run_marker import RunMarker
 from das_spark.privacy import Ledger
 
@@ -150,6 +151,28 @@ def folder_of(plan: RunPlan, layout: RunLayout) -> Path:
             folder.chmod(0o700)  # an earlier version left it open
         sync_folder(folder.parent)
     return folder
+
+
+def ledger_with(layout: RunLayout) -> Ledger:
+    """The ledger in which a run stands; without runs where it has none, or none that can be read.
+
+    What cannot be read refuses runs; what is only said of a run is said all the same.
+
+    Args:
+        layout: Where the run lies.
+
+    Raises:
+        PrivacyGuardError: Its own entry cannot be understood.
+    """
+    own, marker = OwnEntry.find(layout.restricted), RunMarker.find(layout.restricted.path)
+    if own is None or marker is None or not marker.ledger:
+        return Ledger()
+    for file in sorted(Path(marker.ledger).glob(f"*{SUFFIX}")):
+        with suppress(PrivacyGuardError, OSError):
+            found = read(file)
+            if found.find(own.entry.run_id) is not None:
+                return found
+    return Ledger()
 
 
 def _reachable(folder: Path, why: str, hint: str) -> Path:

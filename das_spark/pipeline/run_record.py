@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from das_spark.errors import OutputError, PrivacyGuardError
+from das_spark.errors import OutputError
 from das_spark.evaluation.run_page import run_page
 from das_spark.evaluation.run_record import EstimatedLevel, RunRecord, ShareLine, SpendingLine
 from das_spark.io.diagnostics_files import read_level_diagnostics
@@ -17,12 +16,12 @@ from das_spark.io.events import Event
 from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.files import finished, write_durably
 from das_spark.io.layout import PublicLayout, RunLayout
-from das_spark.io.ledger_file import SUFFIX, read
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.own_entry import OwnEntry
 from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
-from das_spark.io.run_marker import RunMarker, is_public_root
+from das_spark.io.run_marker import is_public_root
+from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import (
     FINISHED,
@@ -33,7 +32,7 @@ from das_spark.pipeline.run_history import (
     openings_of,
     slowest_families,
 )
-from das_spark.privacy import Ledger, LedgerEntry
+from das_spark.privacy import LedgerEntry
 
 #: Families of most work that are kept of a level where times are not known.
 MOST_FAMILIES: Final = 20
@@ -241,14 +240,6 @@ def _shares(entry: LedgerEntry | None) -> tuple[ShareLine, ...]:
 
 def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
     """The ledger of the dataset, where this run stands in it."""
-    own, marker = OwnEntry.find(layout.restricted), RunMarker.find(layout.restricted.path)
-    if own is None or marker is None or not marker.ledger:
-        return ()
-    ledger = Ledger()
-    for file in sorted(Path(marker.ledger).glob(f"*{SUFFIX}")):
-        with suppress(PrivacyGuardError, OSError):  # what cannot be read refuses runs; the page of a run is still made
-            found = read(file)
-            ledger = ledger if found.find(own.entry.run_id) is None else found
     return tuple(
         SpendingLine(
             each.run_id,
@@ -260,7 +251,7 @@ def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
             str(each.released),
             each.insecure,
         )
-        for each in ledger.entries
+        for each in ledger_with(layout).entries
     )
 
 

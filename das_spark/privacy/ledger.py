@@ -123,17 +123,19 @@ class Ledger:
         """Runs under a test key: what they published is not protected at all, at no price that can be summed."""
         return tuple(entry.run_id for entry in self.entries if entry.insecure)
 
-    def caps_for(self, entry: LedgerEntry) -> tuple[Cap, ...]:
+    def caps(self, cap: Cap | None = None, was: Cap | None = None, *, but: str = "") -> tuple[Cap, ...]:
         """The caps that hold for a run: its own, and those under which earlier runs with a real key were charged.
 
         Args:
-            entry: The run.
+            cap: Its own; None for none.
+            was: What it names as the cap before.
+            but: Identity of a run that is left out, such as the run itself.
 
         Raises:
             PrivacyGuardError: Its own cap is higher than one in force, and it does not name that.
         """
-        earlier = [(each.cap, each.cap_was) for each in self.real if each.is_charged and each.run_id != entry.run_id]
-        return caps_in_force(earlier, entry.cap, entry.cap_was)
+        earlier = [(each.cap, each.cap_was) for each in self.real if each.is_charged and each.run_id != but]
+        return caps_in_force(earlier, cap, was)
 
     def require_room(self, entry: LedgerEntry, further: Sequence[Spending] = ()) -> None:
         """Refuse a run that, with all that is charged already, would cost more than a cap; under a test key as well.
@@ -146,7 +148,7 @@ class Ledger:
             PrivacyGuardError: There is no room.
         """
         spent = [each for each in self.real if each.run_id != entry.run_id]
-        require_below(self.caps_for(entry), spent, [entry, *further])
+        require_below(self.caps(entry.cap, entry.cap_was, but=entry.run_id), spent, [entry, *further])
 
     def describe(self, delta: Fraction, own: str = "") -> str:
         """The cumulative cost, in plain sentences.
