@@ -14,15 +14,20 @@ from ledger_runs import BUDGET, Told, epsilon, opened, plan_of
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.events import Event
 from das_spark.io.journal import Journal
+from das_spark.io.layout import RunLayout
 from das_spark.io.own_entry import OwnEntry
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import charge as charge_module
-from das_spark.pipeline.charge import RunLedger, agree, enter_invariants, enter_level, enter_run, open_ledger
+from das_spark.pipeline.charge import (
+    RunLedger,
+    agree,
+    enter_invariants,
+    enter_level,
+    enter_run,
+    open_ledger,
+    said_of_caps,
+)
 from das_spark.privacy import Cap, EntryState, Ledger
-
-
-class DriverDied(BaseException):
-    """Stands for SIGKILL: nothing in the product may catch it."""
 
 
 def again(run: RunLedger, **change: Any) -> RunLedger:
@@ -355,3 +360,16 @@ def test_an_own_entry_of_an_earlier_version_was_charged(tmp_path):
     run.layout.restricted.ledger_entry.write_text(json.dumps({**entry.as_record(), "ledger": "perhaps"}))
     with pytest.raises(PrivacyGuardError, match="'perhaps' is no state"):
         again(run)
+
+
+def test_a_sweep_says_what_all_of_it_costs_against_the_cap(tmp_path):
+    enter_run(opened(tmp_path, "earlier", cap=epsilon("1")))
+    first = opened(tmp_path, "first")
+    enter_run(first)
+    second = RunLayout.at(tmp_path, "second")
+    plans = [(first.plan, first.layout), (plan_of(), second)]
+    (line,) = said_of_caps(plans, ())
+    assert line == "cap of the dataset (epsilon at delta 1e-10: 1): spent so far 1/2, with all runs that are left 3/4"
+    beyond = [*plans, (plan_of(total="3/2"), RunLayout.at(tmp_path, "third"))]
+    assert said_of_caps(beyond, ())[0].endswith("9/4; the run that exceeds it will be refused")
+    assert said_of_caps([(plan_of(dataset="others"), second)], ()) == ()
