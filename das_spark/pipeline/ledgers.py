@@ -150,7 +150,7 @@ def folder_of(plan: RunPlan, layout: RunLayout) -> Path:
         if found.st_mode & 0o077 and found.st_uid == os.geteuid():
             folder.chmod(0o700)  # an earlier version left it open
         sync_folder(folder.parent)
-    return folder
+    return _reachable(folder, "ledgers:", "name another folder: ledger.path")
 
 
 def ledger_with(layout: RunLayout) -> Ledger:

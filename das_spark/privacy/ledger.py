@@ -183,16 +183,16 @@ class Ledger:
         return " ".join(parts)
 
     def _relation(self) -> list[str]:
-        """Between which neighbours the sum holds."""
+        """Between which neighbours the sum holds, and what else is published of the dataset."""
         charged = [entry for entry in self.real if entry.is_charged]
-        if not charged:
-            return []
         kinds = dict.fromkeys(entry.table for entry in charged)
-        said = [
-            f"The sum holds for neighbours that differ in {' and '.join(f'one {kind}' for kind in kinds)}"
-            f"{' at the same time' if len(kinds) > 1 else ''}, and that agree in everything that any of the runs"
-            f" publishes exactly: {' '.join(self.invariants()) or 'nothing.'}"
-        ]
+        said = []
+        if charged:
+            said.append(
+                f"The sum holds for neighbours that differ in {' and '.join(f'one {kind}' for kind in kinds)}"
+                f"{' at the same time' if len(kinds) > 1 else ''}, and that agree in everything that any of the runs"
+                f" publishes exactly: {' '.join(self.invariants()) or 'nothing.'}"
+            )
         if len(kinds) > 1:
             said += [f"{kind} alone: {_alone(charged, kind)}." for kind in kinds]
         if unknown := [entry.run_id for entry in self.real if entry.invariants is None]:
@@ -200,8 +200,9 @@ class Ledger:
                 f"What the runs {', '.join(unknown)} publish exactly was not recorded by the version that made them:"
                 " neighbours agree in that, too; see their manifests."
             )
-        only = [entry.run_id for entry in self.real if not entry.is_charged]
-        return [*said, f"Invariants alone were published by: {', '.join(only)}."] if only else said
+        if only := [entry.run_id for entry in self.real if not entry.is_charged]:
+            said.append(f"Invariants alone were published by: {', '.join(only)}.")
+        return said
 
     @classmethod
     def from_json_lines(cls, text: str) -> Ledger:
