@@ -36,6 +36,7 @@ def joint(play: Play, population: Path) -> Play:
     """The play with a joint run. Its population is a copy."""
     census = shutil.copytree(population, play.folder / "population")
     settings = {"input.reader": "cef_2020", "input.path": census, "output.root": play.folder / "runs"}
+    settings["input.dataset"] = "people"
     settings |= {"output.microdata": '["parquet"]', "budget.strategy": "state", "evaluation.enabled": "false"}
     play.run_file = CONF
     play.options = tuple(f"--set={key}={value}" for key, value in settings.items())
