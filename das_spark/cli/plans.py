@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from das_spark.cli.geounits import known_geounits
-from das_spark.cli.options import Conf, Json, Overlays, Settings
+from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey
 from das_spark.cli.plan_record import joint_record, plan_record
 from das_spark.cli.render import console, number, size, table
 from das_spark.config.acknowledgements import BANNER, published_from_people
@@ -35,12 +35,13 @@ def check(
     overlay: Overlays = None,
     settings: Settings = None,
     without_files: Annotated[bool, typer.Option("--without-files", help="Do not look for the input files.")] = False,
+    test_key: TestKey = None,
 ) -> None:
     """Check a run file against its product, and how its input files begin. Starts no Spark, reads no data.
 
     Example: das-spark check conf/e2e_1940.toml --set input.path=EXT1940USCB.dat
     """
-    loaded = load_run(conf, overlay or (), settings or (), files=not without_files)
+    loaded = load_run(conf, overlay or (), settings or (), files=not without_files, named=test_key is None)
     for each in _plans(loaded) if not without_files else ():
         look(each.input, each.product, each.spine)
     typer.echo(f"{conf}: no problem found")
@@ -66,12 +67,14 @@ def plan(
     stages: Annotated[
         bool, typer.Option("--stages", help="List the stages of the run instead, one a line, in order.")
     ] = False,
+    test_key: TestKey = None,
 ) -> None:
     """Show what a run would measure, how exactly, and at what expense of privacy. Spends nothing.
 
     Example: das-spark plan conf/e2e_1940.toml --set budget.epsilon=1 --geounits State=51 --geounits County=3108
     """
-    loaded = load_run(conf, overlay or (), settings or (), files=False)
+    # The stages of a run do not depend on its key: schedulers ask for them by the run file alone.
+    loaded = load_run(conf, overlay or (), settings or (), files=False, named=test_key is None and not stages)
     if stages:
         names = stage_names(loaded)
         typer.echo(json.dumps(names) if as_json else "\n".join(names))

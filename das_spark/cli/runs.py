@@ -45,7 +45,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     Example: das-spark run conf/quickstart.toml --set budget.epsilon=1/2
     """
     # A run that is resumed may need its input no longer; where it does, it says so itself.
-    plan = load_run(conf, overlay or (), with_output(settings, output), files=not resume)
+    plan = load_run(conf, overlay or (), with_output(settings, output), files=not resume, named=test_key is None)
     for option, given in (("--until", until is not None), ("--resume", resume)):
         if given and run_id is None:
             raise ConfigurationError(f"{option} needs --run-id", hint="a run is found, and goes on, by its id")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: What decides the distribution of a run's estimates, as key paths of the resolved configuration.
+#: What decides the distribution of a run's estimates, as key paths of the resolved configuration. Nothing of [input]:
+#: its dataset is a name for the ledger, and runs on the same people may have it or, under a test key, not.
 DECISIVE: Final = (
     "run.product",
     "geography.levels",

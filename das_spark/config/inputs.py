@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
 SIMULATED = "simulated"
 UNITS_FROM_PEOPLE = "units_from_people"
+DATASET = "dataset"
 FILE_KEYS = ("path", "persons", "units", "geography")
 
 
@@ -124,6 +125,39 @@ def resolve_input(
     return InputSettings(**values)
 
 
+def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
+    """Demand the name under which all runs on the same people are counted together, for a real key on files.
+
+    Files can be copied, converted and delivered anew; who is in them stays the same. Invented people need no name.
+
+    Args:
+        reader: Name of the reader.
+        dataset: As the run file has it.
+        problems: Where to note what is wrong.
+    """
+    if dataset is None and reader != SIMULATED and reader in READER_NEEDS:
+        problems.add(
+            f"input.{DATASET}",
+            "is missing: the name of the people in these files, under which all runs on them are counted in one "
+            f"privacy ledger, whatever form the files have; give the same to every run on them, by --set "
+            f"input.{DATASET}=NAME",
+        )
+
+
+def require_dataset(settings: InputSettings) -> None:
+    """Refuse files without the name of a dataset, for a real key: see `check_dataset`.
+
+    Args:
+        settings: Of the run.
+
+    Raises:
+        ConfigurationError: There is no name.
+    """
+    problems = Problems("run")
+    check_dataset(settings.reader, settings.dataset, problems)
+    problems.raise_if_any()
+
+
 def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
     """What the statement says where the unit records, which are confidential, say which geounits exist.
 
@@ -152,7 +186,7 @@ def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problem
 
 
 def _check_keys(section: Input, needs: ReaderNeeds, problems: Problems) -> None:
-    allowed = ("reader", *needs.person_keys, *needs.optional, "unit_conflicts")
+    allowed = ("reader", DATASET, *needs.person_keys, *needs.optional, "unit_conflicts")
     for key in sorted(section.model_fields_set - set(allowed)):
         problems.add(f"input.{key}", f"the reader '{section.reader}' does not use it; it uses {', '.join(allowed)}")
     if section.path is not None and section.persons is not None:

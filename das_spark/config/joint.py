@@ -10,6 +10,7 @@ settings. Of what it acknowledges, every part is given what it needs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -49,6 +50,7 @@ def load_run(
     settings: Sequence[str] = (),
     *,
     files: bool = True,
+    named: bool = False,
 ) -> RunPlan | JointPlan:
     """Read a run file of either kind and resolve it.
 
@@ -57,14 +59,15 @@ def load_run(
         overlays: Further TOML files, each laid over what came before.
         settings: Texts `key.path=value`, applied last; in a joint run to every part, and `run.name` to the whole.
         files: Whether the input files must be there.
+        named: Whether files must have the name of a dataset: a real key is used on them.
 
     Raises:
         ConfigurationError: With all problems of a file together, each with its key path.
     """
     data = read_tables(path, overlays, settings)
     if PARTS in data.get("run", {}):
-        return _joined(data, run_file_path(path), files=files)
-    return plan_of(data, str(path), files=files)
+        return _joined(data, run_file_path(path), files=files, named=named)
+    return plan_of(data, str(path), files=files, named=named)
 
 
 def load_parts(
@@ -97,7 +100,7 @@ def _joint_file(data: dict[str, Any], path: str | Path) -> JointFile:
         raise ConfigurationError(f"{path}: " + "; ".join(said), hint=hint) from error
 
 
-def _part(name: str, data: dict[str, Any], path: Path, *, files: bool) -> RunPlan:
+def _part(name: str, data: dict[str, Any], path: Path, *, files: bool, named: bool) -> RunPlan:
     """The plan of a part: its own file, under all tables of the joint one but [run]."""
     own = path.parent / name
     shared = {key: value for key, value in data.items() if key != "run"}
@@ -107,7 +110,7 @@ def _part(name: str, data: dict[str, Any], path: Path, *, files: bool) -> RunPla
     source, acknowledged = f"{path}, part {name}", _shared_acknowledgement(data)
     if acknowledged is not None:
         tables = _acknowledging(tables, acknowledged, source)
-    return plan_of(tables, source, files=files)
+    return plan_of(tables, source, files=files, named=named)
 
 
 def _shared_acknowledgement(data: dict[str, Any]) -> list[str] | None:
@@ -127,9 +130,9 @@ def _acknowledging(tables: dict[str, Any], shared: Sequence[str], source: str) -
     return {**tables, "privacy": {**tables["privacy"], "acknowledge": [name for name in shared if name in needed]}}
 
 
-def _joined(data: dict[str, Any], path: Path, *, files: bool) -> JointPlan:
+def _joined(data: dict[str, Any], path: Path, *, files: bool, named: bool = False) -> JointPlan:
     joint = _joint_file(data, path)
-    plans = [_part(name, data, path, files=files) for name in joint.run.parts]
+    plans = [_part(name, data, path, files=files, named=named) for name in joint.run.parts]
     known = {name for plan in plans for name in plan.acknowledged}
     for name in _shared_acknowledgement(data) or ():
         if name not in known:
@@ -147,5 +150,13 @@ def _joined(data: dict[str, Any], path: Path, *, files: bool) -> JointPlan:
     if len(places) > 1:
         raise ConfigurationError(
             f"{path}: run.parts: its runs are written to different places", hint="give [output] in the joint file"
+        )
+    # One dataset, one ledger: what the parts cost is summed and capped there, whatever happens between two of them.
+    datasets = {(plan.input.dataset, json.dumps(plan.input.simulate, sort_keys=True)) for plan in plans}
+    ledgers = {(plan.ledger.path, plan.ledger.cap, plan.ledger.cap_was) for plan in plans}
+    if len(datasets) > 1 or len(ledgers) > 1:
+        raise ConfigurationError(
+            f"{path}: run.parts: its runs name different datasets or ledgers",
+            hint="give input.dataset and [ledger] in the joint file",
         )
     return JointPlan(joint.run.name, parts)

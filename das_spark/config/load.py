@@ -25,6 +25,7 @@ _PATH_KEYS = (
     ("input", "geography"),
     ("geography", "path"),
     ("geography", "crosswalk"),
+    ("ledger", "path"),
     ("output", "root"),
     ("output", "public"),
     ("output", "restricted"),

@@ -76,6 +76,7 @@ class Input(Section):
     """`[input]`: where the confidential records are and how they are read."""
 
     reader: str
+    dataset: Name | None = None
     path: str | None = None
     persons: str | None = None
     units: str | None = None
@@ -96,6 +97,22 @@ class Output(Section):
     microdata: Annotated[tuple[MicrodataFormat, ...], Strict(False), Field(min_length=1)] = ("parquet",)
     microdata_files: MicrodataFiles = "parts"
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
+
+
+class Cap(Section):
+    """`ledger.cap`: an epsilon, with the delta at which it is meant, or a rho."""
+
+    epsilon: Exact | None = None
+    delta: Exact | None = None
+    rho: Exact | None = None
+
+
+class Ledger(Section):
+    """`[ledger]`: where the privacy ledger of the dataset is kept, and the most that all runs may cost together."""
+
+    path: str | None = None
+    cap: Cap | None = None
+    cap_was: Cap | None = None
 
 
 class Geography(Section):
@@ -189,6 +206,7 @@ class RunFile(Section):
     run: Run
     input: Input
     output: Output = Output()
+    ledger: Ledger = Ledger()
     geography: Geography = Geography()
     budget: Budget = Budget()
     privacy: Privacy = Privacy()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine, SpineSettings
     from das_spark.histogram import Query
     from das_spark.privacy.budget import Budget
+    from das_spark.privacy.caps import Cap
     from das_spark.products import Product
 
 UnitConflicts = Literal["fail", "from_people"]
@@ -32,6 +33,7 @@ class InputSettings:
 
     Attributes:
         reader: Name in the registry of readers.
+        dataset: What the operator calls the people of the input: all runs on them are counted together under this name.
         path: File or folder of a reader that takes one; None otherwise.
         persons: Person records or counts, for readers that take files one by one.
         units: Housing units and group quarters by class.
@@ -53,6 +55,7 @@ class InputSettings:
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
     simulate: Mapping[str, Any] = field(default_factory=dict)
+    dataset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,21 @@ class OutputSettings:
     root: str = "runs"
     public: str | None = None
     restricted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """Where the privacy ledger of the dataset is kept. No part of the configuration of a run: it changes no output.
+
+    Attributes:
+        path: Folder of the operator's ledgers; None: `ledgers` beside the runs.
+        cap: The most that all runs on the dataset may cost together; None for no cap of this run's own.
+        cap_was: The cap that holds so far, where `cap` is a higher one.
+    """
+
+    path: str | None = None
+    cap: Cap | None = None
+    cap_was: Cap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +167,7 @@ class RunPlan:
         resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest).
         acknowledged: What is published exactly although it follows from people, names of
             `das_spark.config.acknowledgements`; the claim does not hold where there are any.
+        ledger: Where the privacy ledger is kept, and its cap.
     """
 
     name: str
@@ -170,6 +189,7 @@ class RunPlan:
     config_hash: str
     resolved: Mapping[str, Any]
     acknowledged: tuple[str, ...] = ()
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
 
 
 @dataclass(frozen=True, slots=True)

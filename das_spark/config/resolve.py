@@ -12,7 +12,8 @@ from typing import Any
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
-from das_spark.config.inputs import resolve_input
+from das_spark.config.inputs import check_dataset, resolve_input
+from das_spark.config.ledger import resolve_ledger
 from das_spark.config.load import read_tables, run_file_of
 from das_spark.config.model import RunFile
 from das_spark.config.passes import as_json, measured_queries, resolve_passes
@@ -48,6 +49,7 @@ def load_plan(
     settings: Sequence[str] = (),
     *,
     files: bool = True,
+    named: bool = False,
 ) -> RunPlan:
     """Read a run file and resolve it.
 
@@ -56,6 +58,7 @@ def load_plan(
         overlays: Further TOML files, each laid over what came before.
         settings: Texts `key.path=value`, applied last.
         files: Whether the input files must be there; a plan can be looked at without them.
+        named: Whether files must have the name of a dataset: a real key is used on them.
 
     Returns:
         The plan of the run.
@@ -63,23 +66,24 @@ def load_plan(
     Raises:
         ConfigurationError: With all problems together, each with its key path.
     """
-    return plan_of(read_tables(path, overlays, settings), str(path), files=files)
+    return plan_of(read_tables(path, overlays, settings), str(path), files=files, named=named)
 
 
-def plan_of(data: dict[str, Any], source: str, *, files: bool = True) -> RunPlan:
+def plan_of(data: dict[str, Any], source: str, *, files: bool = True, named: bool = False) -> RunPlan:
     """Resolve the tables of a run file.
 
     Args:
         data: The tables.
         source: The file, for messages.
         files: Whether the input files must be there.
+        named: As for `load_plan`.
 
     Raises:
         ConfigurationError: With all problems together, each with its key path.
     """
     refuse_parts(data, source)
     run_file, problems = run_file_of(data, source)
-    plan = resolve(run_file, problems, files=files) if run_file is not None else None
+    plan = resolve(run_file, problems, files=files, named=named) if run_file is not None else None
     problems.raise_if_any()
     if plan is None:
         raise ConfigurationError(f"{source}: is not a run file")
@@ -102,13 +106,14 @@ def refuse_parts(data: Mapping[str, Any], source: str) -> None:
         )
 
 
-def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> RunPlan | None:
+def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
     """Look everything up and check it together.
 
     Args:
         run_file: What the user wrote, valid key by key.
         problems: Where to note what is wrong.
         files: Whether the input files must be there.
+        named: As for `load_plan`.
 
     Returns:
         The plan, or None where something is wrong.
@@ -120,6 +125,9 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
     units_invariant = invariants is not None and invariants.units
     settings = resolve_input(run_file.input, product, units_invariant=units_invariant, files=files, problems=problems)
     estimation = _estimation(run_file, problems)
+    if named:
+        check_dataset(run_file.input.reader, run_file.input.dataset, problems)
+    ledger = resolve_ledger(run_file.ledger, problems)
     if product is None:
         problems.add(
             "run.product", f"unknown product '{run_file.run.product}'; {nearest(run_file.run.product, PRODUCTS)}"
@@ -168,6 +176,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True) -> Run
         config_hash=config_hash(resolved),
         resolved=resolved,
         acknowledged=acknowledged,
+        ledger=ledger,
     )
 
 
@@ -261,7 +270,8 @@ def _resolved(
     estimation: EstimationSettings,
 ) -> dict[str, Any]:
     """The whole configuration as JSON values, with every default and every share spelled out."""
-    resolved = run_file.model_dump(mode="json")
+    # Where the ledger lies and what its cap is changes nothing that is published, and may change between two calls.
+    resolved = run_file.model_dump(mode="json", exclude={"ledger"})
     resolved["run"]["name"] = run_file.run.name or product.name
     resolved["geography"] = _geography(spine, geography)
     if run_file.output.tables is None:

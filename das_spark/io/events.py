@@ -66,6 +66,12 @@ class Event(StrEnum):
         "the ledger knows that the measurements of a level are public",
         {"geolevel": str},
     )
+    LEDGER_BEGUN = (
+        "ledger.begun",
+        WARNING,
+        "the dataset had no ledger there, and one was begun with the run: what other ledgers count is not known",
+        {"file": str},
+    )
     LEDGER_MENDED = (
         "ledger.mended",
         WARNING,

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.files import (
@@ -34,7 +36,13 @@ from das_spark.io.files import (
 )
 from das_spark.io.full_disk import disk_errors
 
+if TYPE_CHECKING:
+    from das_spark.io.layout import RunLayout
+
 JOURNAL_VERSION = 1
+_HEXADECIMAL = set(b"0123456789abcdef")
+#: Stands for an identity of an attempt, in its length.
+_WORD = "f" * 32
 _UNKNOWN = "measurements are published that the journal does not know"
 
 
@@ -56,12 +64,15 @@ class Attempt:
         number: 1 for the first.
         state: How far it came.
         files: What was drawn, when it is staged or promoted.
+        instance: Random identity of the attempt, by which the ledger knows it; empty where its file was cut short, so
+            that nothing was drawn, or an earlier version wrote it.
     """
 
     geolevel: str
     number: int
     state: State
     files: tuple[FileRecord, ...] = ()
+    instance: str = ""
 
 
 class Step(StrEnum):
@@ -98,6 +109,20 @@ class Journal:
     folder: Path
     staging: Callable[[str, int], Path]
     target: Callable[[str], Path]
+
+    @classmethod
+    def of(cls, layout: RunLayout) -> Self:
+        """The measurement journal of a run.
+
+        Args:
+            layout: Where the run lies.
+        """
+        restricted, public = layout.restricted, layout.public
+        return cls(
+            folder=restricted.journal,
+            staging=lambda geolevel, attempt: restricted.staging("measurements", geolevel, attempt),
+            target=lambda geolevel: public.level("measurements", geolevel),
+        )
 
     def attempts(self, geolevel: str) -> tuple[Attempt, ...]:
         """All attempts at a level, oldest first.
@@ -170,7 +195,7 @@ class Journal:
         """
         if len(self.attempts(geolevel)) != number - 1:
             raise _refusal(geolevel, f"attempt {number} is not the next one")
-        attempt = Attempt(geolevel, number, State.OPENED)
+        attempt = Attempt(geolevel, number, State.OPENED, instance=secrets.token_hex(16))
         path = self._path(geolevel, number)
         with disk_errors(path):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -291,7 +316,8 @@ class Journal:
             if content["schema_version"] != JOURNAL_VERSION:
                 raise _refusal(geolevel, f"{path.name} is of version {content['schema_version']}")
             files = tuple(FileRecord(**entry) for entry in content["files"])
-            attempt = Attempt(content["geolevel"], int(content["number"]), State(content["state"]), files)
+            instance = str(content.get("instance", ""))
+            attempt = Attempt(content["geolevel"], int(content["number"]), State(content["state"]), files, instance)
         except (ValueError, KeyError, TypeError) as error:
             torn = self._torn(path, geolevel)
             if torn is None:
@@ -308,7 +334,11 @@ class Journal:
             return None
         attempt = Attempt(geolevel, int(number), State.OPENED)
         begun = path.read_bytes().rstrip(b"\0")
-        return attempt if _encode(attempt).startswith(begun) else None
+        # Whatever word it was to get, the text before and behind it is known.
+        before, behind = _encode(replace(attempt, instance=_WORD)).split(_WORD.encode())
+        word, rest = begun[len(before) :][: len(_WORD)], begun[len(before) + len(_WORD) :]
+        known = before.startswith(begun[: len(before)]) and behind.startswith(rest) and set(word) <= _HEXADECIMAL
+        return attempt if known else None
 
 
 def _encode(attempt: Attempt) -> bytes:

@@ -61,6 +61,16 @@ class RestrictedLayout:
         return self.path / "ledger_entry.json"
 
     @property
+    def instance(self) -> Path:
+        """A random word of the run folder in this place, by which a copy of the folder is told from it."""
+        return self.path / "instance.json"
+
+    @property
+    def begun(self) -> Path:
+        """When a run began that is charged with nothing: one from measurements that exist."""
+        return self.path / "begun.json"
+
+    @property
     def concluded(self) -> Path:
         """What was verified and evaluated, and of which files."""
         return self.path / "concluded.json"
@@ -117,4 +127,12 @@ class RestrictedLayout:
         Of `staging` only the plain files stay, without which an executor that was lost could still write there when it
         wakes up.
         """
-        return self.journal, self.ledger_entry, self.removed, self.marker, self.lock, self.path / "staging"
+        return (
+            self.journal,
+            self.ledger_entry,
+            self.instance,
+            self.removed,
+            self.marker,
+            self.lock,
+            self.path / "staging",
+        )

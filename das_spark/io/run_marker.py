@@ -30,6 +30,8 @@ class RunMarker:
         root: The folder of all runs, where the two roots lie apart; told by the restricted root only.
         public: The public root, in the same case.
         created: When the run was opened for the first time, UTC, ISO 8601 to the second.
+        ledger: Folder of the ledgers that the run was begun with; told by the restricted root only, and empty for a run
+            that draws nothing. It is no part of the identity of the run.
     """
 
     run_id: str
@@ -38,6 +40,7 @@ class RunMarker:
     root: str = ""
     public: str = ""
     created: str = ""
+    ledger: str = ""
 
     @classmethod
     def find(cls, folder: Path) -> Self | None:
@@ -57,13 +60,13 @@ class RunMarker:
             version, run_id, config_hash = content["schema_version"], content["run_id"], content["config_hash"]
             # Restricted roots of earlier runs do not say what they are; in a run folder their name does.
             side = content.get("side", folder.name)
-            root, public = content.get("root", ""), content.get("public", "")
-            created = content["created"]
+            created = str(content["created"])
+            root, public, ledger = (str(content.get(name, "")) for name in ("root", "public", "ledger"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise OutputError(f"{path}: not readable as the marker of a run") from error
         if version != MARKER_VERSION:
             raise OutputError(f"{path}: version {version}, expected {MARKER_VERSION}")
-        return cls(str(run_id), str(config_hash), side == RESTRICTED, str(root), str(public), str(created))
+        return cls(str(run_id), str(config_hash), side == RESTRICTED, root, public, created, ledger)
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -77,6 +80,8 @@ class RunMarker:
             content["side"] = RESTRICTED
         if self.public:
             content |= {"root": self.root, "public": self.public}
+        if self.ledger:
+            content["ledger"] = self.ledger
         return json.dumps(content) + "\n"
 
     def is_of_run(self, other: RunMarker) -> bool:

@@ -1,137 +1,388 @@
-"""Charge an input with a run: once, before anything is drawn, and level by level as measurements become public."""
+"""Charge a dataset with a run: before its invariants are public, before anything is drawn, and level by level.
+
+Two records are kept of it: the ledger of the dataset, and the run's own entry in its restricted root. The own entry is
+written first, as `charging`, then the ledger, then the own entry as `charged`: a run that died in between is entered
+when it goes on, and a ledger that lacks a run which was charged has been lost or rolled back.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.events import Event
-from das_spark.io.files import write_durably
+from das_spark.io.journal import Journal
+from das_spark.io.layout import created_at
+from das_spark.io.ledger_file import Change, update
+from das_spark.io.own_entry import OwnEntry
 from das_spark.io.run_lock import require_held
-from das_spark.pipeline import ledgers
-from das_spark.privacy import Ledger, LedgerEntry
+from das_spark.pipeline.attempts import new_lines, place_of, require_agreement
+from das_spark.pipeline.input_record import identity_of_input
+from das_spark.pipeline.ledgers import Book, contents_of, folder_of
+from das_spark.privacy import AttemptLine, DeclaredInvariants, EntryState, Ledger, LedgerEntry, compose
 
 if TYPE_CHECKING:
-    from das_spark.pipeline.context import RunContext
+    from das_spark.config.plan import RunPlan
+    from das_spark.io.layout import RunLayout
+    from das_spark.pipeline.progress import Progress
 
 
-def enter_run(context: RunContext, identity: str) -> tuple[LedgerEntry, Ledger]:
-    """Charge the input with this run before anything is drawn; a resumed run finds its own entry again.
+@dataclass(frozen=True, slots=True)
+class EntryIdentity:
+    """What a new entry says of itself besides the plan.
+
+    Attributes:
+        created: When the run was opened for the first time, ISO 8601.
+        nonce: What tells it from other runs of its name; random by default: two runs of one name in two folders are
+            two runs.
+    """
+
+    created: str
+    nonce: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLedger:
+    """The ledger of a run's dataset, opened for the run.
+
+    Attributes:
+        plan: The run.
+        layout: Where it lies.
+        progress: Is told of what is entered.
+        insecure: Whether its key is a test key.
+        new: What its entry says of itself, where it has none yet.
+        book: The ledger.
+        identity: Of the input, as `ledgers.fingerprint` gives it.
+        files: The same.
+        contents: Of its confidential files.
+        together: Other parts of a joint run, which the cap must leave room for: each with its place.
+    """
+
+    plan: RunPlan
+    layout: RunLayout
+    progress: Progress
+    insecure: bool
+    new: EntryIdentity
+    book: Book
+    identity: str
+    files: Sequence[Mapping[str, object]] = ()
+    contents: tuple[str, ...] = ()
+    together: tuple[tuple[RunPlan, RunLayout], ...] = ()
+
+
+def open_ledger(
+    plan: RunPlan,
+    layout: RunLayout,
+    progress: Progress,
+    *,
+    insecure: bool,
+    identity_of_entry: EntryIdentity | None = None,
+    together: tuple[tuple[RunPlan, RunLayout], ...] = (),
+) -> RunLedger:
+    """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started.
 
     Args:
-        context: The run.
-        identity: Of its input, as `ledgers.fingerprint` gives it.
-
-    Returns:
-        The entry of the run, and the whole ledger of its input.
+        plan: The run.
+        layout: Where it lies; its roots are made, and this driver holds it.
+        progress: Is told of what is entered.
+        insecure: Whether its key is a test key.
+        identity_of_entry: What its entry says of itself, where it has none yet; by default that it begins now.
+        together: As in `RunLedger`.
 
     Raises:
-        PrivacyGuardError: If the run was begun under another kind of key, or charged with another budget.
-        OutputError: If another driver has taken over the run, or a ledger cannot be written.
+        PrivacyGuardError: The ledger cannot be reached, read or written, has lost the run, leaves no room under a cap,
+            or knows more of the run's measurements than the run itself does; or the records of the input are counted
+            under another name.
+        InputError: The input cannot be read, or is not there.
     """
-    plan = context.plan
-    entry = _own_entry(context)
-    if entry is not None:
-        charged = (entry.budget, entry.product, entry.table)
-        if charged != (plan.budget, plan.product.name, plan.product.record):
-            raise PrivacyGuardError(
-                f"run {context.layout.run_id} was charged with another budget than that of its configuration",
-                hint="something changed its folder; start a new run (it spends its own budget)",
-            )
-        if entry.insecure != context.is_insecure:
-            kind = "a test key" if entry.insecure else "a real key"
-            raise PrivacyGuardError(
-                f"run {context.layout.run_id} was begun under {kind} and cannot go on under the other kind",
-                hint="resume it as it was begun, or start a new run",
-            )
-        entry = _caught_up(context, identity, entry)
-    else:
-        require_held(context.layout)
-        entry = LedgerEntry(
-            # Two runs of one name in two folders are two runs.
-            run_id=f"{context.layout.run_id}#{context.nonce}",
-            created=context.created,
-            product=plan.product.name,
-            table=plan.product.record,
-            budget=plan.budget,
-            insecure=context.is_insecure,
-        )
-        write_durably(context.layout.restricted.ledger_entry, entry.to_json())
-    ledger = _entered(context, identity, entry)
+    folder = folder_of(plan, layout)
+    if plan.ledger.path is not None and Path(plan.ledger.path).absolute() != folder:
+        progress.say(f"ledger: the run goes on with that of {folder}, with which it was begun")
+    new = identity_of_entry or EntryIdentity(created_at(layout))
+    book = Book(folder, plan.input.dataset or "")
+    run = RunLedger(plan, layout, progress, insecure, new, book, "", together=together)
+    if plan.input.dataset:
+        _require_possible(run)
+    identity, files = identity_of_input(plan, layout)
+    contents = contents_of(plan.input, identity, files)
+    book = Book.of(folder, plan.input, contents)
+    run = replace(run, book=book, identity=identity, files=files, contents=contents)
+    if not plan.input.dataset:  # its ledger could not be found before
+        _require_possible(run)
+    if not insecure and OwnEntry.find(layout.restricted) is None:
+        book.refuse_same_people(contents, identity)
+    return run
+
+
+def enter_invariants(run: RunLedger) -> LedgerEntry:
+    """Enter the run in the ledger before its invariants are public; a run that was entered finds its entry again.
+
+    Args:
+        run: The ledger of the run.
+
+    Raises:
+        PrivacyGuardError: As `enter_run`.
+        OutputError: If another driver has taken over the run, or the disk is full.
+    """
+    own = OwnEntry.find(run.layout.restricted)
+    entry = _new_entry(run) if own is None else own.entry
+    return _enter(run, own, entry)[0]
+
+
+def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
+    """Charge the dataset with this run before anything is drawn; a resumed run finds its own entry again.
+
+    Args:
+        run: The ledger of the run.
+
+    Returns:
+        The entry of the run, and the whole ledger of its dataset.
+
+    Raises:
+        PrivacyGuardError: If the run was begun under another kind of key, or charged with another budget; a cap leaves
+            no room; or the ledger has lost the run, or cannot be understood or written.
+        OutputError: If another driver has taken over the run, or the disk is full.
+    """
+    own = OwnEntry.find(run.layout.restricted)
+    _require_same(run, own)
+    entry, ledger = _enter(run, own, _as_charged(run, own))
     cost = {"framework": entry.framework.value, "total": str(entry.total)}
-    context.progress.note(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
+    run.progress.note(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
     return entry, ledger
 
 
-def enter_level(context: RunContext, identity: str, entry: LedgerEntry, geolevel: str) -> tuple[LedgerEntry, Ledger]:
+def enter_level(run: RunLedger, entry: LedgerEntry, geolevel: str) -> tuple[LedgerEntry, Ledger]:
     """Enter in the ledger that the measurements of a level are public.
 
     Args:
-        context: The run.
-        identity: Of its input.
+        run: The ledger of the run.
         entry: The entry of the run so far.
         geolevel: The level.
 
     Returns:
         As `enter_run`.
     """
-    require_held(context.layout)  # another driver may be further
-    entry = entry.with_completed(geolevel)
+    require_held(run.layout)  # another driver may be further
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
-    write_durably(context.layout.restricted.ledger_entry, entry.to_json())
-    ledger = _entered(context, identity, entry)
-    context.progress.note(Event.LEDGER_COMPLETED, geolevel=geolevel)
+    entry, ledger = _enter(run, OwnEntry.find(run.layout.restricted), entry.with_completed(geolevel))
+    run.progress.note(Event.LEDGER_COMPLETED, geolevel=geolevel)
     return entry, ledger
 
 
-def _entered(context: RunContext, identity: str, entry: LedgerEntry) -> Ledger:
-    """Enter the run in every ledger of its input; a ledger that was mended is told of."""
+def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
+    """Bring the ledger up to what the journal says of a level, or refuse where the two cannot both be true.
 
-    def tell(file: Path) -> None:
-        context.progress.say("ledger: a last line that was half written is cut off; nothing was drawn under it")
-        context.progress.note(Event.LEDGER_MENDED, file=str(file))
-
-    ledgers.make_folder(context.layout)
-    return ledgers.enter(_ledgers(context, identity), entry, tell)
-
-
-def is_measured(context: RunContext) -> bool:
-    """Whether the measurements of every level are public, by the run's own entry: nothing is drawn any more.
+    Called before an attempt is destroyed or opened and before one is promoted, and after each step of the journal.
 
     Args:
-        context: The run.
+        run: The ledger of the run.
+        journal: Of the run.
+        geolevel: The level.
 
     Raises:
-        PrivacyGuardError: The entry cannot be understood.
+        PrivacyGuardError: The run is not charged, so that nothing may be drawn; or the ledger knows of attempts that
+            the journal does not know, or the other way round, or of one that is open in another place.
     """
-    entry = _own_entry(context)
-    levels = {level.geolevel for level in context.plan.budget.levels}
-    return entry is not None and set(entry.completed_levels) >= levels
+    own = OwnEntry.find(run.layout.restricted)
+    if own is None or not own.entered or not own.entry.is_charged:
+        raise PrivacyGuardError(
+            f"measurements of level {geolevel}: the run is not charged, and draws nothing before it is"
+        )
+    run_id, place = own.entry.run_id, place_of(run.layout)
+
+    def change(ledger: Ledger) -> Sequence[AttemptLine]:
+        _require_entered(run, own, ledger)
+        return new_lines(ledger, run_id, geolevel, journal.attempts(geolevel), place)
+
+    _updated(run, change)
 
 
-def _own_entry(context: RunContext) -> LedgerEntry | None:
-    """The run's own entry as it was last written; None where the run is not charged yet."""
-    own = context.layout.restricted.ledger_entry
-    return LedgerEntry.from_json(own.read_text(encoding="utf-8")) if own.is_file() else None
+def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[str]) -> tuple[str, ...]:
+    """What runs on one input cost, those that are not charged yet, against the caps that hold for them.
+
+    Args:
+        plans: The runs, alike but for their budgets, each with its place.
+        contents: Of its confidential files.
+
+    Returns:
+        A sentence for each cap.
+
+    Raises:
+        PrivacyGuardError: The ledger cannot be reached or understood, or a cap is raised without naming it.
+    """
+    plan, layout = plans[0]
+    ledger = Book.of(folder_of(plan, layout), plan.input, contents).read()
+    left = []
+    for each, place in plans:
+        own = OwnEntry.find(place.restricted)
+        known = None if own is None else ledger.find(own.entry.run_id)
+        if known is None or not known.is_charged:
+            left.append(each.budget)
+    sentences = []
+    for cap in ledger.caps(plan.ledger.cap, plan.ledger.cap_was):
+        spent, asked = cap.spent(ledger.composition()), cap.spent(compose([*ledger.real, *left]))
+        beyond = "; the run that exceeds it will be refused" if asked > cap.limit else ""
+        sentences.append(
+            f"cap of the dataset ({cap}): spent so far {spent}, with all runs that are left {asked}{beyond}"
+        )
+    return tuple(sentences)
 
 
-def _caught_up(context: RunContext, identity: str, entry: LedgerEntry) -> LedgerEntry:
-    """The run's own entry with all levels that a ledger knows.
+def declared_invariants(plan: RunPlan) -> tuple[str, ...]:
+    """The declared invariants of a run, each a sentence.
+
+    Args:
+        plan: The run.
+    """
+    in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
+    return plan.invariants.describe(
+        plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
+    )
+
+
+def _require_possible(run: RunLedger) -> None:
+    """Refuse, by what the ledger says, a run that could not be charged or could not draw."""
+    ledger, own = run.book.read(), OwnEntry.find(run.layout.restricted)
+    _require_same(run, own)
+    _require_entered(run, own, ledger)
+    _require_room(run, own, ledger, _as_charged(run, own))
+    run.book.refuse_left_behind(run.plan.input)
+    if own is not None:
+        journal, place = Journal.of(run.layout), place_of(run.layout)
+        for geolevel in run.plan.spine.names:
+            require_agreement(ledger, own.entry.run_id, geolevel, journal.attempts(geolevel), place)
+
+
+def _require_same(run: RunLedger, own: OwnEntry | None) -> None:
+    """Refuse a run that was entered with another budget, or under another kind of key."""
+    if own is None:
+        return
+    plan, entry = run.plan, own.entry
+    if (entry.budget, entry.product, entry.table) != (plan.budget, plan.product.name, plan.product.record):
+        raise PrivacyGuardError(
+            f"run {run.layout.run_id} was charged with another budget than that of its configuration",
+            hint="something changed its folder; start a new run (it spends its own budget)",
+        )
+    if entry.insecure != run.insecure:
+        kind = "a test key" if entry.insecure else "a real key"
+        raise PrivacyGuardError(
+            f"run {run.layout.run_id} was begun under {kind} and cannot go on under the other kind",
+            hint="resume it as it was begun, or start a new run",
+        )
+
+
+def _require_entered(run: RunLedger, own: OwnEntry | None, ledger: Ledger) -> None:
+    """Refuse a ledger that has lost the run."""
+    if own is not None and own.entered and ledger.find(own.entry.run_id) is None:
+        raise PrivacyGuardError(
+            f"run {run.layout.run_id} was entered in the ledger of its dataset as {own.entry.run_id}, and "
+            f"{run.book.file} does not have it: the ledger was lost or rolled back, or is another one",
+            hint="bring back the ledger as it was; or start a new run, which spends its own budget",
+        )
+
+
+def _require_room(run: RunLedger, own: OwnEntry | None, ledger: Ledger, entry: LedgerEntry) -> None:
+    """Refuse a run that is not charged yet and would exceed a cap, with those that are charged together with it."""
+    known = None if own is None else ledger.find(own.entry.run_id)
+    if known is not None and known.is_charged:
+        return
+    further = []
+    for plan, layout in run.together:
+        other = OwnEntry.find(layout.restricted)
+        counted = None if other is None else ledger.find(other.entry.run_id)
+        if counted is None or not counted.is_charged:
+            further.append(plan.budget)
+    ledger.require_room(entry, further)
+
+
+def _new_entry(run: RunLedger) -> LedgerEntry:
+    """The entry of a run that is not in the ledger yet, and has not measured."""
+    plan = run.plan
+    declared = plan.invariants
+    return LedgerEntry(
+        run_id=f"{run.layout.run_id}#{run.new.nonce or secrets.token_hex(4)}",
+        created=run.new.created,
+        product=plan.product.name,
+        table=plan.product.record,
+        budget=plan.budget,
+        insecure=run.insecure,
+        dataset=plan.input.dataset or "",
+        contents=run.contents,
+        invariants=DeclaredInvariants(
+            declared.total_at, declared.units, declared.units and declared.vacant, declared_invariants(plan)
+        ),
+        acknowledged=plan.acknowledged,
+        state=EntryState.INVARIANTS,
+    )
+
+
+def _as_charged(run: RunLedger, own: OwnEntry | None) -> LedgerEntry:
+    """The entry of a run that is charged with its budget, under the caps of its configuration; as it is if it was."""
+    entry = _new_entry(run) if own is None else own.entry
+    if entry.is_charged:
+        return entry
+    caps = run.plan.ledger
+    return replace(entry, state=EntryState.CHARGED, cap=caps.cap, cap_was=caps.cap_was)
+
+
+def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[LedgerEntry, Ledger]:
+    """Enter the run in the ledger as it stands now, between the two states of its own entry."""
+    require_held(run.layout)
+    entry = _caught_up(run, entry)
+    entered = own is not None and own.entered
+    if own != OwnEntry(entry, entered):
+        OwnEntry(entry, entered).save(run.layout.restricted)
+
+    def change(ledger: Ledger) -> Sequence[LedgerEntry]:
+        _require_entered(run, own, ledger)
+        if entry.is_charged:
+            _require_room(run, own, ledger, entry)
+        if not ledger.entries:
+            _say_begun(run)
+        return [entry]
+
+    ledger = _updated(run, change)
+    if not entered:
+        if not run.insecure:  # another run may have entered the same records under another name meanwhile
+            run.book.refuse_same_people(entry.contents, run.identity)
+        OwnEntry(entry, entered=True).save(run.layout.restricted)
+    return entry, ledger
+
+
+def _caught_up(run: RunLedger, entry: LedgerEntry) -> LedgerEntry:
+    """The entry with all that the ledger knows of it.
 
     A driver that slept while it wrote the own entry, and had lost the run, has put its older state in the place of that
     of the driver which took over.
     """
-    for known in ledgers.entries_of(_ledgers(context, identity), entry.run_id):
-        ahead = set(known.completed_levels) > set(entry.completed_levels)
-        if ahead and replace(known, completed_levels=entry.completed_levels) == entry:
-            require_held(context.layout)
-            write_durably(context.layout.restricted.ledger_entry, known.to_json())
-            entry = known
-    return entry
+    known = run.book.read().find(entry.run_id)
+    if known is None or (entry.is_charged and not known.is_charged):
+        return entry
+    if not set(known.completed_levels) >= set(entry.completed_levels):
+        return entry
+    changing = ("state", "completed_levels", "cap", "cap_was")
+    return known if replace(entry, **{name: getattr(known, name) for name in changing}) == known else entry
 
 
-def _ledgers(context: RunContext, identity: str) -> tuple[Path, ...]:
-    own = ledgers.ledger_files(context.plan, context.layout, identity)
-    return tuple(dict.fromkeys((*own, *context.joint_ledgers)))
+def _say_begun(run: RunLedger) -> None:
+    """A ledger that was not there is no proof that nothing was ever released: whoever looks must know."""
+    dataset = f" of dataset {run.plan.input.dataset}" if run.plan.input.dataset else ""
+    run.progress.say(
+        f"WARNING: the privacy ledger{dataset} in {run.book.folder} was begun with this run: releases that are counted"
+        " in other ledgers are not known here"
+    )
+    run.progress.note(Event.LEDGER_BEGUN, file=str(run.book.file))
+
+
+def _updated(run: RunLedger, change: Change) -> Ledger:
+    """The ledger after a change; a ledger that was mended is told of."""
+
+    def tell(file: Path) -> None:
+        run.progress.say("ledger: a last line that was half written is cut off; nothing was drawn under it")
+        run.progress.note(Event.LEDGER_MENDED, file=str(file))
+
+    return update(run.book.file, change, tell)

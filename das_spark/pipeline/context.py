@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.io.files import FileRecord
     from das_spark.io.layout import RunLayout
+    from das_spark.pipeline.charge import RunLedger
     from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey
@@ -67,9 +67,8 @@ class RunContext:
         created: When the run was opened for the first time, UTC, ISO 8601 to the second: the only instant that anything
             public names, since all later ones tell how long confidential data took.
         origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
-        joint_ledgers: Further ledgers that the run is entered in: those of the other parts of a joint run.
+        ledger: The ledger of its dataset, opened for the run; None where the run has no key.
         ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
-        nonce: What tells its entry in the ledger from those of other runs of its name.
         blind: Whether noise is measured without what it shall hide (`RunOptions`).
         public_facts: What stages found out for the public manifest.
         restricted_facts: The same for the restricted one.
@@ -82,9 +81,8 @@ class RunContext:
     progress: Progress
     created: str
     origin: Origin | None = None
-    joint_ledgers: tuple[Path, ...] = ()
+    ledger: RunLedger | None = None
     ingested_by: RunLayout | None = None
-    nonce: str = field(default_factory=lambda: secrets.token_hex(4))
     blind: bool = False
     public_facts: PublicFacts = field(default_factory=PublicFacts)
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
@@ -106,6 +104,16 @@ class RunContext:
                 f"run {self.layout.run_id} estimates from measurements that exist; it draws nothing"
             )
         return self.key
+
+    def required_ledger(self) -> RunLedger:
+        """The ledger of the dataset, for what charges it.
+
+        Raises:
+            PrivacyGuardError: It was not opened: without it nothing confidential is published.
+        """
+        if self.ledger is None:
+            raise PrivacyGuardError(f"run {self.layout.run_id}: the ledger of its dataset was not opened")
+        return self.ledger
 
     def folder(self, table: str, geolevel: str) -> Path:
         """The folder of one level of a table.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from das_spark.io.files import require_space, set_times
 from das_spark.io.layout import RunLayout, created_at, open_run, point_latest, require_kept
 from das_spark.io.run_lock import hold_run
+from das_spark.pipeline.charge import EntryIdentity, open_ledger
 from das_spark.pipeline.context import RunContext, is_insecure
+from das_spark.pipeline.ledgers import folder_of
 from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.measure import journal_of
 from das_spark.spark.executors import executor_timeout
@@ -26,6 +29,28 @@ if TYPE_CHECKING:
 
 #: Room that a run asks for before it begins; what it really needs is known after ingestion.
 LEAST_SPACE = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What decides how a run is carried out besides its plan.
+
+    Attributes:
+        created: When it begins, ISO 8601, where several runs begin together: the time at which a later one begins tells
+            how long the earlier ones took over confidential data. None for now.
+        together: The other parts of a joint run, which the cap of the ledger must leave room for, each with its place.
+        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is reused;
+            by default the input is read.
+        nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
+        blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
+            whatever else differs is a leak; for the audit of structure, and under a test key only.
+    """
+
+    created: str | None = None
+    together: tuple[tuple[RunPlan, RunLayout], ...] = ()
+    ingested_by: RunLayout | None = None
+    nonce: str = ""
+    blind: bool = False
 
 
 def place_of(plan: RunPlan, run_id: str) -> RunLayout:
@@ -52,7 +77,7 @@ def at_work(
     key: RunKey | None = None,
     origin: Origin | None = None,
     spark: SparkSession | None = None,
-    created: str | None = None,
+    options: RunOptions | None = None,
 ) -> Iterator[RunContext]:
     """Open the folders of a run and hold them; give the run to whoever works on it.
 
@@ -63,33 +88,53 @@ def at_work(
         key: The run key; None where nothing confidential is read and nothing is drawn.
         origin: Where the measurements come from of a run without a key.
         spark: The session; found or started where None.
-        created: When the run begins, as `open_run` takes it.
+        options: How the run is carried out; by default as one by itself.
 
     Raises:
         OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
             is finished and its confidential side was removed.
         EnvironmentProblemError: The session's properties are wrong.
-        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear, or measurements
-            are published that the journal does not know.
+        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear, measurements
+            are published that the journal does not know, or the ledger of the dataset forbids the run (`open_ledger`).
+        InputError: The input of a run with a key is not there.
     """
     insecure = is_insecure(key, origin)
-    resumed = open_run(layout, plan.config_hash, created)
+    ledgers = "" if key is None else str(folder_of(plan, layout))  # one that is named and not there is refused first
+    chosen = options or RunOptions()
+    resumed = open_run(layout, plan.config_hash, ledgers, chosen.created)
     with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
-        open_run(layout, plan.config_hash)  # another configuration may have opened it before this driver held it
-        began = created_at(layout)
+        # Another configuration may have opened it before this driver held it.
+        open_run(layout, plan.config_hash, ledgers, chosen.created)
         require_kept(layout)
-        if layout.folder.is_dir():  # not where both roots lie elsewhere
-            point_latest(layout)
+        began, ledger = created_at(layout), None
+        if key is not None:
+            identity = EntryIdentity(began, chosen.nonce)
+            ledger = open_ledger(
+                plan, layout, progress, insecure=insecure, identity_of_entry=identity, together=chosen.together
+            )
         started = spark or session(f"das_spark {layout.run_id}")
         note_application(progress, started)
         executor_timeout(started.sparkContext)  # a wrong one is found here, and not in the first stage
-        context = RunContext(plan, layout, started, key, progress, began, origin)
+        context = RunContext(
+            plan,
+            layout,
+            started,
+            key,
+            progress,
+            began,
+            origin=origin,
+            ledger=ledger,
+            ingested_by=chosen.ingested_by,
+            blind=chosen.blind,
+        )
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
             require_safe_session(started, insecure=insecure)
             journal = journal_of(context)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)
+        if layout.folder.is_dir():  # not where both roots lie elsewhere
+            point_latest(layout)  # a run that a guard has refused is not the latest
         try:
             yield context
         finally:

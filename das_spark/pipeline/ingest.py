@@ -13,6 +13,7 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.io.readers import Problem, reader
 from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline import ledgers
+from das_spark.pipeline.charge import enter_invariants
 from das_spark.pipeline.input_record import keep_problems, load_input_record, problems_kept, save_input_record
 from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
@@ -59,6 +60,7 @@ def ingest(context: RunContext, identity: str) -> None:
     if not context.is_finished("histograms"):
         context.write_all("histograms", histograms.all_levels(leaves, plan.spine))
     if not context.is_finished("invariants"):
+        enter_invariants(context.required_ledger())  # before they are public
         key = plan.spine.total_key_at(plan.invariants.total_at)
         declared = bounds.all_invariants(leaves, context.read_all("histograms"), plan.spine, plan.invariants, key)
         context.write_all("invariants", declared)
@@ -89,6 +91,7 @@ def placed_leaves(context: RunContext, identity: str) -> DataFrame:
         GeographyError: No spine can be made of the areas.
     """
     if context.ingested_by is not None:
+        enter_invariants(context.required_ledger())  # they are among what is taken over
         take_over_input(context, context.ingested_by, identity)
     folder = context.layout.restricted.table("leaves")
     with problems_kept(context):

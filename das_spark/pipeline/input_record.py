@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import finished, write_durably
 from das_spark.io.full_disk import disk_errors
+from das_spark.io.own_entry import OwnEntry
 from das_spark.io.readers import BadInputError
 from das_spark.io.run_lock import require_held
 from das_spark.pipeline import ledgers
-from das_spark.pipeline.charge import is_measured
 from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from das_spark.config.plan import RunPlan
     from das_spark.io.layout import RunLayout
     from das_spark.io.readers import Problem
     from das_spark.pipeline.context import RunContext
@@ -90,25 +91,33 @@ def load_input_record(context: RunContext, identity: str) -> None:
     facts.input_rows, facts.problems = record["rows"], record["problems"]
 
 
-def identity_of_input(context: RunContext) -> tuple[str, list[dict[str, object]]]:
+def identity_of_input(plan: RunPlan, layout: RunLayout) -> tuple[str, list[dict[str, object]]]:
     """What `ledgers.fingerprint` gives, without reading the files again where the leaves were made of them.
 
     They are asked for their sizes and times of change as long as something is to be measured. After that the input may
     be withdrawn: it is what the run has recorded.
 
     Args:
-        context: The run.
+        plan: The run.
+        layout: Where it lies.
 
     Raises:
         InputError: A file that is asked for cannot be read.
     """
-    restricted = context.layout.restricted
+    restricted = layout.restricted
     if finished(restricted.table("leaves")) and restricted.input_record.is_file():
         record = json.loads(restricted.input_record.read_text(encoding="utf-8"))
         files = record.get("files")
-        if files is not None and (is_measured(context) or ledgers.is_unchanged(context.plan.input, files)):
+        if files is not None and (_is_measured(plan, layout) or ledgers.is_unchanged(plan.input, files)):
             return record["identity"], files
-    return ledgers.fingerprint(context.plan.input)
+    return ledgers.fingerprint(plan.input)
+
+
+def _is_measured(plan: RunPlan, layout: RunLayout) -> bool:
+    """Whether the measurements of every level are public, by the run's own entry: nothing is drawn any more."""
+    own = OwnEntry.find(layout.restricted)
+    levels = {level.geolevel for level in plan.budget.levels}
+    return own is not None and set(own.entry.completed_levels) >= levels
 
 
 def read_identity(layout: RunLayout) -> str:

@@ -14,10 +14,11 @@ from das_spark.config.stages import PREPARING, names_until, part_of, stage_names
 from das_spark.io.files import set_times, write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
-from das_spark.io.layout import now
+from das_spark.io.layout import RunLayout, now
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.driver import place_of
-from das_spark.pipeline.runner import RunOptions, look_before, prepare, run_stages, usual_run_id
+from das_spark.pipeline.driver import RunOptions, place_of
+from das_spark.pipeline.ledgers import ledger_with
+from das_spark.pipeline.runner import charge, look_before, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
@@ -86,19 +87,36 @@ def run_parts(
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")
-    every_ledger = [
-        file
-        for record, stage in last.items()
-        for file in prepare(
+    places = {record: RunLayout.of(part.output, ids[record]) for record, part in plan.parts.items()}
+    how = {
+        record: replace(
+            chosen,
+            created=created,
+            together=tuple((plan.parts[each], place) for each, place in places.items() if each != record),
+        )
+        for record in places
+    }
+    for record, stage in last.items():
+        prepare(
             plan.parts[record],
             run_id=ids[record],
             test_key=test_key,
             spark=spark,
             progress=progress,
             until=stage,
-            created=created,
+            options=how[record],
         )
-    ]
+    if any(stage not in PREPARING for stage in last.values()):
+        # All parts are charged before any draws: none is drawn that another one, beyond the cap, would make useless.
+        for record, part in plan.parts.items():
+            charge(
+                part,
+                run_id=ids[record],
+                test_key=test_key,
+                spark=spark,
+                progress=progress,
+                options=how[record],
+            )
     summaries = {
         record: run_stages(
             plan.parts[record],
@@ -107,7 +125,7 @@ def run_parts(
             spark=spark,
             progress=progress,
             until=stage,
-            options=replace(chosen, created=created, ledgers=every_ledger),
+            options=how[record],
         )
         for record, stage in last.items()
         if stage not in PREPARING
@@ -126,9 +144,10 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]
     costs = joint_costs(entries)
-    record = {"run_id": layout.run_id, "together": costs, "parts": [entry.as_record() for entry in entries]}
+    ledger = ledger_with(next(iter(summaries.values())).layout)
+    record = {"run_id": layout.run_id, "together": costs, "parts": [entry.public_record() for entry in entries]}
     with disk_errors(layout.path):
-        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts))
+        write_durably(layout.privacy_statement, joint_statement(layout.run_id, parts, ledger=ledger))
         write_durably(layout.privacy_ledger, json.dumps(record, indent=1) + "\n")
     spent = {name: str(costs[name]) for name in ("epsilon", "rho") if costs[name] != "0"}
     figures = {

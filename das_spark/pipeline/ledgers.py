@@ -1,38 +1,35 @@
-"""The cumulative ledger of an input: one entry a run, made before any draw.
+"""The cumulative ledger of a dataset: what its input is known by, and where it lies.
 
-It is kept twice: beside the input, and with the runs by what the input holds. So runs that reach the same files by
-another path, by another key of [input] or as a copy are still counted together, as long as either is shared.
+One file a dataset, in one folder: the operator's (`ledger.path`), or `ledgers` beside the runs. Nothing is ever written
+beside the input.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import reduce
-from io import FileIO
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config.inputs import SIMULATED
-from das_spark.errors import InputError, OutputError, PrivacyGuardError
+from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.io.files import sync_folder
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.layout import LEDGERS
-from das_spark.privacy import Ledger, LedgerEntry
+from das_spark.io.ledger_file import SUFFIX, read, unwritable
+from das_spark.io.own_entry import OwnEntry
+from das_spark.io.run_marker import RunMarker
+from das_spark.privacy import Ledger
 
 if TYPE_CHECKING:
     from das_spark.config.plan import InputSettings, RunPlan
     from das_spark.io.layout import RunLayout
 
-_SUFFIX = ".privacy-ledger.jsonl"
 _BLOCK = 1 << 22
-Mended = Callable[[Path], None]
 
 
 def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
@@ -42,7 +39,8 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
         settings: Where the input is.
 
     Returns:
-        SHA-256 in hexadecimal, and name, size, time of change and checksum of each file (restricted).
+        SHA-256 in hexadecimal, and name, size, time of change and checksum of each file (restricted), and whether it
+        is confidential: a table that only says which geounits exist is not, nor is what the reader does not read.
 
     Raises:
         InputError: If a file cannot be read.
@@ -51,7 +49,10 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
     if settings.reader == SIMULATED:
         whole.update(json.dumps(dict(settings.simulate), sort_keys=True, default=str).encode())
         return whole.hexdigest(), []
-    files = [_examined(path) for path in sorted(set(_files(settings)))]
+    found = dict(sorted(_files(settings).items()))
+    # Where nothing looks like what the reader reads, all of it may be.
+    known = any(found.values())
+    files = [_examined(path) | {"confidential": records or not known} for path, records in found.items()]
     for content in sorted(str(each["sha256"]) for each in files):
         whole.update(content.encode())
     return whole.hexdigest(), files
@@ -99,53 +100,49 @@ def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> 
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
-def ledger_files(plan: RunPlan, layout: RunLayout, identity: str) -> tuple[Path, ...]:
-    """Where the ledger of an input lies: with the runs, and beside each of its files or folders that hold records.
+def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """What the confidential files hold, whatever else lies beside them: by this the same people are known again.
 
-    Beside the input it is made where that folder can be written. Where it is there already it counts in any case: a run
-    that cannot be entered in it does not draw.
+    Args:
+        settings: Where the input is.
+        identity: As `fingerprint` gave it.
+        files: The same; those that an earlier version has recorded count as confidential.
+
+    Returns:
+        Checksums, sorted; of an invented population, that of its arguments.
+    """
+    if settings.reader == SIMULATED:
+        return (identity,)
+    return tuple(sorted({str(each["sha256"]) for each in files if each.get("confidential", True)}))
+
+
+def folder_of(plan: RunPlan, layout: RunLayout) -> Path:
+    """The folder of the ledgers of a run: the one that it was begun with, else the operator's, else that of the runs.
+
+    The last of them is made, and closed to others: names of ledgers may tell of inputs. No other folder is.
 
     Args:
         plan: The run.
-        layout: Where the run lies.
-        identity: Result of `fingerprint`.
+        layout: Where it lies, or will lie.
 
     Returns:
-        At least the copy with the runs, first.
-    """
-    found = [ledger_with_runs(layout, identity)]
-    settings = plan.input
-    if settings.reader != SIMULATED:
-        for source in filter(None, (settings.path, settings.persons, settings.units)):
-            path = Path(source).resolve()
-            beside = path.with_name(path.name + _SUFFIX)
-            # An input that was withdrawn, folder and all, has a ledger with the runs alone.
-            writable = os.access(path.parent, os.W_OK) and path.parent.stat().st_mode & stat.S_IWUSR
-            if writable or beside.exists():
-                found.append(beside)
-    return tuple(dict.fromkeys(found))
-
-
-def ledger_with_runs(layout: RunLayout, identity: str) -> Path:
-    """The copy of an input's ledger that lies with the runs.
-
-    Args:
-        layout: Of a run.
-        identity: Result of `fingerprint`.
-    """
-    return layout.root / LEDGERS / f"{identity[:32]}{_SUFFIX}"
-
-
-def make_folder(layout: RunLayout) -> None:
-    """Make the folder of the ledgers with the runs, durably, and close it to others: their names tell of the inputs.
-
-    Args:
-        layout: Of a run.
+        An absolute path.
 
     Raises:
-        OutputError: It cannot be made.
+        PrivacyGuardError: A folder that was named cannot be reached or written.
+        OutputError: The folder with the runs cannot be made.
     """
-    folder = layout.root / LEDGERS
+    marker = RunMarker.find(layout.restricted.path)
+    begun = "" if marker is None else marker.ledger
+    if begun:
+        why = f"run {layout.run_id} was begun with the ledgers in {begun}, and"
+        return _reachable(
+            Path(begun), why, "bring that folder back (is its disk mounted?), or begin a run of another name"
+        )
+    if plan.ledger.path is not None:
+        folder = Path(plan.ledger.path).absolute()
+        return _reachable(folder, "ledger.path:", "make the folder, or mount its disk; it is never made by a run")
+    folder = layout.root.absolute() / LEDGERS
     with disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -153,145 +150,160 @@ def make_folder(layout: RunLayout) -> None:
         if found.st_mode & 0o077 and found.st_uid == os.geteuid():
             folder.chmod(0o700)  # an earlier version left it open
         sync_folder(folder.parent)
+    return _reachable(folder, "ledgers:", "name another folder: ledger.path")
 
 
-def enter(files: Sequence[Path], entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
-    """Enter a run in every copy of the ledger of its input: see `commit`.
+def ledger_with(layout: RunLayout) -> Ledger:
+    """The ledger in which a run stands; without runs where it has none, or none that can be read.
 
-    Args:
-        files: Result of `ledger_files`.
-        entry: The run.
-        mended: As in `commit`.
-
-    Returns:
-        All runs that stand in any copy.
-    """
-    return reduce(Ledger.union, [commit(file, entry, mended) for file in files])
-
-
-def commit(file: Path, entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
-    """Enter a run in the ledger of its input, durably, before it draws, or its new state; it is charged once.
-
-    A last line that a power cut tore is cut off: no run draws before its line is durable, so that nothing was drawn
-    under it.
+    What cannot be read refuses runs; what is only said of a run is said all the same.
 
     Args:
-        file: One copy of the ledger.
-        entry: The run.
-        mended: Is told of the copy where its last line was cut off.
-
-    Returns:
-        The whole ledger, this run included.
+        layout: Where the run lies.
 
     Raises:
-        OutputError: If it cannot be written; then it is as it was.
-        PrivacyGuardError: If it cannot be understood.
+        PrivacyGuardError: Its own entry cannot be understood.
     """
-    with disk_errors(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(_open(file), "r+b", buffering=0) as opened:
-            fcntl.flock(opened, fcntl.LOCK_EX)
-            content = opened.readall()
-            whole = _without_torn_end(content)
-            before = _parsed(whole)
-            after = before.with_entry(entry)
-            if whole != content:
-                opened.truncate(len(whole))
-                mended(file)
-            if after != before:
-                end = b"" if whole.endswith(b"\n") or not whole else b"\n"  # a whole entry, but for its end
-                _append(opened, end + entry.to_json().encode() + b"\n")
-            os.fsync(opened.fileno())  # also of a line that stands there: whoever wrote it may have died before this
-            if not content:
-                sync_folder(file.parent)
-            return after
+    own, marker = OwnEntry.find(layout.restricted), RunMarker.find(layout.restricted.path)
+    if own is None or marker is None or not marker.ledger:
+        return Ledger()
+    for file in sorted(Path(marker.ledger).glob(f"*{SUFFIX}")):
+        with suppress(PrivacyGuardError, OSError):
+            found = read(file)
+            if found.find(own.entry.run_id) is not None:
+                return found
+    return Ledger()
 
 
-def read(file: Path) -> Ledger:
-    """The runs in one copy of a ledger, but for a last line that was half written.
+def _reachable(folder: Path, why: str, hint: str) -> Path:
+    if not folder.is_dir():
+        raise PrivacyGuardError(f"{why} there is no folder {folder}", hint=hint)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PrivacyGuardError(f"{why} {folder} cannot be written", hint="get the right to write there from its owner")
+    return folder
 
-    Args:
-        file: The copy, which is there.
 
-    Raises:
-        PrivacyGuardError: If it cannot be understood.
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The ledger of one dataset.
+
+    Attributes:
+        folder: Of the ledgers.
+        name: Of the dataset, or half of a checksum of its contents where it has none.
     """
-    return _parsed(_without_torn_end(file.read_bytes()))
+
+    folder: Path
+    name: str
+
+    @classmethod
+    def of(cls, folder: Path, settings: InputSettings, contents: Sequence[str]) -> Book:
+        """The ledger of an input.
+
+        Args:
+            folder: Result of `folder_of`.
+            settings: Of the input.
+            contents: Result of `contents_of`; of no account where the dataset has a name.
+        """
+        if settings.dataset:
+            return cls(folder, settings.dataset)
+        whole = contents[0] if settings.reader == SIMULATED else hashlib.sha256("".join(contents).encode()).hexdigest()
+        return cls(folder, whole[:32])
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return self.folder / f"{self.name}{SUFFIX}"
+
+    def read(self) -> Ledger:
+        """All runs, and nothing where there is no file yet.
+
+        Raises:
+            PrivacyGuardError: It cannot be understood, or not be written.
+        """
+        if not self.file.exists():
+            return Ledger()
+        if not os.access(self.file, os.R_OK | os.W_OK):
+            raise unwritable(self.file)
+        return read(self.file)
+
+    def refuse_same_people(self, contents: Sequence[str], identity: str) -> None:
+        """Refuse people that are counted under another name: releases from them would be summed in two places.
+
+        Runs under test keys are not summed, so that theirs do not count.
+
+        Args:
+            contents: Of the confidential files.
+            identity: Of the input, by which earlier versions named their ledgers.
+
+        Raises:
+            PrivacyGuardError: Another ledger of the folder has a run on the same contents, or cannot be understood.
+        """
+        for file in sorted(self.folder.glob(f"*{SUFFIX}")):
+            if file == self.file:
+                continue
+            other = file.name.removesuffix(SUFFIX)
+            for entry in read(file).real:
+                if other == identity[:32] or set(entry.contents) & set(contents):
+                    name = f"the dataset '{entry.dataset}'" if entry.dataset else f"{file}, without a name"
+                    raise PrivacyGuardError(
+                        f"the same records are counted under {name}: run {entry.run_id}",
+                        hint=f'set input.dataset = "{entry.dataset}"; two names would hide what all releases from '
+                        "these records cost together"
+                        if entry.dataset
+                        else f"rename that file to {self.file.name}, so that its runs are counted with this one",
+                    )
+
+    def refuse_left_behind(self, settings: InputSettings) -> None:
+        """Refuse an input beside which an earlier version has kept a ledger, as long as this one lacks its runs.
+
+        Args:
+            settings: Of the input.
+
+        Raises:
+            PrivacyGuardError: There are such runs, or that ledger cannot be understood.
+        """
+        known = {entry.run_id for entry in self.read().entries}
+        for name in filter(None, (settings.path, settings.persons, settings.units)):
+            beside = Path(name).resolve()
+            beside = beside.with_name(beside.name + SUFFIX)
+            if settings.reader == SIMULATED or not beside.is_file():
+                continue
+            if missing := [entry.run_id for entry in read(beside).real if entry.run_id not in known]:
+                raise PrivacyGuardError(
+                    f"{beside}: an earlier version counted runs on this input there ({', '.join(missing)}), which the "
+                    f"ledger of the dataset, {self.file}, does not have",
+                    hint="ledgers lie in one folder now (ledger.path): append the lines of that file to this one, and "
+                    "run the same command again",
+                )
 
 
-def _without_torn_end(content: bytes) -> bytes:
-    """A ledger without a last line that has no end and is no JSON; a whole entry that lacks its end alone is kept."""
-    start = content.rfind(b"\n") + 1
-    try:
-        json.loads(content[start:].decode() or "null")
-    except ValueError:
-        return content[:start]
-    return content
-
-
-def _parsed(content: bytes) -> Ledger:
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        number = content[: error.start].count(b"\n") + 1
-        raise PrivacyGuardError(
-            f"privacy ledger, line {number}: is no text", hint="restore the ledger from its copy"
-        ) from error
-    return Ledger.from_json_lines(text)
-
-
-def entries_of(files: Sequence[Path], run_id: str) -> tuple[LedgerEntry, ...]:
-    """What the copies of a ledger say of a run, each that knows it.
-
-    Args:
-        files: Result of `ledger_files`.
-        run_id: As in its entry.
-
-    Raises:
-        PrivacyGuardError: One cannot be understood.
-    """
-    found = []
-    for file in files:
-        with suppress(OSError):  # of what cannot be read `commit` will tell
-            found += [entry for entry in read(file).entries if entry.run_id == run_id]
-    return tuple(found)
-
-
-def _open(file: Path) -> int:
-    try:
-        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
-        raise OutputError(
-            f"{file}: the privacy ledger of this input cannot be written, so that the run cannot be charged",
-            hint="runs on this input are counted in that file: get the right to write it from its owner",
-        ) from error
-
-
-def _append(opened: FileIO, line: bytes) -> None:
-    """Write a line durably, or leave the file as it was: half an entry would bar every later run on the input."""
-    size = os.fstat(opened.fileno()).st_size
-    try:
-        if opened.write(line) != len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(opened.fileno())
-    except OSError:
-        opened.truncate(size)
-        raise
-
-
-def _files(settings: InputSettings) -> Iterator[Path]:
-    for name in (settings.path, settings.persons, settings.units, settings.geography):
+def _files(settings: InputSettings) -> dict[Path, bool]:
+    """Every file of the input, and whether it holds records: of a folder, what its reader reads of people and units."""
+    found: dict[Path, bool] = {}
+    for key in ("path", "persons", "units", "geography"):
+        name = getattr(settings, key)
         if name is None:
             continue
-        path = Path(name)
-        if path.is_dir():
-            yield from (each for each in path.rglob("*") if each.is_file() and not each.name.endswith(_SUFFIX))
-        elif path.is_file():
-            yield path
+        place = Path(name)
+        if place.is_dir():
+            inside = [each for each in place.rglob("*") if each.is_file() and not each.name.endswith(SUFFIX)]
+        elif place.is_file():
+            inside = [place]
         else:
-            raise InputError(f"{path}: no such file or folder", hint="check [input] in the run file")
+            raise InputError(f"{place}: no such file or folder", hint="check [input] in the run file")
+        for each in inside:
+            records = key != "geography" and (key != "path" or each == place or _is_read(settings.reader, place, each))
+            found[each] = found.get(each, False) or records
+    return found
+
+
+def _is_read(reader: str, folder: Path, file: Path) -> bool:
+    """Whether a file of `input.path` holds what a reader takes for people or units, by its name."""
+    if reader == "pl94_summary":
+        return file.suffix == ".pl"
+    if reader in ("tidy_counts", "tidy_records", "cef_2020"):
+        return file.relative_to(folder).parts[0].partition(".")[0] in ("persons", "units")
+    return True
 
 
 def _examined(path: Path) -> dict[str, object]:

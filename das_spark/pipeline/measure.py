@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -15,6 +16,7 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.io.journal import Journal, Step
 from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, file_name
 from das_spark.io.run_lock import require_held
+from das_spark.pipeline.charge import agree
 from das_spark.privacy import StreamDomain, cumulative_table
 from das_spark.spark.families import Writing
 from das_spark.spark.measure import MeasurementTask, measurements, shared_addresses
@@ -35,12 +37,7 @@ def journal_of(context: RunContext) -> Journal:
     Args:
         context: The run.
     """
-    restricted, public = context.layout.restricted, context.layout.public
-    return Journal(
-        folder=restricted.journal,
-        staging=lambda geolevel, attempt: restricted.staging("measurements", geolevel, attempt),
-        target=lambda geolevel: public.level("measurements", geolevel),
-    )
+    return Journal.of(context.layout)
 
 
 def measure(context: RunContext, geolevel: str) -> None:
@@ -51,11 +48,16 @@ def measure(context: RunContext, geolevel: str) -> None:
         geolevel: Name of the level.
 
     Raises:
-        PrivacyGuardError: If journal and files do not agree, or the session does not protect the key.
+        PrivacyGuardError: If journal, files and ledger do not agree, or the session does not protect the key.
         OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
     """
     journal = journal_of(context)
+    # Before anything is destroyed or drawn, and after each step of the journal: the ledger lies outside this folder,
+    # and knows whether another copy of it has gone on.
+    agreed = partial(agree, context.required_ledger(), journal, geolevel)
+    agreed()
     decision = journal.next_step(geolevel)
+    agreed()
     place = {"geolevel": geolevel, "attempt": decision.number}
     note = context.progress.note
     if decision.step is Step.DRAW:
@@ -66,6 +68,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         _require_whole_input(context, geolevel)
         _require_own_addresses(context, geolevel)
         journal.open(geolevel, decision.number)
+        agreed()
         note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
@@ -73,6 +76,7 @@ def measure(context: RunContext, geolevel: str) -> None:
         note(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
         journal.stage(geolevel, decision.number)
+        agreed()
         note(Event.LEVEL_STAGED, **place)
     if decision.step is Step.NOTHING:
         note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")

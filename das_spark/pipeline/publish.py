@@ -27,6 +27,7 @@ from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecor
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.run_log import read_log
+from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import StatementFacts, privacy_statement
@@ -35,7 +36,6 @@ from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.spine_report import share_paths
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
     from das_spark.config.stages import Stage
     from das_spark.evaluation.run_record import StageLine
     from das_spark.pipeline.context import RunContext
@@ -134,7 +134,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         title=plan.product.title,
         run_id=context.layout.run_id,
         budget=plan.budget,
-        invariants=(*_declared(plan), *rules_from_people(plan.acknowledged)),
+        invariants=(*declared_invariants(plan), *rules_from_people(plan.acknowledged)),
         public_rules=_public_rules(context),
         attributes=attributes,
         within=within,
@@ -144,12 +144,13 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
         unit=plan.product.record,
         held_within=stays_within(plan),
         ledger=ledger,
+        ledger_entry=entry.run_id,
         notices=notices_of(context),
         origin="" if origin is None else origin.sentence,
         noise_of_others=origin is not None and origin.of_others,
     )
     write_durably(context.layout.public.privacy_statement, privacy_statement(facts))
-    write_durably(context.layout.public.privacy_ledger, json.dumps(entry.as_record(), indent=1) + "\n")
+    write_durably(context.layout.public.privacy_ledger, json.dumps(entry.public_record(), indent=1) + "\n")
 
 
 def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
@@ -168,8 +169,8 @@ def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
         config=plan.resolved,
         config_hash=plan.config_hash,
         versions=software_versions(),
-        ledger=entry.as_record(),
-        invariants=_declared(plan),
+        ledger=entry.public_record(),
+        invariants=declared_invariants(plan),
         stages=_stages(context),
         rows=_rows(context),
         solver_status=solver_status,
@@ -216,14 +217,6 @@ def software_versions() -> dict[str, str]:
     """Versions of what computed the run."""
     versions = {name: metadata.version(name) for name in _SOFTWARE}
     return {"das_spark": __version__, "python": platform.python_version(), **versions}
-
-
-def _declared(plan: RunPlan) -> tuple[str, ...]:
-    """The declared invariants, each a sentence."""
-    in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
-    return plan.invariants.describe(
-        plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
-    )
 
 
 def _public_rules(context: RunContext) -> tuple[str, ...]:

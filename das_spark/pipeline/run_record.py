@@ -17,11 +17,11 @@ from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.files import finished, write_durably
 from das_spark.io.layout import PublicLayout, RunLayout
 from das_spark.io.manifest import PublicManifest
+from das_spark.io.own_entry import OwnEntry
 from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
 from das_spark.io.run_marker import is_public_root
-from das_spark.pipeline import ledgers
-from das_spark.pipeline.input_record import read_identity
+from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import (
     FINISHED,
@@ -171,11 +171,11 @@ def _verified(layout: PublicLayout) -> str:
 
 def _own_entry(layout: RunLayout) -> LedgerEntry | None:
     """The run's entry as it was charged; of a run from measurements, that of the run that measured."""
-    charged = layout.restricted.ledger_entry
-    file = charged if charged.is_file() else layout.public.privacy_ledger
-    if not file.is_file():
-        return None
-    return LedgerEntry.from_json(file.read_text(encoding="utf-8"))
+    own = OwnEntry.find(layout.restricted)
+    if own is not None:
+        return own.entry
+    file = layout.public.privacy_ledger
+    return LedgerEntry.from_json(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
 def _notices(manifest: PublicManifest | None, *, insecure: bool) -> tuple[str, ...]:
@@ -191,6 +191,7 @@ def _facts(
     if entry is not None:
         budget = f"{entry.framework.symbol} = {entry.total}"
         facts = {"product": entry.product, "counted": entry.table, "budget": budget}
+        facts |= _ledger_facts(entry)
         facts["begun"] = entry.created
     elif "product" in begun:
         facts = {"product": str(begun["product"]), "budget": "not charged yet"}
@@ -203,6 +204,17 @@ def _facts(
     if layout.verification.is_file():
         checks = json.loads(layout.verification.read_text(encoding="utf-8"))["checks"]
         facts["verification"] = f"{sum(check['passed'] for check in checks)} of {len(checks)} checks passed"
+    return facts
+
+
+def _ledger_facts(entry: LedgerEntry) -> dict[str, str]:
+    """What the ledger of the dataset says of the run."""
+    facts = {"dataset": entry.dataset or "without a name"}
+    facts["ledger"] = f"{entry.run_id}, {'charged' if entry.is_charged else 'invariants alone: nothing is measured'}"
+    if entry.cap is not None:
+        facts["cap of all runs"] = str(entry.cap)
+    if entry.invariants is not None:
+        facts["published exactly"] = " ".join(entry.invariants.sentences)
     return facts
 
 
@@ -227,11 +239,7 @@ def _shares(entry: LedgerEntry | None) -> tuple[ShareLine, ...]:
 
 
 def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
-    """The ledger of the input in the copy that lies with the runs."""
-    identity = read_identity(layout)
-    file = ledgers.ledger_with_runs(layout, identity)
-    if not identity or not file.is_file():
-        return ()
+    """The ledger of the dataset, where this run stands in it."""
     return tuple(
         SpendingLine(
             each.run_id,
@@ -243,7 +251,7 @@ def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
             str(each.released),
             each.insecure,
         )
-        for each in ledgers.read(file).entries
+        for each in ledger_with(layout).entries
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from das_spark.config.inputs import require_dataset
 from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
@@ -16,15 +16,13 @@ from das_spark.io.files import finished, set_times
 from das_spark.io.layout import now
 from das_spark.io.readers import look
 from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
-from das_spark.pipeline import ledgers
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_run
 from das_spark.pipeline.concluded import Concluded
-from das_spark.pipeline.driver import at_work, place_of
+from das_spark.pipeline.driver import RunOptions, at_work, place_of
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
-from das_spark.pipeline.input_record import identity_of_input
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
@@ -45,28 +43,6 @@ if TYPE_CHECKING:
     from das_spark.io.layout import RunLayout
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.checks import VerificationReport
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What decides how a run is carried out besides its plan.
-
-    Attributes:
-        created: When it begins, ISO 8601, where several runs begin together: the time at which a later one begins tells
-            how long the earlier ones took over confidential data. None for now.
-        ledgers: Further ledgers to enter the run in, besides those of its own input.
-        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is taken
-            over; by default the input is read.
-        nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
-        blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
-            whatever else differs is a leak; for the audit of structure, and under a test key only.
-    """
-
-    created: str | None = None
-    ledgers: Sequence[Path] = ()
-    ingested_by: RunLayout | None = None
-    nonce: str = ""
-    blind: bool = False
 
 
 def run_stages(
@@ -95,12 +71,7 @@ def run_stages(
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
     stages_until(plan, until)  # a wrong name is refused before a folder is made
-    chosen = options or RunOptions()
-    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, chosen.created) as context:
-        context.joint_ledgers = tuple(chosen.ledgers)
-        context.ingested_by = chosen.ingested_by
-        context.nonce = chosen.nonce or context.nonce
-        context.blind = chosen.blind
+    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, options) as context:
         return _carry_out(context, until)
 
 
@@ -112,8 +83,8 @@ def prepare(
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
     until: str | None = None,
-    created: str | None = None,
-) -> tuple[Path, ...]:
+    options: RunOptions | None = None,
+) -> None:
     """Begin a run and read its input; nothing is charged or drawn.
 
     Args:
@@ -123,17 +94,39 @@ def prepare(
         spark: The session; found or started where None.
         progress: Is given a line at a time.
         until: The last stage to carry out; None for all that read the input.
-        created: When the run begins, as `RunOptions` says.
-
-    Returns:
-        The ledgers of its input.
+        options: As in `run_stages`.
 
     Raises:
         DasError: The input is wrong, or the place cannot be written.
     """
-    with _begun(plan, run_id, test_key, spark, progress, created) as context:
-        identity = _read_input(context, stages_until(plan, until))
-        return ledgers.ledger_files(plan, context.layout, identity)
+    with _begun(plan, run_id, test_key, spark, progress, options) as context:
+        _read_input(context, stages_until(plan, until))
+
+
+def charge(
+    plan: RunPlan,
+    *,
+    run_id: str,
+    test_key: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+    options: RunOptions | None = None,
+) -> None:
+    """Charge a run that has read its input; nothing is drawn.
+
+    Args:
+        plan: What to do.
+        run_id: Name of the run folder.
+        test_key: As in `run_stages`.
+        spark: The session; found or started where None.
+        progress: Is given a line at a time.
+        options: As in `run_stages`.
+
+    Raises:
+        DasError: The run cannot be charged.
+    """
+    with _begun(plan, run_id, test_key, spark, progress, options) as context:
+        enter_run(context.required_ledger())
 
 
 def usual_run_id(name: str) -> str:
@@ -154,13 +147,18 @@ def _begun(
     test_key: str | None,
     spark: SparkSession | None,
     progress: Callable[[str], None],
-    created: str | None,
+    options: RunOptions | None,
 ) -> AbstractContextManager[RunContext]:
     """A run that reads the input, under a key of its own; how the input begins is seen before anything is made."""
-    layout, began = place_of(plan, name), created or now()  # before the input is looked at
+    chosen = options or RunOptions()
+    began = chosen.created or now()  # before the input is looked at
+    if test_key is None:
+        require_dataset(plan.input)  # before a folder is made
+    layout = place_of(plan, name)
     look_before(plan, layout)
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
-    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, created=began)
+    chosen = replace(chosen, created=began)
+    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen)
 
 
 def look_before(plan: RunPlan, layout: RunLayout) -> None:
@@ -179,11 +177,12 @@ def look_before(plan: RunPlan, layout: RunLayout) -> None:
 
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     stages = stages_until(context.plan, until)
-    identity = _read_input(context, stages)
+    _read_input(context, stages)
+    ledger_of_run = context.required_ledger()
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
     if not levels:
         return stopped(context, stages)
-    entry, ledger = enter_run(context, identity)  # a run that stops before it measures has spent nothing
+    entry, ledger = enter_run(ledger_of_run)  # a run that stops before it measures has spent nothing
     for stage in levels:
         with under_way(context, stage):
             if stage.kind is StageKind.MEASURE:
@@ -191,18 +190,15 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
             else:
                 estimate(context, stage.geolevel)
         if stage.kind is StageKind.MEASURE:
-            entry, ledger = enter_level(context, identity, entry, stage.geolevel)
+            entry, ledger = enter_level(ledger_of_run, entry, stage.geolevel)
     return conclude(context, entry, ledger, until)
 
 
-def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
-    """Carry out those of the stages that read the input, unless that is done already.
-
-    Returns:
-        Identity of the input.
-    """
-    identity, files = identity_of_input(context)
-    context.restricted_facts.input_files = {str(each["file"]): each for each in files}
+def _read_input(context: RunContext, stages: Sequence[Stage]) -> None:
+    """Carry out those of the stages that read the input, unless that is done already."""
+    ledger = context.required_ledger()
+    identity = ledger.identity
+    context.restricted_facts.input_files = {str(each["file"]): each for each in ledger.files}
     for stage in stages:
         if stage.kind in PREPARING:
             with under_way(context, stage):
@@ -210,7 +206,6 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> str:
                     placed_leaves(context, identity)
                 else:
                     ingest(context, identity)
-    return identity
 
 
 def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, until: str | None = None) -> RunSummary:

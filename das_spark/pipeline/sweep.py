@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from das_spark.config.inputs import require_dataset
 from das_spark.config.sweep import difference, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.layout import RunLayout, is_concluded, now
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
+from das_spark.pipeline.charge import said_of_caps
+from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.input_record import read_identity
-from das_spark.pipeline.ledgers import fingerprint
-from das_spark.pipeline.runner import RunOptions, run_stages
+from das_spark.pipeline.ledgers import contents_of, fingerprint
+from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
 from das_spark.pipeline.taken_over import holds_input
 from das_spark.spark.session import session
@@ -114,13 +117,20 @@ def carry_out(
         Where the runs lie, in the order of the grid.
 
     Raises:
+        ConfigurationError: A real key is used on files of people that have no name.
         OutputError: The folder is that of another sweep, or a run in it is another one.
         DasError: A run failed; the sweep stops there, and goes on there when it is called again.
     """
-    record = _opened(plan, layout, test_key)
+    if test_key is None:
+        require_dataset(plan.base.input)
+    identity, files = fingerprint(plan.base.input)
+    record = _opened(plan, layout, test_key, identity)
     layouts = tuple(_run_layout(run) for run in plan)
     done = tuple(_is_finished(run, where, record) for run, where in zip(plan, layouts, strict=True))
+    left = [(run.plan, where) for run, where, is_done in zip(plan, layouts, done, strict=True) if not is_done]
     for line in _announcement(plan, sum(done)):
+        progress(line)
+    for line in said_of_caps(left, contents_of(plan.base.input, identity, files)) if left else ():
         progress(line)
     for place, run in enumerate(plan):
         if not done[place]:
@@ -155,7 +165,7 @@ def _carry_out_run(
         raise type(error)(f"the sweep stopped at run {run.run_id}: {error.message}", hint=hint) from error
 
 
-def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None) -> SweepRecord:
+def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity: str) -> SweepRecord:
     """The record of the sweep: a new one, or that of an earlier call that asked for the same."""
     created = now()  # before the input is read: how long that takes tells of its size
     identity, _ = fingerprint(plan.base.input)

@@ -14,7 +14,7 @@ from das_spark.privacy.accounting import (
     epsilon_bun_steinke,
     epsilon_cks,
 )
-from das_spark.privacy.ledger import LedgerEntry
+from das_spark.privacy.ledger import Ledger, LedgerEntry
 from das_spark.privacy.statement import not_claimed_as_a_whole, published_nearly_exactly
 
 _MOVING = (
@@ -45,13 +45,16 @@ class JointPart:
     from_people: tuple[str, ...] = ()
 
 
-def joint_statement(run_id: str, parts: Sequence[JointPart], delta: Fraction = PUBLISHED_DELTA) -> str:
+def joint_statement(
+    run_id: str, parts: Sequence[JointPart], delta: Fraction = PUBLISHED_DELTA, *, ledger: Ledger | None = None
+) -> str:
     """Write the statement of a joint run.
 
     Args:
         run_id: Name of the joint run.
         parts: Its runs.
         delta: For the conversions.
+        ledger: All runs on the dataset, these included.
 
     Returns:
         Markdown.
@@ -69,6 +72,11 @@ def joint_statement(run_id: str, parts: Sequence[JointPart], delta: Fraction = P
         _table(parts, delta),
         "## What is published exactly, by any part\n",
         "\n".join(f"- {sentence}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
+        *(
+            []
+            if ledger is None
+            else [f"## All runs on this input\n\n{ledger.describe(delta, parts[0].entry.run_id)}\n"]
+        ),
         "## Where the rest is said\n",
         "\n".join(f"- `{part.run_id}/public/privacy_statement.md`: the {part.record} records alone" for part in parts)
         + "\n",

@@ -1,158 +1,74 @@
-"""The cumulative ledger of an input: every run ever made on it, in exact fractions.
+"""The cumulative ledger of a dataset: every run ever made on it, in exact fractions, and every attempt at drawing.
 
 Text in, text out: one JSON object a line. Lines are only ever added; a later line of the same run replaces the
-earlier one, so a run writes itself when it begins to measure and again whenever a geolevel is complete.
+earlier one, so a run writes itself before it publishes its invariants, before it measures, and again whenever a
+geolevel is complete. Lines of attempts (`das_spark.privacy.attempts`) stand between them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
 
-from das_spark.errors import BudgetError, PrivacyGuardError
-from das_spark.privacy.accounting import Composition, compose
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
+from das_spark.errors import PrivacyGuardError
+from das_spark.privacy.accounting import Composition, Spending, compose
+from das_spark.privacy.attempts import ATTEMPT, AttemptLine
+from das_spark.privacy.caps import Cap, caps_in_force, require_below
+from das_spark.privacy.entries import DeclaredInvariants, EntryState, LedgerEntry, no_entry
 
-LEDGER_FORMAT: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """One run on the input.
-
-    Args:
-        run_id: Name of the run, unique on this input.
-        created: When it began, ISO 8601 with time zone.
-        product: Name of the product.
-        table: What was measured: persons, units, ... .
-        budget: The whole budget of the run, with every share.
-        insecure: Whether its noise came from a test key, so that nothing protects what it published.
-        completed_levels: Geolevels whose measurements were released, in the order of the budget.
-
-    Raises:
-        PrivacyGuardError: If a completed geolevel has no budget.
-    """
-
-    run_id: str
-    created: str
-    product: str
-    table: str
-    budget: Budget
-    insecure: bool
-    completed_levels: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Nothing is released that was not budgeted."""
-        known = {level.geolevel for level in self.budget.levels}
-        for name in self.completed_levels:
-            if name not in known:
-                raise PrivacyGuardError(f"run {self.run_id}: geolevel '{name}' was completed without a budget")
-
-    @property
-    def framework(self) -> Framework:
-        """What the total is measured in."""
-        return self.budget.framework
-
-    @property
-    def total(self) -> Fraction:
-        """What the run may spend, and is charged with from its beginning."""
-        return self.budget.total
-
-    @property
-    def released(self) -> Fraction:
-        """What the completed geolevels have spent so far."""
-        shares = (level.share for level in self.budget.levels if level.geolevel in self.completed_levels)
-        return self.budget.total * sum(shares, Fraction(0))
-
-    def with_completed(self, geolevel: str) -> LedgerEntry:
-        """The entry after one more geolevel is complete; the same entry if it was already.
-
-        Args:
-            geolevel: Name of the geolevel.
-
-        Raises:
-            PrivacyGuardError: If the geolevel has no budget.
-        """
-        done = {*self.completed_levels, geolevel}
-        known = [level.geolevel for level in self.budget.levels]
-        if geolevel not in known:
-            raise PrivacyGuardError(f"run {self.run_id}: geolevel '{geolevel}' was completed without a budget")
-        return replace(self, completed_levels=tuple(name for name in known if name in done))
-
-    def as_record(self) -> dict[str, Any]:
-        """The entry as JSON values; fractions as text."""
-        return {
-            "format": LEDGER_FORMAT,
-            "run_id": self.run_id,
-            "created": self.created,
-            "product": self.product,
-            "table": self.table,
-            "framework": self.framework.value,
-            "total": str(self.total),
-            "levels": [_level_record(level) for level in self.budget.levels],
-            "insecure": self.insecure,
-            "completed_levels": list(self.completed_levels),
-        }
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> LedgerEntry:
-        """The entry of a record, such as a manifest holds.
-
-        Args:
-            record: Result of `as_record`, as it was read.
-
-        Raises:
-            PrivacyGuardError: If the record is no entry of this format.
-        """
-        try:
-            if record["format"] != LEDGER_FORMAT:
-                raise PrivacyGuardError(f"an entry of format {record['format']}, expected {LEDGER_FORMAT}")
-            return _entry(record)
-        except (ValueError, KeyError, TypeError, BudgetError) as error:
-            raise _no_entry(error) from error
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.as_record(), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> LedgerEntry:
-        """Read one entry.
-
-        Args:
-            text: One line of JSON, as `to_json` writes it.
-
-        Raises:
-            PrivacyGuardError: If the text is no entry of this format.
-        """
-        try:
-            record = json.loads(text)
-        except ValueError as error:
-            raise _no_entry(error) from error
-        return cls.of(record)
+__all__ = ["DeclaredInvariants", "EntryState", "Ledger", "LedgerEntry", "line_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All runs on one input, in the order of their beginning.
+    """All runs on one dataset, in the order of their beginning, and all attempts at drawing.
 
     Args:
         entries: The latest state of every run; no run twice.
+        attempts: The latest state of every attempt.
 
     Raises:
         PrivacyGuardError: If a run stands twice.
     """
 
     entries: tuple[LedgerEntry, ...] = ()
+    attempts: tuple[AttemptLine, ...] = ()
 
     def __post_init__(self) -> None:
         """A run is charged once."""
         names = [entry.run_id for entry in self.entries]
         if len(set(names)) != len(names):
             raise PrivacyGuardError("a run stands twice in the privacy ledger")
+
+    def find(self, run_id: str) -> LedgerEntry | None:
+        """The entry of a run; None where there is none.
+
+        Args:
+            run_id: As in its entry.
+        """
+        return next((entry for entry in self.entries if entry.run_id == run_id), None)
+
+    def attempts_at(self, run_id: str, geolevel: str) -> tuple[AttemptLine, ...]:
+        """The attempts of a run at measuring a level.
+
+        Args:
+            run_id: As in the entry of the run.
+            geolevel: Name of the level.
+        """
+        return tuple(each for each in self.attempts if (each.entry, each.geolevel) == (run_id, geolevel))
+
+    def with_line(self, line: LedgerEntry | AttemptLine) -> Ledger:
+        """Add a run or an attempt, or replace its earlier state.
+
+        Args:
+            line: As it stands now.
+
+        Raises:
+            PrivacyGuardError: It contradicts what stands there.
+        """
+        return self.with_entry(line) if isinstance(line, LedgerEntry) else self._with_attempt(line)
 
     def with_entry(self, entry: LedgerEntry) -> Ledger:
         """Add a run, or replace its earlier state.
@@ -164,55 +80,91 @@ class Ledger:
             A new ledger; the run keeps its place, or comes last.
 
         Raises:
-            PrivacyGuardError: If the run stands there with another budget or key, or had completed more geolevels.
+            PrivacyGuardError: If the run stands there with another budget or key, or had come further.
         """
         for place, earlier in enumerate(self.entries):
             if earlier.run_id == entry.run_id:
                 _check_successor(earlier, entry)
-                return Ledger((*self.entries[:place], entry, *self.entries[place + 1 :]))
-        return Ledger((*self.entries, entry))
+                return replace(self, entries=(*self.entries[:place], entry, *self.entries[place + 1 :]))
+        return replace(self, entries=(*self.entries, entry))
 
-    def union(self, other: Ledger) -> Ledger:
-        """The runs of two copies of a ledger; of a run in both, the state that is further on.
+    def _with_attempt(self, line: AttemptLine) -> Ledger:
+        if self.find(line.entry) is None:
+            raise PrivacyGuardError(f"an attempt of run {line.entry}, which does not stand in the privacy ledger")
+        earlier = next((each for each in self.attempts if each.key == line.key), None)
+        if not line.follows(earlier):
+            raise PrivacyGuardError(
+                f"attempt {line.number} of run {line.entry} at level {line.geolevel} stands in the privacy ledger as "
+                "another one, or had come further"
+            )
+        others = tuple(each for each in self.attempts if each is not earlier)
+        return replace(self, attempts=(*others, line))
 
-        Args:
-            other: The other copy.
-
-        Returns:
-            A new ledger: the runs of this copy in their order, then those that only the other has.
-
-        Raises:
-            PrivacyGuardError: If a run stands in both with different budgets or keys.
-        """
-        whole = self
-        for entry in other.entries:
-            own = next((each for each in self.entries if each.run_id == entry.run_id), entry)
-            behind, ahead = sorted((own, entry), key=lambda each: len(each.completed_levels))
-            _check_successor(behind, ahead)
-            whole = whole.with_entry(ahead)
-        return whole
+    @property
+    def real(self) -> tuple[LedgerEntry, ...]:
+        """The runs with a real key."""
+        return tuple(entry for entry in self.entries if not entry.insecure)
 
     def composition(self) -> Composition:
-        """What all runs with a real key cost together, each charged with its whole total."""
-        return compose(entry for entry in self.entries if not entry.insecure)
+        """What all runs with a real key cost together, each charged with its whole total.
+
+        It holds for neighbours that agree in everything that any of these runs publishes exactly, and that differ in
+        one record of each kind that is measured (one person, and one unit) at the same time.
+        """
+        return compose(self.real)
+
+    def invariants(self) -> tuple[str, ...]:
+        """What runs with a real key publish exactly, all of them together, each a sentence."""
+        declared = (entry.invariants.sentences for entry in self.real if entry.invariants is not None)
+        return tuple(dict.fromkeys(sentence for sentences in declared for sentence in sentences))
 
     @property
     def insecure_runs(self) -> tuple[str, ...]:
         """Runs under a test key: what they published is not protected at all, at no price that can be summed."""
         return tuple(entry.run_id for entry in self.entries if entry.insecure)
 
-    def describe(self, delta: Fraction) -> str:
+    def caps(self, cap: Cap | None = None, was: Cap | None = None, *, but: str = "") -> tuple[Cap, ...]:
+        """The caps that hold for a run: its own, and those under which earlier runs with a real key were charged.
+
+        Args:
+            cap: Its own; None for none.
+            was: What it names as the cap before.
+            but: Identity of a run that is left out, such as the run itself.
+
+        Raises:
+            PrivacyGuardError: Its own cap is higher than one in force, and it does not name that.
+        """
+        earlier = [(each.cap, each.cap_was) for each in self.real if each.is_charged and each.run_id != but]
+        return caps_in_force(earlier, cap, was)
+
+    def require_room(self, entry: LedgerEntry, further: Sequence[Spending] = ()) -> None:
+        """Refuse a run that, with all that is charged already, would cost more than a cap; under a test key as well.
+
+        Args:
+            entry: The run, as it is to be charged.
+            further: What is charged together with it, such as the other parts of a joint run.
+
+        Raises:
+            PrivacyGuardError: There is no room.
+        """
+        spent = [each for each in self.real if each.run_id != entry.run_id]
+        require_below(self.caps(entry.cap, entry.cap_was, but=entry.run_id), spent, [entry, *further])
+
+    def describe(self, delta: Fraction, own: str = "") -> str:
         """The cumulative cost, in plain sentences.
 
         Args:
             delta: At which the epsilon of all runs together is said, in (0, 1).
+            own: Identity of the run that says it; empty for none.
 
         Raises:
             BudgetError: If delta is not in (0, 1), and a run with a real key is measured in rho.
         """
         total = self.composition()
-        count = len(self.entries) - len(self.insecure_runs)
+        count = sum(entry.is_charged for entry in self.real)
         parts = [f"{count} run{'' if count == 1 else 's'} with a real key on this input."]
+        if names := sorted({entry.dataset for entry in self.entries} - {""}):
+            parts.insert(0, f"Dataset {', '.join(names)}.")
         if total.epsilon:
             parts.append(f"Pure differential privacy: epsilons sum to {total.epsilon}.")
         if total.rho:
@@ -221,16 +173,43 @@ class Ledger:
             parts.append(f"Together they are {total.joint_rho}-zCDP, since epsilon implies rho = epsilon^2/2.")
         if total.rho:
             parts.append(f"All together: epsilon {total.joint_epsilon(delta):.6g} at delta {float(delta):g}.")
+        parts += self._relation()
         if self.insecure_runs:
             parts.append(f"Under test keys, and so without any protection: {', '.join(self.insecure_runs)}.")
+        if own and self.entries and self.entries[0].run_id == own:
+            parts.append(
+                "This ledger was begun with this run: releases that are counted in other ledgers are not known here."
+            )
         return " ".join(parts)
+
+    def _relation(self) -> list[str]:
+        """Between which neighbours the sum holds, and what else is published of the dataset."""
+        charged = [entry for entry in self.real if entry.is_charged]
+        kinds = dict.fromkeys(entry.table for entry in charged)
+        said = []
+        if charged:
+            said.append(
+                f"The sum holds for neighbours that differ in {' and '.join(f'one {kind}' for kind in kinds)}"
+                f"{' at the same time' if len(kinds) > 1 else ''}, and that agree in everything that any of the runs"
+                f" publishes exactly: {' '.join(self.invariants()) or 'nothing.'}"
+            )
+        if len(kinds) > 1:
+            said += [f"{kind} alone: {_alone(charged, kind)}." for kind in kinds]
+        if unknown := [entry.run_id for entry in self.real if entry.invariants is None]:
+            said.append(
+                f"What the runs {', '.join(unknown)} publish exactly was not recorded by the version that made them:"
+                " neighbours agree in that, too; see their manifests."
+            )
+        if only := [entry.run_id for entry in self.real if not entry.is_charged]:
+            said.append(f"Invariants alone were published by: {', '.join(only)}.")
+        return said
 
     @classmethod
     def from_json_lines(cls, text: str) -> Ledger:
-        """Read a ledger; later lines of a run replace earlier ones.
+        """Read a ledger; later lines of a run or an attempt replace earlier ones.
 
         Args:
-            text: One entry a line; empty lines do not count.
+            text: One entry or attempt a line; empty lines do not count.
 
         Raises:
             PrivacyGuardError: If a line cannot be read, naming its number, or contradicts an earlier one.
@@ -240,7 +219,7 @@ class Ledger:
             if not line.strip():
                 continue
             try:
-                ledger = ledger.with_entry(LedgerEntry.from_json(line))
+                ledger = ledger.with_line(_line(line))
             except PrivacyGuardError as error:
                 raise PrivacyGuardError(
                     f"privacy ledger, line {number}: {error.message}",
@@ -249,37 +228,35 @@ class Ledger:
         return ledger
 
 
+def line_of(line: LedgerEntry | AttemptLine) -> str:
+    """One line of JSON.
+
+    Args:
+        line: A run or an attempt.
+    """
+    return json.dumps(line.as_record(), ensure_ascii=False)
+
+
+def _line(text: str) -> LedgerEntry | AttemptLine:
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise no_entry(error) from error
+    if isinstance(record, dict) and record.get("kind") == ATTEMPT:
+        return AttemptLine.of(record)
+    return LedgerEntry.of(record)
+
+
+def _alone(charged: Sequence[LedgerEntry], kind: str) -> str:
+    total = compose(entry for entry in charged if entry.table == kind)
+    figures = {"epsilon": total.epsilon, "rho": total.rho}
+    return ", ".join(f"{name} = {value}" for name, value in figures.items() if value)
+
+
 def _check_successor(earlier: LedgerEntry, later: LedgerEntry) -> None:
-    """A run keeps its identity, and what was released stays released."""
-    same = replace(later, completed_levels=earlier.completed_levels) == earlier
-    if not same or not set(earlier.completed_levels) <= set(later.completed_levels):
+    """A run keeps its identity, what was released stays released, and what is charged stays charged."""
+    back = replace(later, completed_levels=earlier.completed_levels)
+    if not earlier.is_charged:  # it gets its caps when it is charged
+        back = replace(later, completed_levels=(), state=earlier.state, cap=earlier.cap, cap_was=earlier.cap_was)
+    if back != earlier or not set(earlier.completed_levels) <= set(later.completed_levels):
         raise PrivacyGuardError(f"run {later.run_id} stands in the privacy ledger with another budget or state")
-
-
-def _no_entry(error: Exception) -> PrivacyGuardError:
-    return PrivacyGuardError(f"not an entry of a privacy ledger: {type(error).__name__}: {error}")
-
-
-def _level_record(level: LevelBudget) -> dict[str, Any]:
-    queries = [{"query": item.query, "share": str(item.share)} for item in level.queries]
-    return {"geolevel": level.geolevel, "share": str(level.share), "queries": queries}
-
-
-def _entry(record: Mapping[str, Any]) -> LedgerEntry:
-    levels = tuple(
-        LevelBudget(
-            level["geolevel"],
-            exact(level["share"], "share"),
-            tuple(QueryShare(item["query"], exact(item["share"], "share")) for item in level["queries"]),
-        )
-        for level in record["levels"]
-    )
-    return LedgerEntry(
-        run_id=record["run_id"],
-        created=record["created"],
-        product=record["product"],
-        table=record["table"],
-        budget=Budget(Framework(record["framework"]), exact(record["total"], "total"), levels),
-        insecure=record["insecure"],
-        completed_levels=tuple(record["completed_levels"]),
-    )

@@ -75,6 +75,7 @@ class StatementFacts:
         unit: What one record is: "person" or "unit".
         held_within: Geolevel whose geounits a record does not leave between neighbours, since their totals are exact.
         ledger: All runs on this input, this one included.
+        ledger_entry: Identity of this run in it.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
         noise_of_others: Whether other software drew them, of whose randomness nothing can be said.
@@ -94,6 +95,7 @@ class StatementFacts:
     unit: str = "person"
     held_within: str | None = None
     ledger: Ledger | None = None
+    ledger_entry: str = ""
     notices: tuple[str, ...] = ()
     origin: str = ""
     noise_of_others: bool = False
@@ -323,7 +325,7 @@ def _randomness(facts: StatementFacts) -> str:
 def _all_runs(facts: StatementFacts) -> str:
     if facts.ledger is None:
         return ""
-    text = f"## All runs on this input\n\n{facts.ledger.describe(facts.delta)}"
+    text = f"## All runs on this input\n\n{facts.ledger.describe(facts.delta, facts.ledger_entry)}"
     return text + (f" {_NO_PRICE}\n" if facts.from_people else "\n")
 
 

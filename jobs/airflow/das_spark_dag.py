@@ -208,9 +208,12 @@ class CommandOperator(BaseOperator):
 
     def execute(self, context: Mapping[str, Any]) -> None:
         """Run the commands, and compare the stages of the run file, as it is now, with those of the DAG."""
-        arguments = setting_arguments(context["params"])
+        params = context["params"]
+        arguments = setting_arguments(params)
+        # Files need the name of their people where a real key is used on them.
+        key = ["--test-key", params["test_key"]] if params["test_key"] else []
         for command in self.commands:
-            self.log.info("%s", self._output([command, *arguments]))
+            self.log.info("%s", self._output([command, *arguments, *key]))
         if self.stages is not None:
             found = self._output(["plan", *arguments, "--stages"]).splitlines()
             if found != self.stages:

@@ -16,10 +16,12 @@ from das_spark.cli.main import main
 from das_spark.geography import Geolevel, Spine
 
 CONF = Path(__file__).parents[2] / "conf"
+#: Files have the name of their people, under which all runs on them are counted.
+NAMED = ["--set", "input.dataset=people"]
 
 
 def plan_of(capsys, *arguments):
-    assert main(["plan", *arguments, "--json"]) == 0
+    assert main(["plan", *arguments, *NAMED, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -71,7 +73,7 @@ def test_the_plan_of_the_2020_production_shows_its_epsilons_and_passes(capsys):
 
 
 def test_passes_that_are_alike_stand_together(capsys):
-    assert main(["plan", str(CONF / "pl94_2020_person.toml")]) == 0
+    assert main(["plan", str(CONF / "pl94_2020_person.toml"), *NAMED]) == 0
     lines = capsys.readouterr().out.splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("Passes"))
     assert [line.split("  ")[0] for line in lines[place + 2 : place + 12] if line[:1].isalpha()] == [

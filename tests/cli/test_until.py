@@ -42,7 +42,7 @@ def test_the_stage_is_handed_on_and_what_comes_next_is_printed(capsys, monkeypat
         return SimpleNamespace(run_id="first", figures=figures, paths={}, parts={})
 
     monkeypatch.setattr(das_spark.pipeline, name, carry_out)
-    settings = ["--set", f"input.path={CONF}"] if conf == JOINT else []
+    settings = ["--set", f"input.path={CONF}", "--set", "input.dataset=people"] if conf == JOINT else []
     assert main(["run", conf, "--run-id", "first", "--until", until, *settings]) == 0
     assert (given["run_id"], given["until"]) == ("first", until)
     printed = " ".join(capsys.readouterr().out.split())

@@ -294,7 +294,6 @@ def test_one_county_is_a_hundred_times_the_others(cluster, tmp_path, spark):
     remote = play.result()
     play.run.rename(tmp_path / "remote")
     # The statement of a run names all runs on its input.
-    play.workshop.census.with_name("census.privacy-ledger.jsonl").unlink()
     shutil.rmtree(play.run.parent / "ledgers")
     run_stages(load_plan(play.run_file), run_id="run", test_key=KEY, spark=spark)
     assert differences(remote, play.result()) == []

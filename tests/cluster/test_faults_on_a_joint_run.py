@@ -16,6 +16,7 @@ from published_files import differences, published
 from standalone import ROOT, wait_until
 
 from das_spark.cli.main import main
+from das_spark.privacy import Ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 
@@ -32,10 +33,11 @@ def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def joint(play: Play, population: Path) -> Play:
-    """The play with a joint run. Its population is a copy: ledgers lie beside it."""
+    """The play with a joint run. Its population is a copy."""
     census = shutil.copytree(population, play.folder / "population")
     settings = {"input.reader": "cef_2020", "input.path": census, "output.root": play.folder / "runs"}
     settings |= {"privacy.acknowledge": '["unit_conflicts_from_people"]'}
+    settings["input.dataset"] = "people"
     settings |= {"output.microdata": '["parquet"]', "budget.strategy": "state", "evaluation.enabled": "false"}
     play.run_file = CONF
     play.options = tuple(f"--set={key}={value}" for key, value in settings.items())
@@ -108,7 +110,7 @@ def test_drivers_and_executors_are_killed_in_the_parts_of_a_joint_run(cluster, t
     for part in PARTS:
         assert half_written(play.folder / "runs" / f"run-{part}") == []
         assert draws(play.folder / "runs" / f"run-{part}")
-    ledger = play.folder / "population.privacy-ledger.jsonl"
-    runs = {line.split('"run_id": "')[1].partition('"')[0] for line in ledger.read_text().splitlines()}
+    (ledger,) = (play.folder / "runs" / "ledgers").iterdir()
+    runs = {entry.run_id for entry in Ledger.from_json_lines(ledger.read_text()).entries}
     assert len(runs) == len(PARTS), "each part is charged once"
     cluster.wait_for_workers(2)

@@ -28,7 +28,7 @@ def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def on_a_spine(play: Play, population: Path) -> Play:
-    """The play with a run of that state on the optimised spine. Its population is a copy: ledgers lie beside it."""
+    """The play with a run of that state on the optimised spine. Its population is a copy."""
     census = shutil.copytree(population, play.folder / "population")
     settings = {"input.path": census, "output.root": play.folder / "runs", "output.microdata": '["parquet"]'}
     settings |= {"geography.spine": "optimised", "budget.strategy": "state"}

@@ -51,6 +51,7 @@ def test_a_share_is_named_by_its_level_and_query():
     [
         ("run.name", "again"),
         ("input.path", "elsewhere"),
+        ("input.dataset", "another name of the same people"),
         ("output.root", "elsewhere"),
         ("budget.strategy", "by another name"),
         ("estimation.partitions_per_core", 9),

@@ -21,6 +21,7 @@ PROMISED = {
     "spark.started": ("info", "master version cores"),
     "ledger.entered": ("info", "entry framework total"),
     "ledger.completed": ("info", "geolevel"),
+    "ledger.begun": ("warning", "file"),
     "ledger.mended": ("warning", "file"),
     "stage.started": ("info", "stage families"),
     "stage.progress": ("info", "stage families seconds step tasks_done tasks step_seconds_left"),

@@ -19,7 +19,7 @@ from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import PublicLayout, RunLayout, TablesLayout, open_run, point_latest
 from das_spark.io.run_lock import clear_staging, guarded_staging, hold_run, is_held, require_held, staging_of
-from das_spark.io.run_marker import is_public_root
+from das_spark.io.run_marker import RunMarker, is_public_root
 from das_spark.io.sweep_files import SweepLayout
 
 
@@ -200,8 +200,9 @@ def test_a_public_root_that_is_not_where_the_restricted_one_says_is_named(tmp_pa
 
 
 def test_a_public_marker_says_whose_it_is_and_nothing_else(layout):
-    open_run(layout, "hash")
-    text = '{"schema_version": 1, "run_id": "first", "config_hash": "hash"}\n'
+    began = "2026-05-01T12:00:00+00:00"
+    open_run(layout, "hash", created=began)
+    text = f'{{"schema_version": 2, "run_id": "first", "config_hash": "hash", "created": "{began}"}}\n'
     assert layout.public.marker.read_text() == text
     layout.restricted.marker.write_text(text)  # as earlier versions wrote it
     assert not is_public_root(layout.restricted.path)
@@ -394,3 +395,19 @@ def test_what_ends_a_run_is_told_and_no_trouble_with_modes_behind_it(layout, mon
     monkeypatch.undo()
     with pytest.raises(PermissionError), hold_run(layout):
         monkeypatch.setattr(run_lock, "close_to_others", fail)
+
+
+def test_the_restricted_marker_alone_says_with_which_ledgers_a_run_was_begun(layout, tmp_path):
+    open_run(layout, "hash", str(tmp_path / "ledgers"))
+    closed, public = (RunMarker.find(side.path) for side in (layout.restricted, layout.public))
+    assert closed is not None
+    assert closed.ledger == str(tmp_path / "ledgers")
+    assert str(tmp_path) not in layout.public.marker.read_text()
+    assert public is not None
+    assert public.ledger == ""
+    assert open_run(layout, "hash", "elsewhere"), "where the ledgers are is no part of what a run is"
+    assert RunMarker.find(layout.restricted.path) == closed, "and it stays what it was"
+
+
+def test_what_tells_a_copy_from_a_run_is_kept_when_all_that_is_confidential_is_removed(layout):
+    assert layout.restricted.instance in layout.restricted.kept

@@ -67,7 +67,7 @@ def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
     [
         ("{", "not readable"),
         ("[]", "not readable"),
-        ('{"schema_version": 9}', "version 9, expected 1"),
+        ('{"schema_version": 9}', "version 9, expected 2"),
         (RECORD.to_json().replace('"waiting"', '"asleep"'), "not readable"),
         (RECORD.to_json().replace('"cost"', '"price"'), "not readable"),
     ],

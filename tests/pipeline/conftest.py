@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -21,10 +22,11 @@ from das_spark.config.plan import RunPlan
 from das_spark.config.resolve import load_plan
 from das_spark.io.layout import RunLayout, created_at, open_run
 from das_spark.pipeline import Check, VerificationReport, runner
+from das_spark.pipeline.charge import enter_run, open_ledger
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest
-from das_spark.pipeline.ledgers import fingerprint
+from das_spark.pipeline.ledgers import fingerprint, folder_of
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
@@ -45,6 +47,7 @@ name = "tiny"
 product = "e2e_1940"
 [input]
 reader = "tidy_counts"
+dataset = "tiny"
 path = "{census}"
 [output]
 root = "{root}"
@@ -137,10 +140,11 @@ class Workshop:
     def context(self, run_id: str, *settings: str, key: RunKey | None = None) -> RunContext:
         """A run opened, for stages to be called one by one."""
         plan, layout = self.plan(*settings), self.layout(run_id)
-        open_run(layout, plan.config_hash)
-        given = key or RunKey.insecure(TEST_KEY)
+        open_run(layout, plan.config_hash, str(folder_of(plan, layout)))
+        given, progress = key or RunKey.insecure(TEST_KEY), Progress(lambda _: None, run_id)
         assert self.spark is not None
-        return RunContext(plan, layout, self.spark, given, Progress(lambda _: None, run_id), created_at(layout))
+        ledger = open_ledger(plan, layout, progress, insecure=given.is_insecure)
+        return RunContext(plan, layout, self.spark, given, progress, created_at(layout), ledger=ledger)
 
     def ingested(self, run_id: str, calm: RunLayout, *settings: str, key: RunKey | None = None) -> RunContext:
         """A run opened with the ingested tables of another one in it: ingestion is not what is tested."""
@@ -152,14 +156,20 @@ class Workshop:
         shutil.copy(calm.restricted.input_record, context.layout.restricted.input_record)
         return context
 
+    @property
+    def ledger_file(self) -> Path:
+        return self.root / "ledgers" / "tiny.privacy-ledger.jsonl"
+
     def ledger(self) -> list[str]:
-        file = self.census.with_name(self.census.name + ".privacy-ledger.jsonl")
-        return file.read_text().splitlines() if file.exists() else []
+        """Lines of the ledger that are of runs, in order."""
+        lines = self.ledger_file.read_text().splitlines() if self.ledger_file.exists() else []
+        return [line for line in lines if "kind" not in json.loads(line)]
 
 
 def all_levels(context: RunContext) -> None:
-    """Ingest, then measure and estimate every level; no ledger, no microdata, no verification."""
+    """Ingest, charge, then measure and estimate every level; no microdata, no verification."""
     ingest(context, fingerprint(context.plan.input)[0])
+    enter_run(context.required_ledger())
     for name in context.plan.spine.names:
         measure(context, name)
         estimate(context, name)
@@ -294,6 +304,7 @@ class Tools:
     census_tables = staticmethod(census_tables)
     write_census = staticmethod(write_census)
     all_levels = staticmethod(all_levels)
+    charge = staticmethod(lambda context: enter_run(context.required_ledger()))
     rows_of = staticmethod(rows_of)
     level_rows = staticmethod(level_rows)
     checksums = staticmethod(checksums)

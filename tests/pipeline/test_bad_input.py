@@ -15,8 +15,9 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.io.layout import open_run
+from das_spark.io.ledger_file import read
 from das_spark.io.run_lock import hold_run
-from das_spark.pipeline import driver, ledgers, runner
+from das_spark.pipeline import driver, runner
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.spark import session as session_module
@@ -35,7 +36,9 @@ def readable(folder: Path) -> list[Path]:
 
 
 def charged(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*.privacy-ledger.jsonl") if path.read_text()]
+    """Ledgers in which a run is charged: one whose invariants were public for a moment is entered, and spent none."""
+    ledgers = folder.rglob("*.privacy-ledger.jsonl")
+    return [path for path in ledgers if any(entry.is_charged for entry in read(path).entries)]
 
 
 def said(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, *needles: str) -> str:
@@ -422,7 +425,7 @@ class TestGuards:
 
     def test_a_ledger_that_was_edited(self, workshop, capsys, calm):
         workshop.ingested("edited", calm)
-        file = workshop.census.with_name("census" + ledgers._SUFFIX)
+        file = workshop.ledger_file
         file.write_text('{"format": 1}\n')
         arguments = ["run", str(workshop.run_file()), "--run-id", "edited", "--test-key", "x"]
         said(capsys, arguments, REFUSED, "privacy ledger, line 1")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from das_spark.errors import EnvironmentProblemError, OutputError, PrivacyGuardError
+from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
 from das_spark.io.files import write_durably
 from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.run_lock import hold_run, is_held
@@ -56,7 +56,7 @@ def test_a_driver_whose_run_was_made_another_before_it_held_it_stops(
 
     monkeypatch.setattr(driver, "hold_run", held_late)
     monkeypatch.setattr(runner, "_carry_out", lambda *_: pytest.fail("at work in a run of others"))
-    monkeypatch.setattr(reestimate, "_created", lambda *_: pytest.fail("at work in a run of others"))
+    monkeypatch.setattr(reestimate, "_adopt", lambda *_: pytest.fail("at work in a run of others"))
     with pytest.raises(OutputError, match="belongs to another run"):
         begin(dry_workshop)
     assert not is_held(dry_workshop.layout("mine"))
@@ -76,6 +76,7 @@ def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry
     progress = Progress(lambda _: None, "mine")
     with at_work(plan, layout, progress, origin=ORIGIN, spark=SPARK) as context:
         assert context.key is None
+        assert context.ledger is None
         assert context.is_insecure
         assert is_held(layout)
     with (
@@ -85,6 +86,35 @@ def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry
         pytest.fail("at work")
     with at_work(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK) as context:
         assert context.is_insecure
+
+
+@pytest.mark.parametrize("broken", ["ledger", "cap", "path", "input"])
+def test_what_the_ledger_forbids_is_found_before_spark_is_started_and_is_not_the_latest_run(
+    dry_workshop, monkeypatch, broken
+):
+    settings = {"cap": "ledger.cap.rho=1/1000", "path": "ledger.path=nowhere"}
+    plan, layout = dry_workshop.plan(*filter(None, [settings.get(broken)])), dry_workshop.layout("mine")
+    if broken == "ledger":
+        dry_workshop.ledger_file.parent.mkdir(parents=True)
+        dry_workshop.ledger_file.write_text("no ledger\n")
+    if broken == "input":
+        dry_workshop.census.rename(dry_workshop.folder / "away")
+    monkeypatch.setattr(driver, "session", lambda *_: pytest.fail("Spark was started"))
+    error = InputError if broken == "input" else PrivacyGuardError
+    with (
+        pytest.raises(error) as caught,
+        at_work(plan, layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x")),
+    ):
+        pytest.fail("at work")
+    assert caught.value.exit_code == (1 if broken == "input" else 3)
+    assert not (dry_workshop.root / "latest").is_symlink()
+    monkeypatch.setattr(driver, "session", lambda *_: SPARK)
+    if broken == "ledger":
+        dry_workshop.ledger_file.unlink()
+    if broken == "input":
+        (dry_workshop.folder / "away").rename(dry_workshop.census)
+    with at_work(dry_workshop.plan(), layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x")):
+        assert (dry_workshop.root / "latest").is_symlink(), "mended, the run of this name goes on"
 
 
 def test_a_wrong_property_is_found_before_any_stage(dry_workshop, monkeypatch):

@@ -24,6 +24,7 @@ from das_spark.io import microdata_files as microdata_writer
 from das_spark.io.files import finished
 from das_spark.io.journal import Journal, State
 from das_spark.io.layout import RunLayout
+from das_spark.pipeline import charge as charge_module
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import driver as driver_module
 from das_spark.pipeline import estimate as estimate_stage
@@ -32,7 +33,6 @@ from das_spark.pipeline import ledgers, run_stages, runner
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
-from das_spark.pipeline.measure import journal_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -57,7 +57,7 @@ DEATHS = {
     "one level of the geounits promoted": (context_module, "promote", "after"),
     "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
     "the bounds written, not promoted": (context_module, "promote", "before", 1, into("bounds")),
-    "a ledger entry made, not entered": (ledgers, "commit"),
+    "a ledger entry made, not entered": (charge_module, "update"),
     "an attempt opened, nothing drawn": (measure_stage, "_drawn"),
     "drawn, not listed": (Journal, "stage"),
     "listed, not promoted": (Journal, "promote"),
@@ -126,15 +126,15 @@ def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, 
     run_stages(plan, run_id="real", spark=workshop.spark)
     assert_one_draw(layout.folder)
     assert tools.checksums(layout.public.level("measurements", "State")) == first
-    assert attempts(context, "State") == ["destroyed"] * 3 + ["promoted"]
-    assert attempts(context, "County") == ["destroyed", "promoted"]
+    assert attempts(layout, "State") == ["destroyed"] * 3 + ["promoted"]
+    assert attempts(layout, "County") == ["destroyed", "promoted"]
     fences = [layout.restricted.staging("measurements", "State", number) for number in (1, 2, 3)]
     assert all(fence.is_file() and fence.stat().st_size == 0 for fence in fences)
     assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
 
 
-def attempts(context: RunContext, level: str) -> list[str]:
-    return [str(attempt.state) for attempt in journal_of(context).attempts(level)]
+def attempts(layout: RunLayout, level: str) -> list[str]:
+    return [str(attempt.state) for attempt in Journal.of(layout).attempts(level)]
 
 
 def assert_one_draw(*roots: Path) -> None:
@@ -249,9 +249,8 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
     assert tools.level_rows(public.path) == reference
     report = json.loads(public.verification.read_text())
     assert report["passed"] is True
-    journal = workshop.context("killed")
-    assert attempts(journal, "County") == [str(State.DESTROYED), str(State.PROMOTED)]
-    assert attempts(journal, "State") == attempts(journal, "Enumdist") == [str(State.PROMOTED)]
+    assert attempts(layout, "County") == [str(State.DESTROYED), str(State.PROMOTED)]
+    assert attempts(layout, "State") == attempts(layout, "Enumdist") == [str(State.PROMOTED)]
 
 
 @pytest.mark.long
@@ -272,7 +271,7 @@ def test_a_real_key_leaves_one_draw_when_everything_is_killed_while_it_measures(
     after = tools.checksums(layout.public.path / "measurements")
     assert kept.items() <= after.items()
     assert not left & {path.name for path in layout.folder.rglob("part-*")}
-    assert attempts(workshop.context("power-cut"), "Enumdist") == ["destroyed", "promoted"]
+    assert attempts(layout, "Enumdist") == ["destroyed", "promoted"]
     assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
 
 

@@ -31,7 +31,7 @@ def again(measured) -> RunLayout:
     """A run from the folder alone: everything else of the run that measured is out of reach."""
     away = measured.folder.parent / f"{measured.folder.name}-locked"
     (away / "hidden").mkdir(parents=True)
-    ledger = measured.census.with_name(measured.census.name + ".privacy-ledger.jsonl")
+    ledger = measured.ledger_file
     hidden = [measured.layout("whole").folder, measured.census, ledger]
     for path in hidden:
         path.rename(away / "hidden" / path.name)

@@ -136,20 +136,26 @@ def read(tmp_path, monkeypatch):
     layout.restricted.input_record.write_text(json.dumps({"identity": identity, "files": files}))
     hashed, fingerprint = [], ledgers.fingerprint
     monkeypatch.setattr(ledgers, "fingerprint", lambda given: (hashed.append(given), fingerprint(given))[1])
-    return SimpleNamespace(context=context, file=tmp_path / "persons.csv", found=(identity, files), hashed=hashed)
+    return SimpleNamespace(
+        run=(context.plan, layout),
+        context=context,
+        file=tmp_path / "persons.csv",
+        found=(identity, files),
+        hashed=hashed,
+    )
 
 
 def test_files_with_their_sizes_and_times_of_change_are_not_hashed_again(read):
-    assert identity_of_input(read.context) == read.found
+    assert identity_of_input(*read.run) == read.found
     assert not read.hashed
     os.utime(read.file, ns=(1, 1))
-    assert identity_of_input(read.context)[0] == read.found[0], "only touched"
+    assert identity_of_input(*read.run)[0] == read.found[0], "only touched"
     assert len(read.hashed) == 1
     read.file.write_text("others")
-    assert identity_of_input(read.context)[0] != read.found[0]
+    assert identity_of_input(*read.run)[0] != read.found[0]
     read.file.unlink()
     with pytest.raises(InputError, match=r"persons\.csv: no such file"):
-        identity_of_input(read.context)
+        identity_of_input(*read.run)
 
 
 @pytest.mark.parametrize("measured", [LEVELS[:1], LEVELS])
@@ -158,10 +164,10 @@ def test_an_input_is_needed_as_long_as_something_is_to_be_measured(read, measure
     (read.context.layout.restricted.path / "ledger_entry.json").write_text(entry.to_json())
     read.file.unlink()
     if measured == LEVELS:
-        assert identity_of_input(read.context) == read.found
+        assert identity_of_input(*read.run) == read.found
     else:
         with pytest.raises(InputError, match=r"persons\.csv: no such file"):
-            identity_of_input(read.context)
+            identity_of_input(*read.run)
 
 
 @pytest.mark.parametrize("lost", ["_SUCCESS of the leaves", "the record", "the files of the record"])
@@ -173,5 +179,5 @@ def test_what_would_be_read_again_is_hashed_again(read, lost):
         restricted.input_record.unlink()
     else:
         restricted.input_record.write_text(json.dumps({"identity": read.found[0]}))
-    assert identity_of_input(read.context) == read.found
+    assert identity_of_input(*read.run) == read.found
     assert len(read.hashed) == 1

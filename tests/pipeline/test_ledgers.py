@@ -1,11 +1,11 @@
-"""The ledger file of an input: where it lies, what identifies an input, and that a run stands in it once."""
+"""The ledger of a dataset: where it lies, what identifies an input, and that a run stands in it once."""
 
 from __future__ import annotations
 
 import errno
+import json
 import multiprocessing
 import os
-import stat
 from dataclasses import replace
 from fractions import Fraction
 from io import FileIO
@@ -15,11 +15,23 @@ from typing import Any
 
 import pytest
 
-from das_spark.config.plan import InputSettings
+from das_spark.config.plan import InputSettings, LedgerSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
-from das_spark.io.layout import RunLayout
+from das_spark.io import ledger_file
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.io.ledger_file import SUFFIX
 from das_spark.pipeline import ledgers
-from das_spark.privacy import Budget, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
+from das_spark.pipeline.ledgers import Book, contents_of, folder_of
+from das_spark.privacy import (
+    AttemptLine,
+    Budget,
+    DrawState,
+    Framework,
+    Ledger,
+    LedgerEntry,
+    LevelBudget,
+    QueryShare,
+)
 
 HALF = Fraction(1, 2)
 LEVELS = tuple(LevelBudget(name, HALF, (QueryShare("detailed", Fraction(1)),)) for name in ("State", "County"))
@@ -59,14 +71,14 @@ def test_the_identity_of_an_input_is_what_its_files_hold(tables, tmp_path):
 
 def test_a_ledger_in_the_folder_does_not_change_the_identity(tables):
     before = ledgers.fingerprint(settings(path=str(tables)))
-    (tables / ("persons.csv" + ledgers._SUFFIX)).write_text("{}")
+    (tables / ("persons.csv" + SUFFIX)).write_text("{}")
     assert ledgers.fingerprint(settings(path=str(tables))) == before
 
 
 def test_files_that_change_while_they_are_read_are_named(tables):
     given = settings(path=str(tables))
     _, files = ledgers.fingerprint(given)
-    (tables / ("persons.csv" + ledgers._SUFFIX)).write_text("{}")  # a ledger is no input
+    (tables / ("persons.csv" + SUFFIX)).write_text("{}")  # a ledger is no input
     ledgers.require_unchanged(given, files)
     assert ledgers.is_unchanged(given, files)
     persons, units = tables / "persons.csv", tables / "units.csv"
@@ -98,52 +110,180 @@ def test_a_missing_input_is_named(tmp_path):
         ledgers.fingerprint(settings(path=str(tmp_path / "nowhere")))
 
 
-def test_the_ledger_lies_with_the_runs_and_beside_the_input(tables, tmp_path):
+def people_of(given: InputSettings) -> str:
+    """Name of the ledger of an input that has no name of its own."""
+    return Book.of(Path(), given, contents_of(given, *ledgers.fingerprint(given))).name
+
+
+def test_a_readme_beside_the_tables_makes_no_other_people(tables):
+    """It was another input by `path` than by `persons` and `units`, with a ledger of its own."""
+    whole = settings(path=str(tables))
+    by_file = settings(persons=f"{tables}/persons.csv", units=f"{tables}/units.csv")
+    alone = people_of(whole)
+    (tables / "README.md").write_text("how these tables were made")
+    (tables / "geography.csv").write_text("public")
+    assert people_of(whole) == people_of(by_file) == alone
+    assert people_of(replace(by_file, geography=str(tables / "geography.csv"))) == alone
+    assert ledgers.fingerprint(whole)[0] != ledgers.fingerprint(by_file)[0], (
+        "a resumed run must read the same geography"
+    )
+    (tables / "units.csv").write_text("other units")
+    assert people_of(whole) == people_of(by_file) != alone
+
+
+@pytest.mark.parametrize(
+    ("reader", "records", "others"),
+    [
+        ("tidy_counts", ["persons.parquet/part-0", "units.csv.gz"], ["geography.csv", "notes.txt"]),
+        ("cef_2020", ["persons.txt.gz", "units/part-1"], ["geography.txt"]),
+        ("pl94_summary", ["rigeo2020.pl", "ri000012020.pl"], ["ri2020.zip"]),
+        ("ipums_1940", ["any.dat"], []),
+    ],
+)
+def test_of_a_folder_what_its_reader_reads_is_confidential(tmp_path, reader, records, others):
+    for name in (*records, *others):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    _, files = ledgers.fingerprint(settings(reader=reader, path=str(tmp_path)))
+    found = {str(Path(str(each["file"])).relative_to(tmp_path)) for each in files if each["confidential"]}
+    assert found == set(records)
+
+
+def test_where_nothing_looks_like_records_everything_is_confidential(tmp_path):
+    (tmp_path / "strange.csv").write_text("x")
+    _, files = ledgers.fingerprint(settings(path=str(tmp_path)))
+    assert [each["confidential"] for each in files] == [True]
+
+
+def test_a_named_dataset_is_one_ledger_whatever_files_it_is_read_from(tables, tmp_path):
+    (tmp_path / "persons.parquet").write_text("the same people in another form")
+    forms = [settings(path=str(tables)), settings(persons=str(tmp_path / "persons.parquet"))]
+    names = {Book.of(tmp_path, replace(each, dataset="census-2020"), ("f" * 64,)).file for each in forms}
+    assert names == {tmp_path / f"census-2020{SUFFIX}"}
+    assert len({people_of(each) for each in forms}) == 2
+
+
+def plan_with(ledger: Path | None = None, **given: Any) -> Any:
+    return SimpleNamespace(input=settings(**given), ledger=LedgerSettings(None if ledger is None else str(ledger)))
+
+
+def test_without_a_folder_of_its_own_the_ledger_lies_with_the_runs_and_nothing_beside_the_input(tables, tmp_path):
+    folder = folder_of(plan_with(path=str(tables)), RunLayout.at(tmp_path / "runs", "r"))
+    assert folder == tmp_path / "runs" / "ledgers"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert sorted(each.name for each in tables.parent.iterdir()) == ["census"]
+
+
+def test_a_folder_that_is_named_is_never_made_and_must_be_writable(tmp_path):
+    layout, named = RunLayout.at(tmp_path / "runs", "r"), tmp_path / "disk" / "ledgers"
+    with pytest.raises(PrivacyGuardError, match="there is no folder") as caught:
+        folder_of(plan_with(named), layout)
+    assert caught.value.exit_code == 3
+    assert not named.parent.exists()
+    assert not (tmp_path / "runs").exists(), "nor is another one taken in its place"
+    named.mkdir(parents=True)
+    assert folder_of(plan_with(named), layout) == named
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PrivacyGuardError, match="cannot be written"):
+        folder_of(plan_with(tmp_path), RunLayout.at(tmp_path / "runs", "r"))
+
+
+def test_a_run_goes_on_with_the_ledger_that_it_was_begun_with_or_not_at_all(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
     layout = RunLayout.at(tmp_path / "runs", "r")
-    plan = SimpleNamespace(input=settings(path=str(tables)))
-    with_the_runs = tmp_path / "runs" / "ledgers" / f"{'f' * 32}{ledgers._SUFFIX}"
-    beside = tables.parent / f"census{ledgers._SUFFIX}"
-    assert ledgers.ledger_files(plan, layout, "f" * 64) == (with_the_runs, beside)
-    by_file = SimpleNamespace(input=settings(persons=str(tables / "persons.csv")))
-    assert ledgers.ledger_files(by_file, layout, "f" * 64)[1] == tables / f"persons.csv{ledgers._SUFFIX}"
+    open_run(layout, "0" * 64, str(first))
+    assert folder_of(plan_with(second), layout) == first
+    assert folder_of(plan_with(), layout) == first
+    first.rename(tmp_path / "unmounted")
+    for asked in (plan_with(second), plan_with()):
+        with pytest.raises(PrivacyGuardError, match=r"was begun with the ledgers in .*first, and there is no folder"):
+            folder_of(asked, layout)
+    assert not (tmp_path / "runs" / "ledgers").exists()
 
 
-def test_it_lies_beside_every_file_of_records_that_is_given(tables, tmp_path):
-    layout = RunLayout.at(tmp_path / "runs", "r")
-    geography = tables / "geography.csv"
-    geography.write_text("public")
-    given = settings(reader="cef_2020", units=f"{tables}/units.csv", geography=str(geography))
-    units = tables / f"units.csv{ledgers._SUFFIX}"
-    assert ledgers.ledger_files(SimpleNamespace(input=given), layout, "f" * 64)[1:] == (units,)
-    both = replace(given, persons=f"{tables}/persons.csv")
-    persons = tables / f"persons.csv{ledgers._SUFFIX}"
-    assert ledgers.ledger_files(SimpleNamespace(input=both), layout, "f" * 64)[1:] == (persons, units)
+def test_the_same_records_under_another_name_are_refused_and_the_other_name_is_said(tmp_path):
+    book = Book(tmp_path, "census-2020")
+    one = replace(entry("a"), dataset="census", contents=("a" * 64, "b" * 64))
+    ledger_file.commit(Book(tmp_path, "census").file, one)
+    with pytest.raises(PrivacyGuardError, match="counted under the dataset 'census': run a"):
+        book.refuse_same_people(("b" * 64,), "f" * 64)
+    book.refuse_same_people(("c" * 64,), "f" * 64)
+    Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
 
 
-def test_a_ledger_that_is_there_counts_where_its_folder_cannot_be_written(tables, tmp_path):
-    beside = tables.parent / f"census{ledgers._SUFFIX}"
-    ledgers.commit(beside, entry("earlier"))
-    tables.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        plan = SimpleNamespace(input=settings(path=str(tables)))
-        assert ledgers.ledger_files(plan, RunLayout.at(tmp_path / "runs", "r"), "f" * 64)[1:] == (beside,)
-    finally:
-        tables.parent.chmod(0o700)
+def test_runs_of_earlier_versions_on_the_same_files_are_not_forgotten(tmp_path):
+    """Their ledgers are called by a checksum of all files of the input, and their entries say nothing of contents."""
+    earlier = Book(tmp_path, "f" * 32).file
+    ledger_file.commit(earlier, entry("a"))
+    with pytest.raises(PrivacyGuardError, match="without a name: run a") as caught:
+        Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
+    assert f"rename that file to census{SUFFIX}" in caught.value.hint
+    earlier.write_text(replace(entry("a"), insecure=True).to_json() + "\n")
+    Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)  # runs under test keys are not summed
+
+
+def test_another_ledger_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / f"other{SUFFIX}").write_text('{"format": 7}\n')
+    with pytest.raises(PrivacyGuardError, match="privacy ledger, line 1"):
+        Book(tmp_path, "census").refuse_same_people((), "f" * 64)
+
+
+@pytest.mark.parametrize("key", ["path", "persons", "units"])
+def test_a_ledger_that_an_earlier_version_left_beside_the_input_is_imported_or_refused(tables, tmp_path, key):
+    place = tables if key == "path" else tables / f"{key}.csv"
+    beside = place.with_name(place.name + SUFFIX)
+    beside.write_text(first_format(entry("earlier")) + "\n")
+    given, book = settings(**{key: str(place)}), Book(tmp_path, "census")
+    with pytest.raises(PrivacyGuardError, match=r"earlier version counted runs on this input there .earlier") as caught:
+        book.refuse_left_behind(given)
+    assert "append the lines of that file" in caught.value.hint
+    book.file.write_text(beside.read_text())
+    book.refuse_left_behind(given)
+    assert book.read().composition().epsilon == Fraction(1, 4)
+
+
+def first_format(one: LedgerEntry) -> str:
+    """An entry as the first version wrote it."""
+    known = ("run_id", "created", "product", "table", "framework", "total", "levels", "insecure", "completed_levels")
+    record = one.as_record()
+    return json.dumps({"format": 1, **{name: record[name] for name in known}})
+
+
+def test_all_lines_of_a_change_are_added_or_none(tmp_path):
+    file = tmp_path / "x"
+    attempt = AttemptLine("a", "State", 1, "i", DrawState.OPENED, "here")
+    assert ledger_file.update(file, lambda _: [entry("a"), attempt]).attempts == (attempt,)
+    before = file.read_bytes()
+
+    def refuse(ledger: Ledger) -> list[LedgerEntry]:
+        assert ledger.entries == (entry("a"),), "what stands there is read under the lock"
+        raise PrivacyGuardError("the cap")
+
+    with pytest.raises(PrivacyGuardError, match="the cap"):
+        ledger_file.update(file, refuse)
+    with pytest.raises(PrivacyGuardError, match="does not stand in the privacy ledger"):
+        ledger_file.update(file, lambda _: [entry("b"), replace(attempt, entry="c")])
+    assert file.read_bytes() == before
 
 
 def test_a_run_that_cannot_be_entered_does_not_draw(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(ledgers.os, "open", refuse)
-    with pytest.raises(OutputError, match=r"x: the privacy ledger .* cannot be charged"):
-        ledgers.commit(tmp_path / "x", entry("a"))
+    monkeypatch.setattr(ledger_file.os, "open", refuse)
+    with pytest.raises(PrivacyGuardError, match=r"x: the privacy ledger .* cannot be charged"):
+        ledger_file.commit(tmp_path / "x", entry("a"))
 
 
 @pytest.mark.parametrize("short", [0, 7, -1])
 def test_a_disk_that_fills_leaves_the_ledger_as_it_was(tmp_path, monkeypatch, short):
     file = tmp_path / "x"
-    ledgers.commit(file, entry("a"))
+    ledger_file.commit(file, entry("a"))
     before = file.read_bytes()
 
     class Full(FileIO):
@@ -151,64 +291,28 @@ def test_a_disk_that_fills_leaves_the_ledger_as_it_was(tmp_path, monkeypatch, sh
             return super().write(line[:short])
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledgers.os, "fdopen", lambda descriptor, *_, **__: Full(descriptor, "r+"))
+        patch.setattr(ledger_file.os, "fdopen", lambda descriptor, *_, **__: Full(descriptor, "r+"))
         with pytest.raises(OutputError, match=r"no space left|No space left"):
-            ledgers.commit(file, entry("b"))
+            ledger_file.commit(file, entry("b"))
     assert file.read_bytes() == before
-    assert ledgers.commit(file, entry("b")).entries == (entry("a"), entry("b"))
+    assert ledger_file.commit(file, entry("b")).entries == (entry("a"), entry("b"))
 
 
 def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
     file = tmp_path / "x"
-    ledgers.commit(file, entry("a"))
+    ledger_file.commit(file, entry("a"))
     file.write_bytes(file.read_bytes().rstrip(b"\n"))
-    ledgers.commit(file, entry("b"))
+    ledger_file.commit(file, entry("b"))
     assert Ledger.from_json_lines(file.read_text()).entries == (entry("a"), entry("b"))
 
 
-def test_runs_that_reach_one_input_by_two_paths_are_counted_together(tables, tmp_path):
-    layout = RunLayout.at(tmp_path / "runs", "r")
-    whole = settings(path=str(tables))
-    by_file = settings(persons=f"{tables}/persons.csv", units=f"{tables}/units.csv")
-    totals = []
-    for number, given in enumerate((whole, by_file)):
-        files = ledgers.ledger_files(SimpleNamespace(input=given), layout, ledgers.fingerprint(given)[0])
-        totals.append(ledgers.enter(files, entry(f"run {number}")).composition().epsilon)
-    assert totals == [Fraction(1, 4), Fraction(1, 2)]
-
-
-def test_a_copy_that_is_behind_catches_up(tmp_path):
-    ahead, behind = tmp_path / "ahead", tmp_path / "behind"
-    for file in (ahead, behind):
-        ledgers.commit(file, entry("a"))
-    ledgers.commit(ahead, entry("a", "State"))  # and here the driver died
-    assert ledgers.enter((behind, ahead), entry("b")).entries == (entry("a", "State"), entry("b"))
-    assert ledgers.enter((ahead, behind), entry("b")).entries == (entry("a", "State"), entry("b"))
-    contradicting = Ledger((replace(entry("a"), insecure=True),))
-    with pytest.raises(PrivacyGuardError):
-        Ledger((entry("a"),)).union(contradicting)
-
-
-def test_beside_a_simulated_or_read_only_input_it_lies_with_the_runs(tables, tmp_path):
-    layout = RunLayout.at(tmp_path / "runs", "r")
-    expected = tmp_path / "runs" / "ledgers" / f"{'f' * 32}{ledgers._SUFFIX}"
-    simulated = SimpleNamespace(input=settings(reader="simulated"))
-    assert ledgers.ledger_files(simulated, layout, "f" * 64) == (expected,)
-    tables.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        read_only = SimpleNamespace(input=settings(path=str(tables)))
-        assert ledgers.ledger_files(read_only, layout, "f" * 64) == (expected,)
-    finally:
-        tables.parent.chmod(0o700)
-
-
 def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
-    file = tmp_path / "ledgers" / "x"
-    assert ledgers.commit(file, entry("a")) == Ledger((entry("a"),))
-    ledgers.commit(file, entry("a"))
+    file = tmp_path / "x"
+    assert ledger_file.commit(file, entry("a")) == Ledger((entry("a"),))
+    ledger_file.commit(file, entry("a"))
     assert len(file.read_text().splitlines()) == 1
-    ledgers.commit(file, entry("b"))
-    ledger = ledgers.commit(file, entry("a", "State"))
+    ledger_file.commit(file, entry("b"))
+    ledger = ledger_file.commit(file, entry("a", "State"))
     assert ledger.entries == (entry("a", "State"), entry("b"))
     assert ledger == Ledger.from_json_lines(file.read_text())
     assert ledger.composition().epsilon == HALF
@@ -226,10 +330,10 @@ def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
 )
 def test_a_run_that_says_something_else_of_itself_is_refused(tmp_path, other):
     file = tmp_path / "x"
-    ledgers.commit(file, entry("a", "State"))
+    ledger_file.commit(file, entry("a", "State"))
     before = file.read_text()
     with pytest.raises(PrivacyGuardError):
-        ledgers.commit(file, other)
+        ledger_file.commit(file, other)
     assert file.read_text() == before
 
 
@@ -246,21 +350,21 @@ def test_a_run_that_says_something_else_of_itself_is_refused(tmp_path, other):
 )
 def test_a_last_line_that_a_power_cut_tore_is_cut_off_and_bars_nobody(tmp_path, torn):
     file = tmp_path / "x"
-    ledgers.commit(file, entry("a"))
+    ledger_file.commit(file, entry("a"))
     file.write_bytes(file.read_bytes() + torn)
-    assert ledgers.read(file).entries == (entry("a"),)
+    assert ledger_file.read(file).entries == (entry("a"),)
     mended: list[Path] = []
-    assert ledgers.commit(file, entry("c"), mended.append).entries == (entry("a"), entry("c"))
+    assert ledger_file.commit(file, entry("c"), mended.append).entries == (entry("a"), entry("c"))
     assert mended == [file]
-    assert ledgers.read(file) == Ledger.from_json_lines(file.read_text())
-    ledgers.commit(file, entry("d"), mended.append)
+    assert ledger_file.read(file) == Ledger.from_json_lines(file.read_text())
+    ledger_file.commit(file, entry("d"), mended.append)
     assert mended == [file]
 
 
 def test_a_torn_first_line_is_no_entry(tmp_path):
     file = tmp_path / "x"
     file.write_bytes(b'{"format": 1, "run')
-    assert ledgers.commit(file, entry("a")).entries == (entry("a"),)
+    assert ledger_file.commit(file, entry("a")).entries == (entry("a"),)
 
 
 @pytest.mark.parametrize(
@@ -269,17 +373,17 @@ def test_a_torn_first_line_is_no_entry(tmp_path):
         entry("b").to_json().encode()[:-40] + b"\n",
         entry("b").to_json().encode()[:-40] + b"\n" + entry("c").to_json().encode()[:-40],
         entry("\u00fcber").to_json().encode().replace(b"\xc3", b"") + b"\n",
-        b'{"format": 2}',
+        b'{"format": 3}',
     ],
     ids=["ended", "another behind it", "no text", "another format"],
 )
 def test_any_other_broken_line_is_refused_with_its_number_and_left(tmp_path, broken):
     file = tmp_path / "x"
-    ledgers.commit(file, entry("a"))
+    ledger_file.commit(file, entry("a"))
     before = file.read_bytes() + broken
     file.write_bytes(before)
     with pytest.raises(PrivacyGuardError, match="privacy ledger, line 2"):
-        ledgers.commit(file, entry("d"))
+        ledger_file.commit(file, entry("d"))
     assert file.read_bytes() == before
 
 
@@ -292,16 +396,16 @@ def test_an_entry_is_durable_before_its_run_goes_on_whoever_wrote_it(tmp_path, m
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", noting)
-    ledgers.commit(file, entry("a"))
+    ledger_file.commit(file, entry("a"))
     assert synced[-1] == tmp_path, "the name of a new ledger"
     assert file in synced
     synced.clear()
-    ledgers.commit(file, entry("a"))
+    ledger_file.commit(file, entry("a"))
     assert synced == [file], "a killed driver may have written the line, and nobody have synced it"
 
 
 def _enter(file: Path, number: int) -> None:
-    ledgers.commit(file, entry(f"run {number}"))
+    ledger_file.commit(file, entry(f"run {number}"))
 
 
 def test_runs_that_begin_together_are_all_entered(tmp_path):

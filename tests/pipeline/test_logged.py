@@ -165,6 +165,7 @@ def test_a_page_that_fails_costs_no_run(ending, monkeypatch):
 def test_an_unfinished_attempt_that_is_drawn_again_is_noted(workshop, calm, monkeypatch, tools):
     noted = []
     context = workshop.ingested("again", calm)
+    tools.charge(context)
     monkeypatch.setattr(type(context.progress), "note", lambda _, event, **fields: noted.append((event, fields)))
     from das_spark.pipeline import measure as measure_stage
 

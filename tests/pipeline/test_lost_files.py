@@ -32,9 +32,10 @@ def lost_and_cut(folder: Path) -> Iterator[Iterator[str]]:
     part.write_bytes(content)
 
 
-def test_nothing_is_drawn_from_a_table_that_is_not_whole(workshop, calm):
+def test_nothing_is_drawn_from_a_table_that_is_not_whole(workshop, calm, tools):
     """Histograms of the level and estimates of the parents are joined: each would leave geounits out for ever."""
     context = workshop.ingested("lost", calm)
+    tools.charge(context)
     with lost_and_cut(context.folder("histograms", "State")) as harms:
         for said in harms:
             refuses(measure, context, "State", said)
@@ -47,8 +48,9 @@ def test_nothing_is_drawn_from_a_table_that_is_not_whole(workshop, calm):
     assert context.is_finished("measurements", ["State", "County"])
 
 
-def test_nothing_is_estimated_from_a_table_that_is_not_whole(workshop, calm):
+def test_nothing_is_estimated_from_a_table_that_is_not_whole(workshop, calm, tools):
     context = workshop.ingested("lost", calm)
+    tools.charge(context)
     measure(context, "State")
     estimate(context, "State")
     measure(context, "County")

@@ -79,7 +79,12 @@ def test_the_ledger_knows_the_run_its_shares_and_every_completed_level(whole, to
     assert entry.completed_levels == tools.LEVELS
     assert str(entry.total) == "4"
     assert entry.released == 4
-    assert json.loads(whole.layout("whole").public.privacy_ledger.read_text()) == json.loads(whole.ledger()[-1])
+    public = json.loads(whole.layout("whole").public.privacy_ledger.read_text())
+    restricted = json.loads(whole.ledger()[-1])
+    assert len(restricted.pop("contents")) == 2, "persons and units"
+    assert public == restricted
+    assert public["dataset"] == "tiny"
+    assert public["invariants"]["total_at"] == "State"
 
 
 def test_public_files_tell_nothing_of_the_input_files(whole):
@@ -173,9 +178,10 @@ def test_public_and_restricted_roots_may_lie_elsewhere(workshop, calm, tools, mo
 
 
 @pytest.fixture
-def measured(workshop, calm):
+def measured(workshop, calm, tools):
     """A run whose top level is measured, and nothing estimated."""
     context = workshop.ingested("measured", calm)
+    tools.charge(context)
     measure(context, "State")
     return context
 

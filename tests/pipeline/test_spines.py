@@ -17,6 +17,7 @@ from das_spark.errors import InputError
 from das_spark.io.layout import PublicLayout, RunLayout, created_at, open_run
 from das_spark.pipeline import estimate_from, open_source, run_stages, runner, spines, verify_run
 from das_spark.pipeline import ingest as ingest_stage
+from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ledgers import fingerprint
 from das_spark.pipeline.progress import Progress
@@ -211,7 +212,9 @@ def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, 
     layout = RunLayout.at(optimised.root, "cheaper")
     open_run(layout, plan.config_hash)
     progress = Progress(lambda _: None, "cheaper")
-    context = RunContext(plan, layout, spark, RunKey.insecure(KEY), progress, created_at(layout), ingested_by=optimised)
+    ledger = open_ledger(plan, layout, progress, insecure=True)
+    key, began = RunKey.insecure(KEY), created_at(layout)
+    context = RunContext(plan, layout, spark, key, progress, began, ledger=ledger, ingested_by=optimised)
     for name in ("_write_leaves", "write_bounds"):
         monkeypatch.setattr(ingest_stage, name, lambda *_: pytest.fail("made again"))
     monkeypatch.setattr(spines, "_build", lambda *_: pytest.fail("built again"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from das_spark.io.layout import RunLayout
 from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, run_stages, runner
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.measure import journal_of
+from das_spark.pipeline.run_record import run_record
+from das_spark.privacy import EntryState, Ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -131,8 +135,30 @@ def test_a_run_whose_levels_are_measured_needs_its_input_no_longer(stepped, tool
 def test_a_run_that_stops_before_it_measures_has_spent_nothing(workshop):
     summary = go(workshop, "ingest")
     assert summary.figures["next stage"] == "measure State"
-    assert workshop.ledger() == []
     assert not workshop.layout("steps").public.table("measurements").exists()
+    ledger = Ledger.from_json_lines("\n".join(workshop.ledger()))
+    (entry,) = ledger.entries
+    assert (entry.state, entry.total, ledger.attempts) == (EntryState.INVARIANTS, 0, ())
+    assert entry.invariants.total_at == "State"
+
+
+def test_invariants_stand_in_the_ledger_before_they_are_public(workshop, calm, monkeypatch):
+    context = workshop.ingested("steps", calm)
+    public = context.layout.public
+    for level in (*context.plan.spine.names,):
+        shutil.rmtree(public.level("invariants", level))
+    written, seen = RunContext.write_all, []
+
+    def noting(context: RunContext, table: str, *given: Any, **named: Any) -> None:
+        if table == "invariants":
+            assert not any(public.table("invariants").iterdir())
+            seen.append(len(workshop.ledger()))
+        written(context, table, *given, **named)
+
+    monkeypatch.setattr(RunContext, "write_all", noting)
+    go(workshop, "ingest")
+    assert seen == [1]
+    assert "invariants alone" in run_record(context.layout).facts["ledger"]
 
 
 def test_a_measured_level_is_charged_and_the_next_one_is_not_begun(workshop, calm, tools, monkeypatch):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from das_spark.privacy import Budget, JointPart, LedgerEntry, epsilon_cks, joint_costs, joint_statement
+from das_spark.privacy import Budget, JointPart, Ledger, LedgerEntry, epsilon_cks, joint_costs, joint_statement
 from das_spark.privacy.budget import Framework, LevelBudget, QueryShare
 
 
@@ -58,6 +58,16 @@ def test_a_household_that_moves_is_more_than_one_record_of_each():
         "whole", parts("1", "2")
     )
     assert "household that moves" not in joint_statement("whole", parts("1"))
+
+
+def test_all_runs_on_the_dataset_are_said_where_the_ledger_is_given():
+    both = parts("1", "2")
+    ledger = Ledger((both[0].entry, both[1].entry, entry("earlier", "3")))
+    statement = joint_statement("whole", both, ledger=ledger)
+    assert "## All runs on this input" in statement
+    assert "rhos sum to 6" in statement
+    assert "This ledger was begun with this run" in statement
+    assert "All runs on this input" not in joint_statement("whole", both)
 
 
 def test_every_exact_sentence_stands_once():

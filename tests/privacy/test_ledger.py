@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.privacy.accounting import PUBLISHED_DELTA, epsilon_cks
+from das_spark.privacy.attempts import AttemptLine, DrawState
 from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
-from das_spark.privacy.ledger import Ledger, LedgerEntry
+from das_spark.privacy.caps import Cap
+from das_spark.privacy.ledger import DeclaredInvariants, EntryState, Ledger, LedgerEntry, line_of
 
 
 def entry(
@@ -125,7 +127,7 @@ def test_a_level_without_a_budget_is_not_completed() -> None:
         "not json",
         "{}",
         "[]",
-        entry().to_json().replace('"format": 1', '"format": 2'),
+        entry().to_json().replace('"format": 2', '"format": 3'),
         entry().to_json().replace("9/40", "8/40"),
         entry().to_json().replace('"1/4"', "0.25"),
     ],
@@ -145,3 +147,90 @@ def test_the_ledger_tells_both_statements_of_a_mixture() -> None:
 
 def test_empty_lines_say_nothing() -> None:
     assert Ledger.from_json_lines("\n" + entry("a").to_json() + "\n\n") == Ledger((entry("a"),))
+
+
+def attempt(**change: object) -> AttemptLine:
+    return replace(AttemptLine("r1", "State", 1, "f" * 32, DrawState.OPENED, "here"), **change)
+
+
+def test_entries_and_attempts_survive_their_text() -> None:
+    declared = DeclaredInvariants("State", True, False, ("the totals", "the units"))
+    full = replace(
+        entry(),
+        dataset="census-2020",
+        contents=("a" * 64, "b" * 64),
+        invariants=declared,
+        cap=Cap(rho=Fraction(5, 2)),
+        cap_was=Cap(rho=Fraction(2)),
+        acknowledged=("units from people",),
+    )
+    ledger = Ledger((full, replace(full, run_id="r2", state=EntryState.INVARIANTS)), (attempt(),))
+    text = "".join(line_of(each) + "\n" for each in (*ledger.entries, *ledger.attempts))
+    assert Ledger.from_json_lines(text) == ledger
+
+
+def test_what_is_public_of_an_entry_says_nothing_of_the_files() -> None:
+    full = replace(entry(), contents=("a" * 64,))
+    public = full.public_record()
+    assert "a" * 64 not in json.dumps(public)
+    assert LedgerEntry.of(public) == replace(full, contents=())
+
+
+def test_lines_of_the_first_format_are_read() -> None:
+    record = entry().with_completed("State").as_record()
+    for name in ("dataset", "contents", "state", "invariants", "cap", "cap_was", "acknowledged"):
+        del record[name]
+    line = json.dumps(record | {"format": 1})
+    assert Ledger.from_json_lines(line).entries == (entry().with_completed("State"),)
+
+
+def test_a_run_that_has_published_its_invariants_alone_costs_nothing_and_may_be_charged() -> None:
+    only = replace(entry(), state=EntryState.INVARIANTS)
+    with pytest.raises(PrivacyGuardError, match="completed without a budget"):
+        replace(only, completed_levels=("State",))
+    ledger = Ledger((only,))
+    assert ledger.composition().epsilon == 0
+    capped = replace(entry(), cap=Cap(rho=Fraction(1)))
+    assert ledger.with_entry(capped).composition().epsilon == Fraction(1, 4)
+    with pytest.raises(PrivacyGuardError, match="another budget or state"):
+        ledger.with_entry(capped).with_entry(only)
+    with pytest.raises(PrivacyGuardError, match="another budget or state"):
+        ledger.with_entry(capped).with_entry(replace(capped, cap=Cap(rho=Fraction(2))))
+
+
+@pytest.mark.parametrize(
+    ("states", "fits"),
+    [
+        (["opened", "staged"], True),
+        (["opened", "destroyed"], True),
+        (["destroyed"], True),
+        (["opened", "staged", "destroyed"], True),
+        (["opened", "opened"], True),
+        (["staged"], False),
+        (["opened", "destroyed", "staged"], False),
+        (["opened", "destroyed", "opened"], False),
+        (["opened", "staged", "opened"], False),
+    ],
+)
+def test_an_attempt_goes_forward_only(states: list[str], fits: bool) -> None:
+    lines = [entry("r1").to_json(), *(line_of(attempt(state=DrawState(state))) for state in states)]
+    if fits:
+        (found,) = Ledger.from_json_lines("\n".join(lines)).attempts_at("r1", "State")
+        assert found.state.value == states[-1]
+    else:
+        with pytest.raises(PrivacyGuardError, match=f"line {len(lines)}: attempt 1 of run r1"):
+            Ledger.from_json_lines("\n".join(lines))
+
+
+@pytest.mark.parametrize("change", [{"instance": "e" * 32}, {"place": "elsewhere"}])
+def test_an_attempt_of_one_number_is_one(change: dict[str, str]) -> None:
+    ledger = Ledger((entry("r1"),), (attempt(),))
+    with pytest.raises(PrivacyGuardError, match="as another one"):
+        ledger.with_line(attempt(state=DrawState.STAGED, **change))
+
+
+@pytest.mark.parametrize("bad", [{"state": "lost"}, {"number": "1"}, {"instance": 1}, {"entry": None}])
+def test_an_attempt_that_cannot_be_read_is_refused(bad: dict[str, object]) -> None:
+    line = json.dumps({**attempt().as_record(), **bad})
+    with pytest.raises(PrivacyGuardError, match="line 2: not an attempt"):
+        Ledger.from_json_lines(entry("r1").to_json() + "\n" + line)

@@ -140,6 +140,9 @@ def test_notices_and_the_ledger_are_told(facts: StatementFacts) -> None:
     text = privacy_statement(replace(facts, ledger=Ledger((run,)), notices=("consistency may be relaxed",)))
     assert "## All runs on this input\n\n1 run with a real key" in text
     assert "## What readers must know\n\n- consistency may be relaxed" in text
+    assert "was begun with this run" not in text
+    begun = privacy_statement(replace(facts, ledger=Ledger((run,)), ledger_entry="r-6"))
+    assert "This ledger was begun with this run: releases that are counted in other ledgers are not known" in begun
 
 
 def test_an_epsilon_beyond_every_double_is_stated(facts: StatementFacts) -> None:

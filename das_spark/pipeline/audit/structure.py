@@ -30,9 +30,10 @@ from das_spark.io.files import write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.pipeline.audit.inputs import allowed_cells, units_for
 from das_spark.pipeline.audit.population import SmallPopulation, geocode_at
+from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
-from das_spark.pipeline.runner import RunOptions, run_stages
+from das_spark.pipeline.runner import run_stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -137,7 +137,8 @@ def stamps(folder: Path) -> dict[str, tuple[int, int, str]]:
 
 def ledger_of(runs: Path) -> list[dict[str, Any]]:
     (file,) = (runs / "ledgers").glob("*.jsonl")
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return [line for line in lines if "kind" not in line]  # the others are attempts
 
 
 def states(command: Any) -> dict[str, str]:
