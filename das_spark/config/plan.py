@@ -144,7 +144,9 @@ class RunPlan:
         table_formats: Formats of the published tables; none where the product has no tables, or none are wanted.
         evaluation: The accuracy report.
         config_hash: SHA-256 of the canonical JSON of `resolved`.
-        resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest).
+        resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest); files by their
+            names alone, and no roots.
+        places: Key path -> absolute path, of every file and root that the run file names (restricted).
     """
 
     name: str
@@ -164,6 +166,7 @@ class RunPlan:
     evaluation: EvaluationSettings
     config_hash: str
     resolved: Mapping[str, Any]
+    places: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

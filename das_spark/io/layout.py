@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
 from das_spark.io.full_disk import disk_errors
@@ -215,12 +217,13 @@ class RunLayout:
         return self.root / self.run_id
 
 
-def open_run(layout: RunLayout, config_hash: str) -> bool:
+def open_run(layout: RunLayout, config_hash: str, config: Mapping[str, Any] = MappingProxyType({})) -> bool:
     """Create the two roots of a run, or open those that an earlier driver of the same run left.
 
     Args:
         layout: Where.
         config_hash: Hash of the resolved configuration; a run folder is bound to it for ever.
+        config: The resolved configuration itself, from which a driver with another one is told what differs.
 
     Returns:
         True when the run existed already (it resumes), False when it was created.
@@ -230,7 +233,7 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
         PrivacyGuardError: The public root is there, and the restricted one is not: the run would begin again.
     """
     # The restricted root gets its marker first, so that it is asked for last: another driver may be making both.
-    closed, open_to_all = _markers(layout, config_hash)
+    closed, open_to_all = _markers(layout, config_hash, config)
     published = open_to_all.marks(layout.public.path)
     known = [closed.marks(layout.restricted.path), published]
     if known == [False, True]:
@@ -250,12 +253,14 @@ def open_run(layout: RunLayout, config_hash: str) -> bool:
     return all(known)
 
 
-def _markers(layout: RunLayout, config_hash: str) -> tuple[RunMarker, RunMarker]:
+def _markers(layout: RunLayout, config_hash: str, config: Mapping[str, Any]) -> tuple[RunMarker, RunMarker]:
     """The markers of the restricted and of the public root; a run folder with both in it can be moved as a whole."""
-    public = RunMarker(layout.run_id, config_hash)
+    public = RunMarker(layout.run_id, config_hash, config=config)
     together = layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC
-    places = () if together else (str(layout.root.resolve()), str(layout.public.path.resolve()))
-    return RunMarker(layout.run_id, config_hash, True, *places), public
+    if together:
+        return replace(public, is_restricted=True), public
+    root, place = str(layout.root.resolve()), str(layout.public.path.resolve())
+    return replace(public, is_restricted=True, root=root, public=place), public
 
 
 def is_concluded(layout: RunLayout) -> bool:

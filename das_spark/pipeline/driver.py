@@ -70,12 +70,11 @@ def at_work(
             are published that the journal does not know.
     """
     insecure = is_insecure(key, origin)
-    resumed = open_run(layout, plan.config_hash)
+    resumed = open_run(layout, plan.config_hash, plan.resolved)
     with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
-        open_run(layout, plan.config_hash)  # another configuration may have opened it before this driver held it
+        # Another configuration may have opened it before this driver held it.
+        open_run(layout, plan.config_hash, plan.resolved)
         require_kept(layout)
-        if layout.folder.is_dir():  # not where both roots lie elsewhere
-            point_latest(layout)
         started = spark or session(f"das_spark {layout.run_id}")
         note_application(progress, started)
         executor_timeout(started.sparkContext)  # a wrong one is found here, and not in the first stage
@@ -86,4 +85,6 @@ def at_work(
             journal = journal_of(context)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)
+        if layout.folder.is_dir():  # not where both roots lie elsewhere
+            point_latest(layout)  # behind the guards: a run that they refuse is nobody's last run
         yield context

@@ -195,6 +195,7 @@ def restricted_manifest(context: RunContext, created: str) -> RestrictedManifest
         seconds=dict(context.progress.seconds) | {stage.name: stage.seconds for stage in stages},
         metrics={stage.name: _cost(stage) for stage in stages},
         accuracy=facts.accuracy,
+        places=dict(context.plan.places),
     )
 
 

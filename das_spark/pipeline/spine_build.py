@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from das_spark.geography import GQ_TYPES, LevelShares, SpineSettings
 from das_spark.io.geography import geography_reader, read_crosswalk, read_quarters
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
-from das_spark.io.spine_files import SpineRecord, require_new, write_spine
+from das_spark.io.spine_files import SpineRecord, require_new, require_source, write_spine
 from das_spark.spark.census import strangers
 from das_spark.spark.spine import build_spine
 
@@ -49,6 +49,21 @@ class SpineRequest:
     units: str | None = None
     crosswalk: str | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    def look(self, out: Path) -> None:
+        """Look for everything that is named, before Spark is started for nothing.
+
+        Args:
+            out: New folder.
+
+        Raises:
+            OutputError: The folder holds something.
+            InputError: A file or folder is not there.
+        """
+        require_new(out)
+        for path in (self.geography, self.units, self.crosswalk):
+            if path is not None:
+                require_source(path)
 
 
 def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRecord:
