@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from das_spark.cli.render import console, table
-from das_spark.errors import DasError
+from das_spark.errors import DasError, without_values
 
 PACKAGES = (
     "pyspark",
@@ -81,7 +81,7 @@ def _toy() -> tuple[str, str, str]:
 
     try:
         spark = session("das-spark doctor")
-        rows = spark.range(_TOY_ROWS).mapInArrow(same, "id long").count()
+        rows = spark.range(_TOY_ROWS).mapInArrow(without_values(same), "id long").count()
     except DasError as error:
         return "toy in Spark", "none", str(error)
     except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding

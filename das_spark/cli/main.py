@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from das_spark import __version__
+from das_spark import __version__, errors
 from das_spark.cli import (
     audit,
     catalogue,
@@ -100,16 +100,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = DEBUG in arguments
     arguments = [argument for argument in arguments if argument != DEBUG]
-    errors = _Errors(log_format.wanted(arguments), debug)
+    said = _Errors(log_format.wanted(arguments), debug)
     try:
         # Where errors are events, those of the command line itself come here, too, instead of being printed.
-        code = app(args=arguments, prog_name="das-spark", standalone_mode=errors.are_text)
+        code = app(args=arguments, prog_name="das-spark", standalone_mode=said.are_text)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else FAILED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is said once
-        return errors.say(error)
+        return said.say(error)
     # The command line itself turns an interruption into this code, and says nothing.
-    return errors.say(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
+    return said.say(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 
 
 def _guard_process() -> None:
@@ -119,7 +119,15 @@ def _guard_process() -> None:
 
 
 #: An error of ours in what Spark tells of a Python worker. (They hold no confidential value, unlike other lines there.)
-_OF_A_TASK = re.compile(r"das_spark\.errors\.\w+: (.+)")
+_OF_A_TASK = re.compile(r"^das_spark\.errors\.(\w+): \[\w+\] (.+?)(?: Hint: (.+))?$", re.MULTILINE)
+#: Libraries whose errors carry what tasks said: it may quote a row.
+_ENGINE = ("pyspark.", "py4j.")
+#: Errors of theirs about a plan, before any row is read.
+_OF_A_PLAN = ("AnalysisException", "ParseException")
+#: Kinds of errors of a JVM in such a text, and Spark's own name for what went wrong.
+_KIND = re.compile(r"\b(?:[a-z0-9]+\.)+([A-Z]\w*(?:Exception|Error))\b")
+_NAMED = 4
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,10 @@ class _Errors:
         if isinstance(error, _USAGE):
             message = getattr(error, "format_message", error.__str__)()
             return self._print(message, ConfigurationError.exit_code, ConfigurationError.code)
-        text = f"{type(error).__name__}: {_first_line(error)}"
+        ours = _of_a_task(error)
+        if ours is not None:
+            return self.say(ours)
+        text = _without_values(error)
         hint = f"{DEBUG} prints the traceback"
         return self._print(text, FAILED, hint=hint, text=f"{text} ({hint})")
 
@@ -158,8 +169,22 @@ class _Errors:
         return exit_code
 
 
-def _first_line(error: BaseException) -> str:
-    """What a trace of the JVM says, which goes on for pages: an error of ours that a task raised, or its first line."""
-    lines = str(error).strip().splitlines()
-    ours = next((found[1] for line in lines if (found := _OF_A_TASK.match(line))), None)
-    return ours or (lines[0] if lines else "no message")
+def _of_a_task(error: BaseException) -> DasError | None:
+    """The error of ours that a task has raised, out of the pages that Spark makes of it; None where there is none."""
+    found = _OF_A_TASK.search(str(error))
+    kind = None if found is None else getattr(errors, found[1], None)
+    if found is None or kind is None:
+        return None
+    raised: DasError = kind(found[2], hint=found[3] or "")
+    return raised
+
+
+def _without_values(error: BaseException) -> str:
+    """Kind and first line of an error; of one of Spark, whose text may quote rows, the kinds of its causes alone."""
+    name = type(error).__name__
+    text = str(error).strip()
+    if not type(error).__module__.startswith(_ENGINE) or name in _OF_A_PLAN:
+        return f"{name}: {text.splitlines()[0] if text else 'no message'}"
+    known = dict.fromkeys([*_CONDITION.findall(text), *(each for each in _KIND.findall(text) if each != name)])
+    causes = f" ({', '.join(list(known)[:_NAMED])})" if known else ""
+    return f"{name}{causes}: its text is not shown, since it may quote confidential rows"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import tomllib
@@ -170,17 +169,14 @@ def _text_of(path: Path) -> str:
     Raises:
         ConfigurationError: It is text in another encoding than UTF-8, which is that of TOML.
     """
-    content = path.read_bytes()
+    content, hint = path.read_bytes(), "save it again with the encoding UTF-8"
+    if b"\0" in content:  # as half of every sign has it there
+        raise ConfigurationError(f"{path}: is UTF-16 or UTF-32 text, and TOML is UTF-8", hint=hint)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            found = "is UTF-16 text"
-        else:
-            found = f"has a sign in line {content[: error.start].count(10) + 1} that is not UTF-8"
-        raise ConfigurationError(
-            f"{path}: {found}, and TOML is UTF-8", hint="save it again with the encoding UTF-8"
-        ) from error
+        line = content[: error.start].count(b"\n") + 1
+        raise ConfigurationError(f"{path}: line {line} has a sign that is not UTF-8, as TOML is", hint=hint) from error
 
 
 def _meant(path: Path) -> str:

@@ -8,6 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -24,10 +25,10 @@ SETTINGS = (
     "input.path=census-of-nobody",
     "output.root=all-runs",
     "geography.spine=optimised",
-    "budget.strategy=to_tract",
+    "budget.strategy=state",
     "measurement.rows=all",
     "evaluation.areas=precincts.csv",
-    'output.microdata=["parquet", "text"]',
+    'output.microdata=["parquet", "ppmf"]',
 )
 
 
@@ -78,6 +79,18 @@ def test_nothing_public_names_a_place_of_the_machine(place):
             found = [needle for needle in needles for text in content if needle in text]
             assert not found, path
     assert looked > 100
+
+
+def test_every_csv_is_read_without_options(place):
+    files = [path for path in place.rglob("*.csv") if path.name != "precincts.csv"]
+    folders = {path.relative_to(place).parts[0] for path in files}
+    assert folders == {"all-runs", "figures", "tables"}
+    for path in files:
+        read = pd.read_csv(path)
+        assert len(read.columns) > 1, path
+        assert not [name for name in read.columns if name.startswith(("#", "Unnamed"))], path
+        restricted = "figures" in path.parts
+        assert restricted == path.name.endswith(".restricted.csv") == ("classification" in read.columns), path
 
 
 def test_the_restricted_manifest_says_where_everything_lay(place):

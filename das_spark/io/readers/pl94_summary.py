@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError, InputError
+from das_spark.errors import ConfigurationError, InputError, without_values
 from das_spark.io.readers._pl94_files import (
     KINDS,
     SEGMENTS,
@@ -85,7 +85,7 @@ class Pl94Summary:
         folder = required(settings.path, "input.path", self.name)
         frames = _checked_frames(spark, folder)
         with reading(folder):
-            blocks = joined_blocks(frames).mapInArrow(_tabulate, _BLOCKS).persist()
+            blocks = joined_blocks(frames).mapInArrow(without_values(_tabulate), _BLOCKS).persist()
             with released_if_refused(blocks):
                 refuse(_block_problems(blocks, folder))
         counts, geounits = _counts(blocks, spine), _geounits(blocks, spine)
