@@ -33,6 +33,7 @@ from das_spark.cli import (
     sweep,
     tables,
 )
+from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.full_disk import is_disk_full, no_room
 
@@ -97,18 +98,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     _guard_process()
+    take_interruptions()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = DEBUG in arguments
     arguments = [argument for argument in arguments if argument != DEBUG]
-    said = _Errors(log_format.wanted(arguments), debug)
+    said = _Errors(log_format.wanted(arguments), debug, arguments)
     try:
         # Where errors are events, those of the command line itself come here, too, instead of being printed.
         code = app(args=arguments, prog_name="das-spark", standalone_mode=said.are_text)
     except SystemExit as end:
+        # The command line itself turns an interruption into this code, and says nothing.
+        if end.code == INTERRUPTED:
+            return said.say(KeyboardInterrupt())
         return end.code if isinstance(end.code, int) else FAILED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is said once
         return said.say(error)
-    # The command line itself turns an interruption into this code, and says nothing.
     return said.say(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 
 
@@ -136,6 +140,7 @@ class _Errors:
 
     form: log_format.LogFormat
     debug: bool
+    arguments: Sequence[str]
 
     @property
     def are_text(self) -> bool:
@@ -146,24 +151,30 @@ class _Errors:
         if self.debug:
             traceback.print_exc()
         if is_disk_full(error) and not isinstance(error, DasError):
-            return self.say(no_room("the command stopped"))
-        if isinstance(error, DasError):
-            return self._print(error.message, error.exit_code, error.code, error.hint, text=str(error))
-        if isinstance(error, KeyboardInterrupt):
-            return self._print("interrupted", INTERRUPTED)
+            error = no_room("the command stopped")
+        if isinstance(error, Interrupted | KeyboardInterrupt):
+            return self._interrupted(error)
+        ours = error if isinstance(error, DasError) else _of_a_task(error)
+        if ours is not None:
+            return self._print(ours.message, ours.exit_code, ours.code, ours.hint, text=str(ours))
         if isinstance(error, _USAGE):
             message = getattr(error, "format_message", error.__str__)()
             return self._print(message, ConfigurationError.exit_code, ConfigurationError.code)
-        ours = _of_a_task(error)
-        if ours is not None:
-            return self.say(ours)
         text = _without_values(error)
         hint = f"{DEBUG} prints the traceback"
         return self._print(text, FAILED, hint=hint, text=f"{text} ({hint})")
 
+    def _interrupted(self, error: BaseException) -> int:
+        hush()
+        if not isinstance(error, Interrupted):
+            return self._print("interrupted", INTERRUPTED)
+        command = error.command(self.arguments)
+        return self._print(str(error), INTERRUPTED, hint=command, text=f"{error}: {command}")
+
     def _print(self, message: str, exit_code: int, code: str | None = None, hint: str = "", *, text: str = "") -> int:
         if self.are_text:
-            typer.echo(f"das-spark: error: {text or message}", err=True)
+            is_error = "" if exit_code == INTERRUPTED else "error: "
+            typer.echo(f"das-spark: {is_error}{text or message}", err=True)
         else:
             log_format.print_error(message, exit_code, code, hint)
         return exit_code

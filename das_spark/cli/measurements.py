@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from das_spark.cli import log_format as events
+from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat
 from das_spark.cli.options import Output, Overlays, Run, RunId, with_output
 from das_spark.cli.render import console, table
@@ -74,10 +75,13 @@ def estimate(
         raise typer.BadParameter("--overlay goes with --conf")
     others = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
+    from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
 
     source = open_source(run, from_measurements, chosen, others)
     out = console()
-    summary = estimate_from(source, run_id=run_id, progress=events.say(log_format, out.print))
+    name = run_id or usual_run_id(f"{source.plan.name}-estimate")
+    with resumable(name):
+        summary = estimate_from(source, run_id=name, progress=events.say(log_format, out.print))
     print_result(out, log_format, summary)
     if summary.insecure and log_format is LogFormat.JSON:
         events.print_warning(NOT_PROTECTED)
