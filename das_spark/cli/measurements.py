@@ -10,7 +10,7 @@ import typer
 from das_spark.cli import log_format as events
 from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat
-from das_spark.cli.options import Output, Overlays, Run, RunId, with_output
+from das_spark.cli.options import Output, Overlays, Run, RunId, require_name, with_output
 from das_spark.cli.render import console, table
 from das_spark.cli.runs import print_result
 from das_spark.config.resolve import load_plan
@@ -73,6 +73,7 @@ def estimate(
     chosen = with_output(settings, output)
     if overlay and conf is None:
         raise typer.BadParameter("--overlay goes with --conf")
+    require_name(run_id)
     others = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
     from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415

@@ -9,7 +9,18 @@ import typer
 from das_spark.cli import log_format as events
 from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat
-from das_spark.cli.options import Conf, Output, Overlays, Resume, RunId, Settings, TestKey, Until, with_output
+from das_spark.cli.options import (
+    Conf,
+    Output,
+    Overlays,
+    Resume,
+    RunId,
+    Settings,
+    TestKey,
+    Until,
+    require_name,
+    with_output,
+)
 from das_spark.cli.render import console, table
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan
@@ -47,6 +58,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     """
     # A run that is resumed may need its input no longer; where it does, it says so itself.
     plan = load_run(conf, overlay or (), with_output(settings, output), files=not resume)
+    require_name(run_id)
     for option, given in (("--until", until is not None), ("--resume", resume)):
         if given and run_id is None:
             raise ConfigurationError(f"{option} needs --run-id", hint="a run is found, and goes on, by its id")

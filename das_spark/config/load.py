@@ -7,13 +7,12 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from das_spark.config.model import RunFile
 from das_spark.config.places import PATH_KEYS
-from das_spark.config.problems import Problems
+from das_spark.config.problems import Problems, near
 from das_spark.config.shipped import run_file_path, shipped_run_files
 from das_spark.config.validate import validated
 from das_spark.errors import ConfigurationError
@@ -186,8 +185,7 @@ def _meant(path: Path) -> str:
         return f"{looked}; the run file that comes with das_spark is called {path.stem}, without folder and ending"
     shipped = {} if path.suffix or path.name != str(path) else shipped_run_files()
     beside = [] if not path.parent.is_dir() else [str(each) for each in sorted(path.parent.glob("*.toml"))]
-    near = get_close_matches(str(path), [*shipped, *beside], n=1)
-    return f"did you mean '{near[0]}'? {looked}" if near else looked
+    return f"{near(str(path), [*shipped, *beside])} {looked}".strip()
 
 
 def _expand_variables(data: dict[str, Any], problems: Problems) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import takewhile
 from textwrap import shorten
 from typing import Any, Final
@@ -13,7 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from das_spark.config.model import CONFIG_VERSION, RunFile
-from das_spark.config.problems import Problems, nearest
+from das_spark.config.problems import Problems, near, nearest
 
 #: Kinds of failures of pydantic -> what the key must be.
 _MUST_BE: Final = {
@@ -106,8 +105,8 @@ def _written(kind: str, value: object) -> str:
 
 def _near(value: object, expected: str) -> str:
     """A half sentence about the nearest of some words, where one is near."""
-    near = get_close_matches(str(value), re.findall(r"'([^']*)'", expected), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    found = near(str(value), re.findall(r"'([^']*)'", expected))
+    return f"; {found}" if found else ""
 
 
 def _known_keys(place: Iterable[str | int]) -> list[str]:

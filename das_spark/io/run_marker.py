@@ -134,8 +134,10 @@ class RunMarker:
 
     def _difference(self, found: RunMarker) -> str:
         """In which keys the run that was found differs from this one, as the end of a sentence."""
-        if self.config_hash == found.config_hash or not (self.config and found.config):
+        if self.config_hash == found.config_hash or not self.config:
             return ""
+        if not found.config:
+            return ", begun by a version of das_spark that did not keep it"
         said = [
             f"{key} is {_spelled(theirs)} there and {_spelled(ours)} here"
             for key, (theirs, ours) in differences(found.config, self.config).items()

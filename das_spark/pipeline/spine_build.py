@@ -58,8 +58,10 @@ class SpineRequest:
 
         Raises:
             OutputError: The folder holds something.
+            ConfigurationError: No reader has that name.
             InputError: A file or folder is not there.
         """
+        geography_reader(self.reader)
         require_new(out)
         for path in (self.geography, self.units, self.crosswalk):
             if path is not None:

@@ -57,8 +57,10 @@ class ReportRequest:
         """Look for everything that is named, before Spark is started for nothing.
 
         Raises:
+            ConfigurationError: No reader has that name.
             InputError: The spine or the geography is not there.
         """
+        geography_reader(self.reader)
         read_record(spine_folder(self.spine))
         require_source(self.geography)
 

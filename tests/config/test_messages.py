@@ -165,5 +165,28 @@ class TestNamesThatAreNearlyRight:
             load_run(CONF, ["prodution.toml"])
         assert "did you mean 'production.toml'?" in str(caught.value)
 
+    @pytest.mark.parametrize(
+        ("arguments", "name"),
+        [
+            (("simulate", "--like", "quikstart", "--out", "o"), "quickstart"),
+            (("run", "quickstart", "--run-id", "x", "--until", "mesure County"), "measure County"),
+        ],
+    )
+    def test_of_other_names(self, tmp_path, monkeypatch, capsys, arguments, name):
+        monkeypatch.chdir(tmp_path)
+        assert main(arguments) == 2
+        assert f"did you mean '{name}'?" in capsys.readouterr().err
+
     def test_nothing_is_offered_where_nothing_is_near(self, tmp_path):
         assert "did you mean" not in said_of(conf=tmp_path / "zzz.toml")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("--run-id", "--run-id: is empty"), ("--output", "output.root: is empty"), ("--out", "output.root: is empty")],
+)
+def test_an_option_that_a_script_left_empty_is_refused(capsys, tmp_path, monkeypatch, option, said):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "quickstart", option, ""]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -82,7 +82,9 @@ def test_of_many_differing_keys_a_few_are_named(layout):
 
 def test_a_run_by_an_earlier_version_does_not_say_what_differs(layout):
     open_run(layout, "hash")
-    with pytest.raises(OutputError, match=r"configuration hash\)$"):
+    with pytest.raises(
+        OutputError, match=r"configuration hash\), begun by a version of das_spark that did not keep it"
+    ):
         open_run(layout, "other hash", {"budget": {"total": "2"}})
 
 
