@@ -50,7 +50,9 @@ def place(tmp_path_factory, spark) -> Path:
         assert main(["run", conf, "--run-id", "first", "--test-key", KEY, *given(*SETTINGS)]) == 0
         assert main(["verify", "all-runs/first"]) == 0
         assert main(["tabulate", "all-runs/first", "--out", "tables"]) == 0
-        assert main(["measurements", "all-runs/first/public", "--out", "noisy"]) == 0
+        plain = [*SETTINGS, "geography.spine=census", "evaluation.enabled=false", "output.tables=[]"]
+        assert main(["run", conf, "--run-id", "plain", "--test-key", KEY, *given(*plain)]) == 0
+        assert main(["measurements", "all-runs/plain/public", "--out", "noisy"]) == 0
         assert main(["estimate", "--from-measurements", "noisy", "--run-id", "again", "--output", "all-runs"]) == 0
         assert main(["evaluate", "all-runs/first", "--areas", "precincts.csv", "--out", "figures"]) == 0
     finally:
@@ -68,7 +70,7 @@ def test_nothing_was_written_anywhere_else(place):
 
 def test_nothing_public_names_a_place_of_the_machine(place):
     needles = [str(place), str(place.resolve()), "/census-of-nobody", "all-runs", str(Path.cwd()), str(Path.home())]
-    public = [place / "all-runs" / run / "public" for run in ("first", "again")]
+    public = [place / "all-runs" / run / "public" for run in ("first", "plain", "again")]
     looked = 0
     for folder in (*public, place / "noisy", place / "tables"):
         for path in filter(Path.is_file, folder.rglob("*")):
