@@ -52,4 +52,7 @@ export PYSPARK_PYTHON=${PYSPARK_PYTHON:-$PYSPARK_DRIVER_PYTHON}
 # Of the environment, whatever other Spark the machine has; Spark's own search also fails on a path with a blank.
 SPARK_HOME=$("$PYSPARK_DRIVER_PYTHON" -c 'from importlib.util import find_spec; print(*find_spec("pyspark").submodule_search_locations)')
 export SPARK_HOME
+# Ctrl-C is for das-spark, which says how the run goes on; a JVM that ended at once would take that sentence with it.
+export DAS_SPARK_LAUNCHER=$0
+trap '' INT
 exec "$here/.venv/bin/spark-submit" "${options[@]}" "$here/jobs/run.py" run "$@"

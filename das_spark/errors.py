@@ -6,7 +6,13 @@ No message ever contains a confidential value: it names file, field, geounit and
 
 from __future__ import annotations
 
-from typing import ClassVar
+import os
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
 
 class DasError(Exception):
@@ -92,6 +98,57 @@ class TaskError(DasError, RuntimeError):
     """A library failed in a task on confidential data; the text of its error is kept back: it may quote values."""
 
     code = "DAS310"
+
+
+@contextmanager
+def error_text_withheld(where: str = "") -> Iterator[None]:
+    """Hold back the text of whatever error of a library comes out of a block: it may quote confidential values.
+
+    Spark writes what a task raises into the logs of executors and driver, and into event logs.
+
+    Args:
+        where: What was at work, such as "at the family of 0100"; public.
+
+    Raises:
+        TaskError: With kind and place of the error. Errors of das_spark pass: they hold no confidential value.
+    """
+    try:
+        yield
+    except DasError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text must not get out
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        # Of an error of the operating system, such as a full disk, its own words for the number.
+        words = f" ({os.strerror(error.errno)})" if isinstance(error, OSError) and error.errno else ""
+        place = f"{type(error).__name__}{words} in {Path(last.filename).name}, line {last.lineno}"
+        raise TaskError(f"{place}, {where}" if where else place) from None
+
+
+Taken = TypeVar("Taken")
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, slots=True)
+class _WithoutValues(Generic[Taken, Given]):
+    """A function of a task under `error_text_withheld`; a class, since Spark pickles it."""
+
+    function: Callable[[Taken], Iterator[Given]]
+
+    def __call__(self, rows: Taken) -> Iterator[Given]:
+        """Apply the function, and its iterator, with errors held back."""
+        with error_text_withheld():
+            yield from self.function(rows)
+
+
+def without_values(function: Callable[[Taken], Iterator[Given]]) -> Callable[[Taken], Iterator[Given]]:
+    """The function of a task, of which no error text of a library gets out.
+
+    Every function that Spark's Python workers carry out goes through this one; a test finds those that do not.
+
+    Args:
+        function: Rows in, rows out, such as `mapInArrow` takes.
+    """
+    return _WithoutValues(function)
 
 
 class VerificationError(DasError, RuntimeError):

@@ -58,8 +58,8 @@ install_locked() {
 # True if $1 is a java of version 17 or later.
 java_serves() {
     local version
-    [ -x "$1" ] || return 1
-    version=$("$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+    [ -f "$1" ] && [ -x "$1" ] || return 1
+    version=$("$1" -version 2>&1 | sed -n 's/.*version "\([0-9][0-9]*\).*/\1/p' | head -n 1) || true
     [ "${version:-0}" -ge 17 ]
 }
 
@@ -69,6 +69,9 @@ find_java() {
     for java in "${JAVA_HOME:-/nonexistent}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
         java_serves "$java" || continue
         java=$(readlink -f "$java")
+        # A JAVA_HOME that does not serve is not used in silence: somebody has set it.
+        [ -z "${JAVA_HOME:-}" ] || [ "$java" -ef "$JAVA_HOME/bin/java" ] ||
+            say "warning: JAVA_HOME is $JAVA_HOME, which is no Java 17 or later; using ${java%/bin/java}"
         export JAVA_HOME=${java%/bin/java}
         return 0
     done
@@ -98,6 +101,6 @@ ensure_java() {
         apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless </dev/null >&2 || true
         find_java && return 0
     fi
-    stop "no Java 17 or later found. Install one (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless;" \
+    stop "no Java 17 or later found (JAVA_HOME is ${JAVA_HOME:-not set}). Install one (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless;" \
         "Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17) or set JAVA_HOME"
 }

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from das_spark.cli.render import console, table
-from das_spark.errors import DasError
+from das_spark.errors import DasError, without_values
+from das_spark.spark.java import usable_java
 
 PACKAGES = (
     "pyspark",
@@ -30,7 +26,6 @@ PACKAGES = (
     "cryptography",
     "pydantic",
 )
-OLDEST_JAVA = 17
 _TOY_ROWS = 1000
 
 
@@ -48,15 +43,11 @@ def doctor() -> None:
 
 
 def _java() -> tuple[str, str, str]:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        return "java", "none", f"install Java {OLDEST_JAVA} or later, or set JAVA_HOME (spark-submit.sh does it)"
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
-    found = re.search(r'version "(\d+)([^"]*)"', said)
-    if found is None or int(found.group(1)) < OLDEST_JAVA:
-        return "java", said.splitlines()[0] if said else java, f"Spark 4 needs Java {OLDEST_JAVA} or later"
-    return "java", f"{found.group(1)}{found.group(2)} ({java})", "ok"
+    try:
+        java, found = usable_java()
+    except DasError as error:
+        return "java", "none", f"{error.message}; {error.hint}"
+    return "java", f"{found} ({java})", "ok"
 
 
 def _package(name: str) -> tuple[str, str, str]:
@@ -81,7 +72,7 @@ def _toy() -> tuple[str, str, str]:
 
     try:
         spark = session("das-spark doctor")
-        rows = spark.range(_TOY_ROWS).mapInArrow(same, "id long").count()
+        rows = spark.range(_TOY_ROWS).mapInArrow(without_values(same), "id long").count()
     except DasError as error:
         return "toy in Spark", "none", str(error)
     except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from das_spark import __version__
+from das_spark import __version__, errors
 from das_spark.cli import (
     audit,
     catalogue,
@@ -33,6 +33,7 @@ from das_spark.cli import (
     sweep,
     tables,
 )
+from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.full_disk import is_disk_full, no_room
 
@@ -97,19 +98,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     _guard_process()
+    take_interruptions()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = DEBUG in arguments
     arguments = [argument for argument in arguments if argument != DEBUG]
-    errors = _Errors(log_format.wanted(arguments), debug)
+    said = _Errors(log_format.wanted(arguments), debug, arguments)
     try:
         # Where errors are events, those of the command line itself come here, too, instead of being printed.
-        code = app(args=arguments, prog_name="das-spark", standalone_mode=errors.are_text)
+        code = app(args=arguments, prog_name="das-spark", standalone_mode=said.are_text)
     except SystemExit as end:
+        # The command line itself turns an interruption into this code, and says nothing.
+        if end.code == INTERRUPTED:
+            return said.say(KeyboardInterrupt())
         return end.code if isinstance(end.code, int) else FAILED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is said once
-        return errors.say(error)
-    # The command line itself turns an interruption into this code, and says nothing.
-    return errors.say(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
+        return said.say(error)
+    return said.say(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 
 
 def _guard_process() -> None:
@@ -119,7 +123,15 @@ def _guard_process() -> None:
 
 
 #: An error of ours in what Spark tells of a Python worker. (They hold no confidential value, unlike other lines there.)
-_OF_A_TASK = re.compile(r"das_spark\.errors\.\w+: (.+)")
+_OF_A_TASK = re.compile(r"^das_spark\.errors\.(\w+): \[\w+\] (.+?)(?: Hint: (.+))?$", re.MULTILINE)
+#: Libraries whose errors carry what tasks said: it may quote a row.
+_ENGINE = ("pyspark.", "py4j.")
+#: Errors of theirs about a plan, before any row is read.
+_OF_A_PLAN = ("AnalysisException", "ParseException")
+#: Kinds of errors of a JVM in such a text, and Spark's own name for what went wrong.
+_KIND = re.compile(r"\b(?:[a-z0-9]+\.)+([A-Z]\w*(?:Exception|Error))\b")
+_NAMED = 4
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,7 @@ class _Errors:
 
     form: log_format.LogFormat
     debug: bool
+    arguments: Sequence[str]
 
     @property
     def are_text(self) -> bool:
@@ -138,28 +151,51 @@ class _Errors:
         if self.debug:
             traceback.print_exc()
         if is_disk_full(error) and not isinstance(error, DasError):
-            return self.say(no_room("the command stopped"))
-        if isinstance(error, DasError):
-            return self._print(error.message, error.exit_code, error.code, error.hint, text=str(error))
-        if isinstance(error, KeyboardInterrupt):
-            return self._print("interrupted", INTERRUPTED)
+            error = no_room("the command stopped")
+        if isinstance(error, Interrupted | KeyboardInterrupt):
+            return self._interrupted(error)
+        ours = error if isinstance(error, DasError) else _of_a_task(error)
+        if ours is not None:
+            return self._print(ours.message, ours.exit_code, ours.code, ours.hint, text=str(ours))
         if isinstance(error, _USAGE):
             message = getattr(error, "format_message", error.__str__)()
             return self._print(message, ConfigurationError.exit_code, ConfigurationError.code)
-        text = f"{type(error).__name__}: {_first_line(error)}"
+        text = _without_values(error)
         hint = f"{DEBUG} prints the traceback"
         return self._print(text, FAILED, hint=hint, text=f"{text} ({hint})")
 
+    def _interrupted(self, error: BaseException) -> int:
+        hush()
+        if not isinstance(error, Interrupted):
+            return self._print("interrupted", INTERRUPTED)
+        command = error.command(self.arguments)
+        return self._print(str(error), INTERRUPTED, hint=command, text=f"{error}: {command}")
+
     def _print(self, message: str, exit_code: int, code: str | None = None, hint: str = "", *, text: str = "") -> int:
         if self.are_text:
-            typer.echo(f"das-spark: error: {text or message}", err=True)
+            is_error = "" if exit_code == INTERRUPTED else "error: "
+            typer.echo(f"das-spark: {is_error}{text or message}", err=True)
         else:
             log_format.print_error(message, exit_code, code, hint)
         return exit_code
 
 
-def _first_line(error: BaseException) -> str:
-    """What a trace of the JVM says, which goes on for pages: an error of ours that a task raised, or its first line."""
-    lines = str(error).strip().splitlines()
-    ours = next((found[1] for line in lines if (found := _OF_A_TASK.match(line))), None)
-    return ours or (lines[0] if lines else "no message")
+def _of_a_task(error: BaseException) -> DasError | None:
+    """The error of ours that a task has raised, out of the pages that Spark makes of it; None where there is none."""
+    found = _OF_A_TASK.search(str(error))
+    kind = None if found is None else getattr(errors, found[1], None)
+    if found is None or kind is None:
+        return None
+    raised: DasError = kind(found[2], hint=found[3] or "")
+    return raised
+
+
+def _without_values(error: BaseException) -> str:
+    """Kind and first line of an error; of one of Spark, whose text may quote rows, the kinds of its causes alone."""
+    name = type(error).__name__
+    text = str(error).strip()
+    if not type(error).__module__.startswith(_ENGINE) or name in _OF_A_PLAN:
+        return f"{name}: {text.splitlines()[0] if text else 'no message'}"
+    known = dict.fromkeys([*_CONDITION.findall(text), *(each for each in _KIND.findall(text) if each != name)])
+    causes = f" ({', '.join(list(known)[:_NAMED])})" if known else ""
+    return f"{name}{causes}: its text is not shown, since it may quote confidential rows"

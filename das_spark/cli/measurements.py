@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from das_spark.cli import log_format as events
+from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat
-from das_spark.cli.options import Output, Overlays, Run, RunId, with_output
+from das_spark.cli.options import Output, Overlays, Run, RunId, require_name, with_output
 from das_spark.cli.render import console, table
 from das_spark.cli.runs import print_result
 from das_spark.config.resolve import load_plan
@@ -72,12 +73,16 @@ def estimate(
     chosen = with_output(settings, output)
     if overlay and conf is None:
         raise typer.BadParameter("--overlay goes with --conf")
+    require_name(run_id)
     others = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
+    from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
 
     source = open_source(run, from_measurements, chosen, others)
     out = console()
-    summary = estimate_from(source, run_id=run_id, progress=events.say(log_format, out.print))
+    name = run_id or usual_run_id(f"{source.plan.name}-estimate")
+    with resumable(name):
+        summary = estimate_from(source, run_id=name, progress=events.say(log_format, out.print))
     print_result(out, log_format, summary)
     if summary.insecure and log_format is LogFormat.JSON:
         events.print_warning(NOT_PROTECTED)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from das_spark.config.geography import AREA_READERS
+from das_spark.errors import ConfigurationError
 
 Conf = Annotated[
     Path,
@@ -29,7 +30,7 @@ RunId = Annotated[
     str | None, typer.Option("--run-id", metavar="ID", help="Name of the run folder; an unfinished run of it resumes.")
 ]
 Output = Annotated[
-    Path | None,
+    str | None,  # a path would make "." of nothing, and one slash of two
     typer.Option("--output", "--out", metavar="DIR", help="Folder of the runs; the same as --set output.root=DIR."),
 ]
 TestKey = Annotated[
@@ -49,15 +50,28 @@ AreaReader = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 
 
-def with_output(settings: Sequence[str] | None, output: Path | None) -> list[str]:
+def with_output(settings: Sequence[str] | None, output: str | None) -> list[str]:
     """What `--set` says, and `--output` behind it, which wins.
 
     Args:
         settings: Texts KEY=VALUE, or None for none.
         output: Folder of the runs, or None for that of the run file.
     """
-    root = [] if output is None else [f"output.root={json.dumps(str(output))}"]
+    root = [] if output is None else [f"output.root={json.dumps(output)}"]
     return [*(settings or ()), *root]
+
+
+def require_name(run_id: str | None) -> None:
+    """Refuse a name of a run that is none: an empty variable of a script would begin a run of another name each time.
+
+    Args:
+        run_id: What `--run-id` was given; None where it was not.
+
+    Raises:
+        ConfigurationError: It is empty.
+    """
+    if run_id is not None and not run_id.strip():
+        raise ConfigurationError("--run-id: is empty", hint="name the run, or leave the option out")
 
 
 def listed(text: str | None) -> list[str]:

@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from das_spark.cli import log_format as events
+from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat
-from das_spark.cli.options import Conf, Output, Overlays, Resume, RunId, Settings, TestKey, Until, with_output
+from das_spark.cli.options import (
+    Conf,
+    Output,
+    Overlays,
+    Resume,
+    RunId,
+    Settings,
+    TestKey,
+    Until,
+    require_name,
+    with_output,
+)
 from das_spark.cli.render import console, table
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan
@@ -46,6 +58,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     """
     # A run that is resumed may need its input no longer; where it does, it says so itself.
     plan = load_run(conf, overlay or (), with_output(settings, output), files=not resume, named=test_key is None)
+    require_name(run_id)
     for option, given in (("--until", until is not None), ("--resume", resume)):
         if given and run_id is None:
             raise ConfigurationError(f"{option} needs --run-id", hint="a run is found, and goes on, by its id")
@@ -53,19 +66,22 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     warn_of_test_key(test_key, log_format)
     # A wrong run file, option or stage is refused before Spark is imported.
     from das_spark.pipeline import require_begun, run_parts, run_stages  # noqa: PLC0415
+    from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
 
     if resume and run_id is not None:
         require_begun(plan, run_id, until)
     out = console()
     progress = events.say(log_format, out.print)
-    if isinstance(plan, JointPlan):
-        joint = run_parts(plan, run_id=run_id, test_key=test_key, progress=progress, until=until)
-        for summary in joint.parts.values():
+    name = run_id or usual_run_id(plan.name)
+    with resumable(name):
+        if isinstance(plan, JointPlan):
+            joint = run_parts(plan, run_id=name, test_key=test_key, progress=progress, until=until)
+            for summary in joint.parts.values():
+                print_result(out, log_format, summary)
+            print_result(out, log_format, joint)
+        else:
+            summary = run_stages(plan, run_id=name, test_key=test_key, progress=progress, until=until)
             print_result(out, log_format, summary)
-        print_result(out, log_format, joint)
-    else:
-        summary = run_stages(plan, run_id=run_id, test_key=test_key, progress=progress, until=until)
-        print_result(out, log_format, summary)
     warn_of_test_key(test_key, log_format)
 
 

@@ -10,6 +10,7 @@ import typer
 from das_spark.cli import spine_report
 from das_spark.cli.options import AreaReader, Json, Settings
 from das_spark.cli.render import console, number, table
+from das_spark.config.places import absolute
 
 if TYPE_CHECKING:
     from das_spark.io.spine_files import SpineRecord
@@ -73,7 +74,12 @@ def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark.spark.session import session  # noqa: PLC0415
 
     facts = {"reader": reader, **choice.facts}
-    request = SpineRequest(geography, reader, choice.settings, choice.shares, choice.framework, units, crosswalk, facts)
+    units, crosswalk = (None if path is None else absolute(path) for path in (units, crosswalk))
+    request = SpineRequest(
+        absolute(geography), reader, choice.settings, choice.shares, choice.framework, units, crosswalk, facts
+    )
+    out = out.absolute()
+    request.look(out)
     record = make_spine(session("das-spark spine"), request, out)
     if as_json:
         typer.echo(record.to_json(), nl=False)

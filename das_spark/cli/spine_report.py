@@ -9,6 +9,7 @@ import typer
 
 from das_spark.cli.options import AreaReader, Json
 from das_spark.cli.render import console, number, table
+from das_spark.config.places import absolute
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +50,8 @@ def report(
     from das_spark.spark.session import session  # noqa: PLC0415
 
     chosen = tuple(dict.fromkeys(categories)) if categories else tuple(ENTITY_CATEGORIES)
-    request = ReportRequest(spine, geography, reader, exact(budget, "--budget"), chosen)
+    request = ReportRequest(spine.absolute(), absolute(geography), reader, exact(budget, "--budget"), chosen)
+    request.look()
     found = report_spine(session("das-spark spine report"), request)
     if out is not None:
         write_spine_report(found, out)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from das_spark.cli.interruption import resumable
 from das_spark.cli.options import Conf, Overlays, Settings, TestKey, listed
 from das_spark.cli.render import console, number, table
 from das_spark.cli.runs import warn_of_test_key
@@ -67,7 +68,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     from das_spark.pipeline import run_sweep  # noqa: PLC0415
 
     screen = console()
-    summary = run_sweep(plan, out, test_key=test_key, progress=screen.print)
+    with resumable():
+        summary = run_sweep(plan, out, test_key=test_key, progress=screen.print)
     print_sweep(summary.report, screen)
     screen.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))
     warn_of_test_key(test_key)

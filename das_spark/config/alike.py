@@ -1,7 +1,8 @@
-"""Whether runs were made in the same way but for input, place and key, so that they can be taken together."""
+"""In which keys configurations differ, and whether runs were made so much alike that they can be taken together."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -31,9 +32,23 @@ def differing_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict
     Returns:
         Key path -> both values; a value that is not there is None. Empty where the runs can be pooled.
     """
-    flat = [dict(_flat(_decisive(each))) for each in (one, other)]
-    keys = [key for key in dict.fromkeys([*flat[0], *flat[1]]) if key not in _WITHOUT_EFFECT]
-    found = {key: (flat[0].get(key), flat[1].get(key)) for key in keys}
+    found = differences(_decisive(one), _decisive(other))
+    return {key: pair for key, pair in found.items() if key not in _WITHOUT_EFFECT}
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Every key in which two trees of JSON values differ.
+
+    Args:
+        one: Such as a resolved configuration.
+        other: Another one.
+
+    Returns:
+        Key path -> both values; a value that is not there is None.
+    """
+    # As JSON: what was read from a file has lists where a plan has tuples.
+    flat = [dict(_flat(json.loads(json.dumps(each)))) for each in (one, other)]
+    found = {key: (flat[0].get(key), flat[1].get(key)) for key in dict.fromkeys([*flat[0], *flat[1]])}
     return {key: pair for key, pair in found.items() if pair[0] != pair[1]}
 
 

@@ -236,8 +236,8 @@ def _check_files(
         value = getattr(section, key)
         if value is None or Path(value).exists():
             continue
-        if "://" in value or any(sign in value for sign in "*?["):
+        if any(sign in value for sign in "*?["):
             reason = f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the "
             problems.add(f"input.{key}", reason + "ledger of their budget is kept: copy them, or name their folder")
         else:
-            problems.add(f"input.{key}", f"there is no file or folder {value} (looked for {Path(value).absolute()})")
+            problems.add(f"input.{key}", f"there is no file or folder {value}")

@@ -14,16 +14,17 @@ import json
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, Strict, ValidationError
 
 from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up
 from das_spark.config.load import merged, read_tables, run_file_of
-from das_spark.config.model import Name, Section
+from das_spark.config.model import ConfigVersion, Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.resolve import PARTS, plan_of
+from das_spark.config.resolve import names_parts, plan_of
 from das_spark.config.shipped import run_file_path
+from das_spark.config.validate import sentence_of
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS
 
@@ -40,7 +41,7 @@ class JointFile(Section):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    config_version: Literal[1]
+    config_version: ConfigVersion
     run: JointRun
 
 
@@ -65,7 +66,7 @@ def load_run(
         ConfigurationError: With all problems of a file together, each with its key path.
     """
     data = read_tables(path, overlays, settings)
-    if PARTS in data.get("run", {}):
+    if names_parts(data):
         return _joined(data, run_file_path(path), files=files, named=named)
     return plan_of(data, str(path), files=files, named=named)
 
@@ -95,7 +96,7 @@ def _joint_file(data: dict[str, Any], path: str | Path) -> JointFile:
     try:
         return JointFile.model_validate(data)
     except ValidationError as error:
-        said = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+        said = [f"{'.'.join(map(str, each['loc']))}: {sentence_of(each)}" for each in error.errors(include_url=False)]
         hint = "a joint run has run.name and run.parts, a list of two run files or more; products stand in those"
         raise ConfigurationError(f"{path}: " + "; ".join(said), hint=hint) from error
 

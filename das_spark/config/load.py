@@ -11,26 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from das_spark.config.model import RunFile
-from das_spark.config.problems import Problems
+from das_spark.config.places import PATH_KEYS
+from das_spark.config.problems import Problems, near
 from das_spark.config.shipped import run_file_path, shipped_run_files
 from das_spark.config.validate import validated
 from das_spark.errors import ConfigurationError
 
 #: Tables of shares are one statement each: an overlay replaces them as a whole.
 _WHOLE_TABLES = {("budget", "geolevels"), ("budget", "queries"), ("budget", "level_queries")}
-_PATH_KEYS = (
-    ("input", "path"),
-    ("input", "persons"),
-    ("input", "units"),
-    ("input", "geography"),
-    ("geography", "path"),
-    ("geography", "crosswalk"),
-    ("ledger", "path"),
-    ("output", "root"),
-    ("output", "public"),
-    ("output", "restricted"),
-    ("evaluation", "areas"),
-)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -139,10 +127,12 @@ def apply_setting(data: dict[str, Any], setting: str) -> None:
 
 def _split_setting(setting: str) -> tuple[str, str]:
     """Split at the first `=` that is not inside quotes."""
-    found = re.match(r"""((?:"[^"]*"|'[^']*'|[^="'])+)=(.*)\Z""", setting, re.DOTALL)
-    if found is None:
-        raise ConfigurationError(f"--set {setting}: there is no '='", hint="write key.path=value")
-    return found.group(1).strip(), found.group(2).strip()
+    found = re.match(r"""((?:"[^"]*"|'[^']*'|[^="'])*)=(.*)\Z""", setting, re.DOTALL)
+    key = "" if found is None else found.group(1).strip()
+    if found is None or not key:
+        wrong = "there is no '='" if found is None else "there is no key before the '='"
+        raise ConfigurationError(f"--set {setting}: {wrong}", hint="write key.path=value, with both quotes of a key")
+    return key, found.group(2).strip()
 
 
 def _key_path(table: Mapping[str, Any]) -> list[str]:
@@ -161,24 +151,45 @@ def _setting_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(_text_of(path))
     except FileNotFoundError as error:
         raise ConfigurationError(f"{path}: no such run file", hint=_meant(path)) from error
-    except (OSError, UnicodeDecodeError) as error:
+    except IsADirectoryError as error:
+        raise ConfigurationError(f"{path}: is a folder", hint="name a run file in it, such as run.toml") from error
+    except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: is not TOML: {error}") from error
 
 
+def _text_of(path: Path) -> str:
+    """The text of a run file, without the byte order mark that some editors of Windows put before it.
+
+    Raises:
+        ConfigurationError: It is text in another encoding than UTF-8, which is that of TOML.
+    """
+    content, hint = path.read_bytes(), "save it again with the encoding UTF-8"
+    if b"\0" in content:  # as half of every sign has it there
+        raise ConfigurationError(f"{path}: is UTF-16 or UTF-32 text, and TOML is UTF-8", hint=hint)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ConfigurationError(f"{path}: line {line} has a sign that is not UTF-8, as TOML is", hint=hint) from error
+
+
 def _meant(path: Path) -> str:
+    """What may have been meant by a run file that is not there."""
     looked = f"looked for {path.absolute()}"
-    if path.stem not in shipped_run_files():
-        return looked
-    return f"{looked}; the run file that comes with das_spark is called {path.stem}, without folder and ending"
+    if path.stem in shipped_run_files():
+        return f"{looked}; the run file that comes with das_spark is called {path.stem}, without folder and ending"
+    shipped = {} if path.suffix or path.name != str(path) else shipped_run_files()
+    beside = [] if not path.parent.is_dir() else [str(each) for each in sorted(path.parent.glob("*.toml"))]
+    return f"{near(str(path), [*shipped, *beside])} {looked}".strip()
 
 
 def _expand_variables(data: dict[str, Any], problems: Problems) -> None:
-    for section, key in _PATH_KEYS:
+    for section, key in PATH_KEYS:
         table = data.get(section)
         if not isinstance(table, dict) or not isinstance(table.get(key), str):
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
@@ -32,8 +32,17 @@ def _exact(value: object) -> Fraction:
 def _tolerance(value: object) -> object:
     """Accept the text that `--set` makes of a decimal."""
     if isinstance(value, str):
-        return float(value)
+        try:
+            return float(value)
+        except ValueError as error:
+            message = f"{value!r} is not a number"
+            raise ValueError(message) from error
     return value
+
+
+def _text(value: object) -> object:
+    """Let a whole number stand for a name of digits, such as 1940: TOML and `--set` take it for a number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _one_or_many(value: object) -> object:
@@ -48,7 +57,12 @@ Tolerance = Annotated[float, BeforeValidator(_tolerance), Field(gt=0, lt=1)]
 Names = Annotated[tuple[str, ...], Strict(False), Field(min_length=1)]
 InnerPasses = Annotated[tuple[Names, ...], Strict(False), Field(min_length=1)]
 RightHandSides = Annotated[tuple[int, ...], Strict(False), BeforeValidator(_one_or_many), Field(min_length=1)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+Name = Annotated[str, BeforeValidator(_text), Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+
+
+#: Version of the keys of a run file that this software reads.
+CONFIG_VERSION: Final = 1
+ConfigVersion = Literal[1]
 
 
 class Section(BaseModel):
@@ -67,7 +81,7 @@ class Run(Section):
 class Simulate(Section):
     """`[input.simulate]`: which population the simulator invents."""
 
-    like: Literal["quickstart", "1940", "2020", "2020-state"] = "quickstart"
+    like: Annotated[Literal["quickstart", "1940", "2020", "2020-state"], BeforeValidator(_text)] = "quickstart"
     seed: Annotated[int, Field(ge=0)] = 0
     share: Annotated[Exact, Field(gt=0, le=1)] = Fraction(1)
 
@@ -202,7 +216,7 @@ class Evaluation(Section):
 class RunFile(Section):
     """A whole run file."""
 
-    config_version: Literal[1]
+    config_version: ConfigVersion
     run: Run
     input: Input
     output: Output = Output()

@@ -164,10 +164,12 @@ class RunPlan:
         table_formats: Formats of the published tables; none where the product has no tables, or none are wanted.
         evaluation: The accuracy report.
         config_hash: SHA-256 of the canonical JSON of `resolved`.
-        resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest).
         acknowledged: What is published exactly although it follows from people, names of
             `das_spark.config.acknowledgements`; the claim does not hold where there are any.
         ledger: Where the privacy ledger is kept, and its cap.
+        resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest); files by their
+            names alone, and no roots.
+        places: Key path -> absolute path, of every file and root that the run file names (restricted).
     """
 
     name: str
@@ -190,6 +192,7 @@ class RunPlan:
     resolved: Mapping[str, Any]
     acknowledged: tuple[str, ...] = ()
     ledger: LedgerSettings = field(default_factory=LedgerSettings)
+    places: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

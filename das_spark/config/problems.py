@@ -92,5 +92,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
         "did you mean 'x'?", or the list of names where none is near.
     """
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names) or 'none'}"
+    return near(name, names) or f"known: {', '.join(names) or 'none'}"
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The same where all names are listed anyhow.
+
+    Args:
+        name: The unknown name.
+        known: The names that exist.
+
+    Returns:
+        "did you mean 'x'?", or nothing where none is near.
+    """
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{found[0]}'?" if found else ""

@@ -14,6 +14,7 @@ from typing import Any, Final
 from das_spark.config.acknowledgements import given_up
 from das_spark.config.load import apply_setting
 from das_spark.config.model import Geography, Input, Privacy, RunFile
+from das_spark.config.places import ROOTS
 from das_spark.config.plan import EvaluationSettings, RunPlan
 from das_spark.config.problems import Problems
 from das_spark.config.resolve import NO_TOTAL, config_hash, resolve
@@ -26,8 +27,6 @@ from das_spark.products import PRODUCTS
 ORIGIN: Final = "origin"
 #: Sections, and keys, that a run on given measurements may set.
 OPEN: Final = ("estimation", "output", "run.name")
-#: Places of the run that measured: of no use to another run.
-_PLACES = ("root", "public", "restricted")
 #: Settings of estimation that cannot change any estimate.
 _WITHOUT_EFFECT = ("partitions_per_core",)
 
@@ -73,7 +72,12 @@ def with_origin(plan: RunPlan, origin: Mapping[str, Any]) -> RunPlan:
     evaluation = {**plan.resolved["evaluation"], "enabled": False}
     resolved = {**plan.resolved, "evaluation": evaluation, ORIGIN: dict(origin)}
     return replace(
-        plan, evaluation=EvaluationSettings(enabled=False), resolved=resolved, config_hash=config_hash(resolved)
+        plan,
+        evaluation=EvaluationSettings(enabled=False),
+        resolved=resolved,
+        config_hash=config_hash(resolved),
+        # It reads nothing that the configuration names.
+        places={".".join(key): path for key in ROOTS if (path := plan.places.get(".".join(key))) is not None},
     )
 
 
@@ -111,8 +115,8 @@ def _as_run_file(resolved: Mapping[str, Any]) -> dict[str, Any]:
     data["estimation"]["passes"] = [{**each, "geolevels": [each["geolevel"]]} for each in passes]
     for each in data["estimation"]["passes"]:
         del each["geolevel"]
-    for key in _PLACES:
-        data["output"].pop(key, None)
+    for section, key in ROOTS:  # of a run by an earlier version, whose configuration still named them
+        data[section].pop(key, None)
     # A reader refuses keys that it does not use, so what was not said is left out.
     defaults = {name: field.default for name, field in Input.model_fields.items()}
     data["input"] = {key: value for key, value in data["input"].items() if value != defaults[key]}

@@ -17,6 +17,7 @@ from das_spark.config.ledger import resolve_ledger
 from das_spark.config.load import read_tables, run_file_of
 from das_spark.config.model import RunFile
 from das_spark.config.passes import as_json, measured_queries, resolve_passes
+from das_spark.config.places import absolute_places, places_of, without_places
 from das_spark.config.plan import (
     EstimationSettings,
     EvaluationSettings,
@@ -90,6 +91,16 @@ def plan_of(data: dict[str, Any], source: str, *, files: bool = True, named: boo
     return plan
 
 
+def names_parts(data: Mapping[str, Any]) -> bool:
+    """Whether the tables of a run file are those of a joint run.
+
+    Args:
+        data: The tables, right or wrong.
+    """
+    run = data.get("run")
+    return isinstance(run, Mapping) and PARTS in run
+
+
 def refuse_parts(data: Mapping[str, Any], source: str) -> None:
     """Refuse a run file of several runs where one is asked for.
 
@@ -100,7 +111,7 @@ def refuse_parts(data: Mapping[str, Any], source: str) -> None:
     Raises:
         ConfigurationError: It names parts.
     """
-    if PARTS in data.get("run", {}):
+    if names_parts(data):
         raise ConfigurationError(
             f"{source}: names several runs (run.{PARTS}), and one is asked for", hint="name the run file of one part"
         )
@@ -118,6 +129,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
     Returns:
         The plan, or None where something is wrong.
     """
+    run_file = absolute_places(run_file, problems)
     product = PRODUCTS.get(run_file.run.product)
     spine = resolve_spine(run_file, product, problems) if product else None
     levels = spine.names if spine else ()
@@ -177,6 +189,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         resolved=resolved,
         acknowledged=acknowledged,
         ledger=ledger,
+        places=MappingProxyType(places_of(run_file)),
     )
 
 
@@ -269,7 +282,7 @@ def _resolved(
     invariants: Invariants,
     estimation: EstimationSettings,
 ) -> dict[str, Any]:
-    """The whole configuration as JSON values, with every default and every share spelled out."""
+    """The whole configuration as JSON values, with every default and every share spelled out, without its places."""
     # Where the ledger lies and what its cap is changes nothing that is published, and may change between two calls.
     resolved = run_file.model_dump(mode="json", exclude={"ledger"})
     resolved["run"]["name"] = run_file.run.name or product.name
@@ -292,7 +305,7 @@ def _resolved(
     resolved["invariants"] = {"total_at": invariants.total_at, "units": invariants.units}
     resolved["estimation"]["solvers"] = list(estimation.solvers)
     resolved["estimation"]["passes"] = as_json(estimation.passes)
-    return resolved
+    return without_places(resolved)
 
 
 def _geography(spine: Spine, geography: GeographySettings) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from das_spark.config.plan import JointPlan, RunPlan
+from das_spark.config.problems import near
 from das_spark.errors import ConfigurationError
 
 
@@ -157,5 +158,6 @@ def names_until(plan: RunPlan | JointPlan, until: str | None) -> tuple[str, ...]
     if until is None:
         return names
     if until not in names:
-        raise ConfigurationError(f"the run has no stage {until!r}", hint=f"its stages are: {'; '.join(names)}")
+        stages = f"its stages are: {'; '.join(names)}"
+        raise ConfigurationError(f"the run has no stage {until!r}", hint=f"{near(until, names)} {stages}".strip())
     return names[: names.index(until) + 1]

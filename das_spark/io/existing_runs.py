@@ -20,7 +20,8 @@ def open_public(path: str | Path) -> PublicLayout:
     Raises:
         OutputError: None of them.
     """
-    for folder in (Path(path), Path(path) / PUBLIC):
+    given = Path(path).absolute()  # Spark's JVM may have another working folder than whoever names the run now
+    for folder in (given, given / PUBLIC):
         if is_public_root(folder):
             return PublicLayout(folder)
     try:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
 from das_spark.io.files import FileRecord, record_of
@@ -252,12 +254,20 @@ class RunLayout:
         return self.root / self.run_id
 
 
-def open_run(layout: RunLayout, config_hash: str, ledger: str = "", created: str | None = None) -> bool:
+def open_run(
+    layout: RunLayout,
+    config_hash: str,
+    config: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    ledger: str = "",
+    created: str | None = None,
+) -> bool:
     """Create the two roots of a run, or open those that an earlier driver of the same run left.
 
     Args:
         layout: Where.
         config_hash: Hash of the resolved configuration; a run folder is bound to it for ever.
+        config: The resolved configuration itself, from which a driver with another one is told what differs.
         ledger: Folder of the ledgers that a run is begun with; empty where it draws nothing.
         created: When the run begins, ISO 8601, as its markers say it where they are made now; now, by default.
 
@@ -269,7 +279,9 @@ def open_run(layout: RunLayout, config_hash: str, ledger: str = "", created: str
         PrivacyGuardError: The public root is there, and the restricted one is not: the run would begin again.
     """
     # The restricted root gets its marker first, so that it is asked for last: another driver may be making both.
-    closed, open_to_all = _markers(layout, config_hash, created or now(), ledger)
+    closed, open_to_all = _markers(
+        layout, RunMarker(layout.run_id, config_hash, created=created or now(), config=config), ledger
+    )
     published = open_to_all.marks(layout.public.path)
     known = [closed.marks(layout.restricted.path), published]
     if known == [False, True]:
@@ -310,12 +322,12 @@ def created_at(layout: RunLayout) -> str:
     return found.created
 
 
-def _markers(layout: RunLayout, config_hash: str, created: str, ledger: str) -> tuple[RunMarker, RunMarker]:
+def _markers(layout: RunLayout, public: RunMarker, ledger: str) -> tuple[RunMarker, RunMarker]:
     """The markers of the restricted and of the public root; a run folder with both in it can be moved as a whole."""
-    public = RunMarker(layout.run_id, config_hash, created=created)
-    together = layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC
-    places = () if together else (str(layout.root.resolve()), str(layout.public.path.resolve()))
-    return RunMarker(layout.run_id, config_hash, True, *(places or ("", "")), created, ledger), public
+    closed = replace(public, is_restricted=True, ledger=ledger)
+    if layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC:
+        return closed, public
+    return replace(closed, root=str(layout.root.resolve()), public=str(layout.public.path.resolve())), public
 
 
 def is_concluded(layout: RunLayout) -> bool:

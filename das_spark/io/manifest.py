@@ -154,16 +154,18 @@ class RestrictedManifest(_Manifest):
         metrics: Stage -> what it cost Spark, all drivers together (`das_spark.evaluation.stage_metrics`), and how often
             it was entered, failed and was cut short.
         accuracy: The few accuracy figures that are printed.
+        places: Key path -> absolute path, of every file and root that the run file names; the public manifest has none.
     """
 
-    #: 2: `seconds` are of all drivers, and `metrics` stand beside them.
-    schema_version: ClassVar[int] = 2
+    #: 2: `seconds` are of all drivers, and `metrics` stand beside them. 3: `places`.
+    schema_version: ClassVar[int] = 3
     input_files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     input_rows: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accuracy: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from das_spark.errors import without_values
 from das_spark.io.files import discard, part_files
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.microdata_part import FAULT, PART, PERSONS, UNITS, Part, digest_part
@@ -137,7 +138,7 @@ def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCod
     )
     with disk_errors(folder):
         places = spark.range(0, len(parts), 1, max(len(parts), 1))
-        reduced = places.mapInArrow(DigestTask(absolute, codes), DIGEST)
+        reduced = places.mapInArrow(without_values(DigestTask(absolute, codes)), DIGEST)
         reduced.write.partitionBy("record").parquet(str(folder))
     reader = spark.read.schema(DIGEST).option("basePath", str(folder))
     persons, units = (_made(folder, record) for record in (PERSONS, UNITS))

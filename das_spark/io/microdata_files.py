@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.errors import OutputError
+from das_spark.errors import OutputError, without_values
 from das_spark.io.files import FileRecord, discard, promote, record_of, write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.microdata_heads import HEADER, METADATA, PARTS, SINGLE, Heads, heads_of
@@ -170,7 +170,7 @@ def _run(
     placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
     sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
     columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
-    report = sorted_rows.select(*columns).mapInArrow(task, REPORT)
+    report = sorted_rows.select(*columns).mapInArrow(without_values(task), REPORT)
     reports: list[dict[str, object]] = report.toArrow().to_pylist()
     stuck = sorted(str(row["file"]) for row in reports if row["kind"] == PROBLEM)
     if stuck:

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from das_spark.errors import InputError
+from das_spark.errors import InputError, without_values
 from das_spark.histogram.parser import DETAILED
 from das_spark.io.files import FileRecord, record_of
 
@@ -267,7 +267,7 @@ def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequenc
             for row in batch.to_pylist():
                 yield from _rows_of(row, columns, rows_at_once)
 
-    return frame.mapInArrow(read, ROWS)
+    return frame.mapInArrow(without_values(read), ROWS)
 
 
 def written_schema(attributes: Sequence[str]) -> tuple[str, ...]:

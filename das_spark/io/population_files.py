@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from das_spark.config.problems import near
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef_text, ipums_text
 from das_spark.io.cef_layout import ENDINGS, FILES
@@ -119,7 +120,7 @@ def simulate(
 
 def _kind(like: str, layout: Layout, share: Fraction) -> Kind:
     if like not in LIKES:
-        raise ConfigurationError(f"there is no population {like!r}", hint=f"known: {', '.join(LIKES)}")
+        raise ConfigurationError(f"there is no population {like!r}; known: {', '.join(LIKES)}", hint=near(like, LIKES))
     if layout not in LAYOUTS:
         raise ConfigurationError(f"there is no layout {layout!r}", hint=f"known: {', '.join(LAYOUTS)}")
     if like not in LAYOUTS[layout]:

@@ -6,10 +6,13 @@ The public marker names no path: whoever gets the public root need not know how 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from textwrap import shorten
+from typing import Any, Self
 
+from das_spark.config.alike import differences
 from das_spark.errors import OutputError
 from das_spark.io.claims import create_durably, names_in
 
@@ -17,6 +20,9 @@ MARKER = "run.json"
 MARKER_VERSION = 2  # 2: `created`
 PUBLIC = "public"
 RESTRICTED = "restricted"
+#: Differing keys that the error names, and the length of a value in it.
+_NAMED = 4
+_SAID = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class RunMarker:
         created: When the run was opened for the first time, UTC, ISO 8601 to the second.
         ledger: Folder of the ledgers that the run was begun with; told by the restricted root only, and empty for a run
             that draws nothing. It is no part of the identity of the run.
+        config: The resolved configuration, as everybody may read it in the manifest, so that another one can be told
+            what differs; empty in runs by earlier versions.
     """
 
     run_id: str
@@ -41,6 +49,7 @@ class RunMarker:
     public: str = ""
     created: str = ""
     ledger: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def find(cls, folder: Path) -> Self | None:
@@ -62,15 +71,16 @@ class RunMarker:
             side = content.get("side", folder.name)
             created = str(content["created"])
             root, public, ledger = (str(content.get(name, "")) for name in ("root", "public", "ledger"))
+            config = dict(content.get("config", {}))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise OutputError(f"{path}: not readable as the marker of a run") from error
         if version != MARKER_VERSION:
             raise OutputError(f"{path}: version {version}, expected {MARKER_VERSION}")
-        return cls(str(run_id), str(config_hash), side == RESTRICTED, root, public, created, ledger)
+        return cls(str(run_id), str(config_hash), side == RESTRICTED, root, public, created, ledger, config)
 
     def to_json(self) -> str:
         """The text of the file."""
-        content = {
+        content: dict[str, Any] = {
             "schema_version": MARKER_VERSION,
             "run_id": self.run_id,
             "config_hash": self.config_hash,
@@ -82,6 +92,8 @@ class RunMarker:
             content |= {"root": self.root, "public": self.public}
         if self.ledger:
             content["ledger"] = self.ledger
+        if self.config:
+            content["config"] = dict(self.config)
         return json.dumps(content) + "\n"
 
     def is_of_run(self, other: RunMarker) -> bool:
@@ -127,10 +139,28 @@ class RunMarker:
             return False
         if not self.is_of_run(found):
             raise OutputError(
-                f"{folder} belongs to another run ({found.run_id}, configuration {found.config_hash[:12]})",
+                f"{folder} belongs to another run ({found.run_id}, configuration {found.config_hash[:12]})"
+                f"{self._difference(found)}",
                 hint="choose another run id, or resume with the configuration that the run was started with",
             )
         return True
+
+    def _difference(self, found: RunMarker) -> str:
+        """In which keys the run that was found differs from this one, as the end of a sentence."""
+        if self.config_hash == found.config_hash or not self.config:
+            return ""
+        if not found.config:
+            return ", begun by a version of das_spark that did not keep it"
+        said = [
+            f"{key} is {_spelled(theirs)} there and {_spelled(ours)} here"
+            for key, (theirs, ours) in differences(found.config, self.config).items()
+        ]
+        more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
+        return f": {'; '.join(said[:_NAMED])}{more}"
+
+
+def _spelled(value: object) -> str:
+    return "not set" if value is None else shorten(json.dumps(value), _SAID, placeholder=" ...")
 
 
 def is_public_root(folder: Path) -> bool:

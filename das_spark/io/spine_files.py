@@ -271,6 +271,19 @@ def require_new(folder: Path) -> None:
         raise OutputError(f"{folder}: there is something already", hint="choose a new folder with --out")
 
 
+def require_source(path: str) -> None:
+    """Refuse a file or folder of a geography that is not there.
+
+    Args:
+        path: What a spine is to be made from, or compared with.
+
+    Raises:
+        InputError: There is nothing of that name.
+    """
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such file or folder", hint="name a file or folder of public geography")
+
+
 def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
     """Open a spine that `write_spine` wrote, after comparing every byte with its record.
 

@@ -127,12 +127,12 @@ class SweepLayout:
     @property
     def curve(self) -> Path:
         """Accuracy and privacy of every budget and of every sample, as a table."""
-        return self.path / "curve.csv"
+        return self.path / "curve.restricted.csv"
 
     @property
     def closest_samples(self) -> Path:
         """The closest sample of every budget, as a table."""
-        return self.path / "closest_samples.csv"
+        return self.path / "closest_samples.restricted.csv"
 
     @property
     def page(self) -> Path:

@@ -18,7 +18,15 @@ from das_spark.evaluation import (
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.files import write_durably
 from das_spark.io.geography import geography_reader
-from das_spark.pipeline.finished import FinishedRun, Pair, alike_runs, check_same_geounits, truth_of, truths
+from das_spark.pipeline.finished import (
+    FinishedRun,
+    Pair,
+    alike_runs,
+    check_same_geounits,
+    require_truths,
+    truth_of,
+    truths,
+)
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.evaluate import Subject, evaluate_levels
@@ -111,6 +119,10 @@ def report_runs(
         InputError: The areas cannot be read, or the truth is of other geography.
         OutputError: The confidential histograms of a run were removed.
     """
+    require_truths(runs, truth)
+    if areas is not None:
+        areas = areas.absolute()
+        _require_areas(areas)
     spark = session("das_spark evaluate")
     return tuple(_report(spark, run, areas, truth) for run in runs)
 
@@ -173,10 +185,14 @@ def _asked(
     return (*named, *entity_areas(geography_reader(reader).read(spark, path).blocks))
 
 
-def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
-    """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
+def _require_areas(path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file", hint="evaluation.areas (or --areas) names a CSV of geocode and area")
+
+
+def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
+    """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
+    _require_areas(path)
     frame = spark.read.option("header", "true").csv(str(path))
     code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
     short = spine.leaf.length - 1

@@ -55,7 +55,9 @@ def verify_run(run_folder: Path, spark: SparkSession | None = None) -> Verificat
     Raises:
         OutputError: It is not the folder of a finished run.
     """
-    return verify_public(spark or session(f"das_spark verify {run_folder.name}"), open_public(run_folder))
+    public = open_public(run_folder)
+    PublicManifest.load(public.manifest)  # before Spark is started for nothing
+    return verify_public(spark or session(f"das_spark verify {run_folder.name}"), public)
 
 
 def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | None = None) -> VerificationReport:

@@ -10,7 +10,7 @@ from das_spark.config.alike import differing_settings
 from das_spark.errors import InputError
 from das_spark.evaluation.run_comparison import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of
-from das_spark.pipeline.finished import FinishedRun, check_same_shape, require_one_truth
+from das_spark.pipeline.finished import FinishedRun, check_same_shape, require_one_truth, require_truths
 from das_spark.spark.compare import difference_frequencies
 from das_spark.spark.evaluate import evaluate_levels
 from das_spark.spark.session import session
@@ -39,6 +39,7 @@ def compare_runs(
     first, second = _sides([FinishedRun.at(folder) for folder in run_folders])
     check_same_shape(first[0], second[0], "compare runs of one product, with the same geolevels")
     method = method_of(len(first), len(second), over, paired=paired)
+    require_truths((*first, *second), truth)
     spark = session("das_spark evaluate --compare")
     levels = {run.folder: pairs(spark, run, truth) for run in (*first, *second)}
     if truth is None:

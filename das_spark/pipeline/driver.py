@@ -101,10 +101,10 @@ def at_work(
     insecure = is_insecure(key, origin)
     ledgers = "" if key is None else str(folder_of(plan, layout))  # one that is named and not there is refused first
     chosen = options or RunOptions()
-    resumed = open_run(layout, plan.config_hash, ledgers, chosen.created)
+    resumed = open_run(layout, plan.config_hash, plan.resolved, ledger=ledgers, created=chosen.created)
     with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
         # Another configuration may have opened it before this driver held it.
-        open_run(layout, plan.config_hash, ledgers, chosen.created)
+        open_run(layout, plan.config_hash, plan.resolved, ledger=ledgers, created=chosen.created)
         require_kept(layout)
         began, ledger = created_at(layout), None
         if key is not None:

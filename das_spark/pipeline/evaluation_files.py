@@ -22,8 +22,9 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
         folder: Made, for its owner alone, where it is not there yet; so are the files.
 
     Returns:
-        Names of the files: `accuracy.json` and `accuracy.html`; `statistics.csv`; `homogeneity.csv`, where there are
-        strata; and, where samples were drawn, `samples.json` and `closest_samples.csv`.
+        Names of the files: `accuracy.json` and `accuracy.html`; `statistics.restricted.csv`;
+        `homogeneity.restricted.csv`, where there are strata; and, where samples were drawn, `samples.json` and
+        `closest_samples.restricted.csv`.
 
     Raises:
         OutputError: The disk is full, or the folder cannot be made or written.
@@ -32,12 +33,12 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
     texts = {
         "accuracy.json": study.report.to_json(spreads, study.as_json()),
         "accuracy.html": accuracy_page(study.report, spreads, study),
-        "statistics.csv": statistics_csv(study.statistics),
+        "statistics.restricted.csv": statistics_csv(study.statistics),
     }
     if study.report.homogeneity:
-        texts["homogeneity.csv"] = homogeneity_csv(study.report.homogeneity, study.report.counted)
+        texts["homogeneity.restricted.csv"] = homogeneity_csv(study.report.homogeneity, study.report.counted)
     if study.samples is not None:
-        texts |= {"samples.json": study.samples.to_json(), "closest_samples.csv": closest_csv(study.closest)}
+        texts |= {"samples.json": study.samples.to_json(), "closest_samples.restricted.csv": closest_csv(study.closest)}
     return write_restricted(folder, texts)
 
 
@@ -49,14 +50,14 @@ def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]
         folder: Made, for its owner alone, where it is not there yet; so are the files.
 
     Returns:
-        Names of the files: `comparison.json`, `comparison.csv` and `comparison.html`.
+        Names of the files: `comparison.json`, `comparison.restricted.csv` and `comparison.html`.
 
     Raises:
         OutputError: The disk is full, or the folder cannot be made or written.
     """
     texts = {
         "comparison.json": comparison.to_json(),
-        "comparison.csv": comparison.to_csv(),
+        "comparison.restricted.csv": comparison.to_csv(),
         "comparison.html": comparison_page(comparison),
     }
     return write_restricted(folder, texts)

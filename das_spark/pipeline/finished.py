@@ -117,17 +117,39 @@ def truths(
         OutputError: They were removed.
     """
     census = product.census(spine)
+    folders = _histogram_folders(restricted, spine)
+    read = spark.read.schema(tables.HISTOGRAMS)
+    if census is spine:
+        return [(name, read.parquet(str(folder))) for name, folder in folders.items()]
+    whole = census_histograms(read.parquet(str(folders[spine.leaf.name])), census)
+    return [(name, whole.where(F.col("level") == name).drop("level")) for name in census.names]
+
+
+def _histogram_folders(restricted: RestrictedLayout, spine: Spine) -> dict[str, Path]:
+    """The folders of confidential histograms by geolevel, all of them there."""
     folders = {name: restricted.level("histograms", name) for name in spine.names}
     if gone := [name for name, folder in folders.items() if not finished(folder)]:
         raise OutputError(
             f"{restricted.path}: the confidential histograms of {gone[0]} are not there",
             hint="name a run on the same input that still has them: --truth RUN",
         )
-    read = spark.read.schema(tables.HISTOGRAMS)
-    if census is spine:
-        return [(name, read.parquet(str(folder))) for name, folder in folders.items()]
-    whole = census_histograms(read.parquet(str(folders[spine.leaf.name])), census)
-    return [(name, whole.where(F.col("level") == name).drop("level")) for name in census.names]
+    return folders
+
+
+def require_truths(runs: Sequence[FinishedRun], other: Path | None = None) -> None:
+    """Look for the confidential histograms that runs are compared with, before Spark is started for nothing.
+
+    Args:
+        runs: The runs.
+        other: As in `truth_of`.
+
+    Raises:
+        InputError: As `truth_of`.
+        OutputError: As `truth_of`.
+    """
+    for run in runs:
+        holder = _holder(run, other)
+        _histogram_folders(find_run(holder.folder).restricted, holder.spine)
 
 
 def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -> list[tuple[str, DataFrame]]:
@@ -144,9 +166,15 @@ def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -
         PrivacyGuardError: The session would let them reach a disk or wire in clear.
     """
     require_safe_session(spark, insecure=False)  # a test key makes noise worthless; the counts are confidential still
+    holder = _holder(run, other)
+    return truths(spark, find_run(holder.folder).restricted, holder.product, holder.spine)
+
+
+def _holder(run: FinishedRun, other: Path | None) -> FinishedRun:
+    """The run whose confidential histograms another one is compared with."""
     holder = run if other is None else FinishedRun.at(other)
     check_same_shape(run, holder, "--truth names a run of a product with the same schema, and the same geolevels")
-    return truths(spark, find_run(holder.folder).restricted, holder.product, holder.spine)
+    return holder
 
 
 def check_same_shape(one: FinishedRun, other: FinishedRun, hint: str) -> None:

@@ -178,6 +178,7 @@ def open_measurements(path: Path, settings: Sequence[str]) -> MeasurementsSource
         InputError: A file is missing, changed or cut off, or the folder is of a product or schema that this software
             does not have.
     """
+    path = path.absolute()
     layout = NoisyLayout(path)
     record = _load(layout)
     check_records(path, record.files)

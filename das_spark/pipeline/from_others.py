@@ -220,7 +220,7 @@ def open_others(path: Path, plan: RunPlan) -> OthersSource:
             f"{path}: measurement files of others hold no units, and the run file declares them",
             hint="set invariants.units = false",
         )
-    dataset = find_dataset(path, plan.spine.names)
+    dataset = find_dataset(path.absolute(), plan.spine.names)
     files = row_files(dataset, plan.spine.names)
     names = [attribute.name for attribute in plan.product.schema.attributes]
     check_whole(files, names, below=dataset)

@@ -11,7 +11,7 @@ from das_spark.errors import InputError
 from das_spark.evaluation.occupancy import OccupancyReport
 from das_spark.experiments.occupancy_result import RunOccupancy
 from das_spark.pipeline.accuracy import pairs
-from das_spark.pipeline.finished import FinishedRun
+from das_spark.pipeline.finished import FinishedRun, require_truths
 from das_spark.products import PRODUCTS
 from das_spark.spark.occupancy import occupancy_of_level
 from das_spark.spark.session import session
@@ -45,6 +45,7 @@ def occupancy_of_run(folder: Path, truth: Path | None = None, spark: SparkSessio
             f"{folder}: the number of housing units is not exact in every {run.census.leaf.name}",
             hint=f'occupancy rests on it: make the run with invariants.total_at = "{run.census.leaf.name}"',
         )
+    require_truths([run], truth)
     started = spark or session("das_spark occupancy")
     levels = tuple(
         occupancy_of_level(each.geolevel, each.truth, each.estimate, occupied) for each in pairs(started, run, truth)

@@ -205,6 +205,7 @@ def restricted_manifest(context: RunContext) -> RestrictedManifest:
         seconds=dict(context.progress.seconds) | {stage.name: stage.seconds for stage in stages},
         metrics={stage.name: _cost(stage) for stage in stages},
         accuracy=facts.accuracy,
+        places=dict(context.plan.places),
     )
 
 

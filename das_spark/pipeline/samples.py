@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.evaluation.sampling import SampleReport
-from das_spark.pipeline.finished import FinishedRun, require_one_truth, truth_of
+from das_spark.pipeline.finished import FinishedRun, require_one_truth, require_truths, truth_of
 from das_spark.spark.sample import sample_levels
 from das_spark.spark.session import session
 
@@ -38,6 +38,7 @@ def sample_run(
         OutputError: There is no run, or its confidential histograms were removed.
     """
     run = FinishedRun.at(run_folder)
+    require_truths([run], truth)
     spark = spark or session("das_spark evaluate")
     _, leaves = truth_of(spark, run, truth)[-1]
     strata = run.product.schema.query(run.product.strata)
@@ -59,6 +60,7 @@ def require_one_population(runs: Sequence[FinishedRun], truth: Path | None = Non
     """
     if truth is not None or len(runs) == 1:
         return
+    require_truths(runs)
     spark = session("das_spark evaluate")
     require_one_truth(
         {run.folder: truth_of(spark, run)[-1][1] for run in runs},

@@ -13,7 +13,7 @@ from das_spark.geography import BLOCK, GQ_TYPES, Geolevel, LevelShares, Spine, S
 from das_spark.io.geography import geography_reader, read_crosswalk, read_quarters
 from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
-from das_spark.io.spine_files import SpineRecord, require_new, write_spine
+from das_spark.io.spine_files import SpineRecord, require_new, require_source, write_spine
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import strangers
 from das_spark.spark.spine import build_spine
@@ -55,6 +55,23 @@ class SpineRequest:
     units: str | None = None
     crosswalk: str | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    def look(self, out: Path) -> None:
+        """Look for everything that is named, before Spark is started for nothing.
+
+        Args:
+            out: New folder.
+
+        Raises:
+            OutputError: The folder holds something.
+            ConfigurationError: No reader has that name.
+            InputError: A file or folder is not there.
+        """
+        geography_reader(self.reader)
+        require_new(out)
+        for path in (self.geography, self.units, self.crosswalk):
+            if path is not None:
+                require_source(path)
 
 
 def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRecord:

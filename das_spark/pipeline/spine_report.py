@@ -14,7 +14,7 @@ from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_s
 from das_spark.io.files import write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.geography import geography_reader
-from das_spark.io.spine_files import RECORD, SpineRecord, read_spine
+from das_spark.io.spine_files import RECORD, SpineRecord, read_record, read_spine, require_source
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
 
 if TYPE_CHECKING:
@@ -52,6 +52,17 @@ class ReportRequest:
         check_categories(self.categories)
         if self.budget <= 0:
             raise BudgetError(f"the budget of a report on a spine must be above 0, is {self.budget}")
+
+    def look(self) -> None:
+        """Look for everything that is named, before Spark is started for nothing.
+
+        Raises:
+            ConfigurationError: No reader has that name.
+            InputError: The spine or the geography is not there.
+        """
+        geography_reader(self.reader)
+        read_record(spine_folder(self.spine))
+        require_source(self.geography)
 
 
 def report_spine(spark: SparkSession, request: ReportRequest) -> SpineReport:

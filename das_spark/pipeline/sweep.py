@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config.inputs import require_dataset
+from das_spark.config.places import ROOTS
 from das_spark.config.sweep import difference, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.layout import RunLayout, is_concluded, now
@@ -30,6 +31,7 @@ from das_spark.spark.session import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from das_spark.config.plan import RunPlan
     from das_spark.config.sweep import GridRun, SweepPlan
     from das_spark.evaluation.sweep_page import PageTable
     from das_spark.evaluation.sweep_report import SweepReport
@@ -177,7 +179,7 @@ def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity
         cost=str(plan.cost),
         key=_SYSTEM if test_key is None else f"test {hashlib.sha256(f'sweep: {test_key}'.encode()).hexdigest()[:16]}",
         input=identity,
-        config=without_total(plan.base.resolved),
+        config=_shared(plan.base),
         created=created,
         states=dict.fromkeys((run.run_id for run in plan), RunState.WAITING),
     )
@@ -192,6 +194,13 @@ def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity
             hint="choose another --out, or ask for the same again",
         )
     return found
+
+
+def _shared(base: RunPlan) -> dict[str, Any]:
+    """What all runs have in common, their roots included: the record of a sweep is restricted, and leads to them."""
+    config = without_total(base.resolved)
+    roots = {key: path for section, key in ROOTS if (path := base.places.get(f"{section}.{key}")) is not None}
+    return {**config, "output": {**config["output"], **roots}}
 
 
 def _noted(layout: SweepLayout, record: SweepRecord, run: GridRun, state: RunState) -> SweepRecord:

@@ -57,7 +57,7 @@ def evaluate_sweep(
 def write_results(
     report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[PageTable] = (), *, insecure: bool = False
 ) -> None:
-    """Write `curve.csv`, `closest_samples.csv` and `sweep.html`, for their owner alone.
+    """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone.
 
     Args:
         report: Of the sweep.

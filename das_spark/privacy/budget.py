@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from textwrap import shorten
+from typing import Final
 
 from das_spark.errors import BudgetError
 from das_spark.privacy.mechanisms import Framework, Mechanism, mechanism_for
 
 __all__ = ["Budget", "Framework", "LevelBudget", "QueryShare", "exact"]
+
+#: Digits of a number in a run file, its exponent written out; a float reaches as far.
+_MOST_DIGITS: Final = 300
+#: Signs of a number that a message shows.
+_SAID: Final = 40
 
 
 def exact(value: str | int | Fraction, where: str) -> Fraction:
@@ -33,12 +41,29 @@ def exact(value: str | int | Fraction, where: str) -> Fraction:
             f"{where}: expected an exact number, found {type(value).__name__} {value!r}",
             hint='write it in quotes, as a fraction or a decimal: "1/4" or "0.25"',
         )
+    _check_length(value, where)
     try:
         return Fraction(value)
     except (ValueError, ZeroDivisionError) as error:
         raise BudgetError(
             f"{where}: {value!r} is not a number", hint='write a fraction or a decimal: "1/4" or "0.25"'
         ) from error
+
+
+def _check_length(value: int | str, where: str) -> None:
+    """Refuse what no float and no page can show, before its digits are computed: 1e999999999 has a thousand million."""
+    if isinstance(value, int):
+        too_long = abs(value) >= 10**_MOST_DIGITS
+    else:
+        exponents = map(int, re.findall(r"[eE]([+-]?[0-9]{1,9})(?![0-9_])", value))
+        signs = len(value) + max((abs(each) for each in exponents), default=0)
+        too_long = signs > _MOST_DIGITS or re.search(r"[eE][+-]?[0-9_]{10}", value) is not None
+    if too_long:
+        found = shorten(str(value), _SAID, placeholder="...") if isinstance(value, str) else "this number"
+        raise BudgetError(
+            f"{where}: {found} has more than {_MOST_DIGITS} digits",
+            hint="no budget or share needs so many; write fewer",
+        )
 
 
 @dataclass(frozen=True, slots=True)

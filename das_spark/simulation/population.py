@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.errors import ConfigurationError
+from das_spark.errors import BudgetError, ConfigurationError
+from das_spark.privacy.budget import exact
 
 Counts = NDArray[np.int64]
 
@@ -90,8 +91,8 @@ def share_of(value: object, where: str) -> Fraction:
     """
     if isinstance(value, Fraction | str | int) and not isinstance(value, bool):
         try:
-            share = Fraction(value)
-        except (ValueError, ZeroDivisionError):
+            share = exact(value, where)  # which computes no number of a million digits
+        except BudgetError:
             share = Fraction(0)
         if 0 < share <= 1:
             return share

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
+from das_spark.errors import without_values
 from das_spark.geography import Spine
 from das_spark.spark.families import ArrowFunction, flat_lists, list_array
 from das_spark.spark.group_totals import GROUP_TOTAL, TotalKey, boxes_of_groups, shared_totals
@@ -98,7 +99,7 @@ def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) ->
         "total",
         F.col("units").alias("lower"),
         F.col("units").alias("upper"),
-    ).mapInArrow(_own_boxes(unit_bounds), _BOXES)
+    ).mapInArrow(without_values(_own_boxes(unit_bounds)), _BOXES)
     return _tightened(own, invariants, spine, unit_bounds)
 
 
@@ -124,7 +125,7 @@ def group_boxes(
     totals = exact.select(key, F.col("values").getItem(0).alias("total")).groupBy("geocode").agg(F.max("total"))
     summed = _summed_lists(members, ("level", "depth", "geocode", "parent"), len(unit_bounds.least))
     known = summed.join(totals.toDF("geocode", "total"), "geocode").select(*_box_columns())
-    return known.mapInArrow(_tightened_boxes(unit_bounds), _BOXES)
+    return known.mapInArrow(without_values(_tightened_boxes(unit_bounds)), _BOXES)
 
 
 def boxes_above(
@@ -219,7 +220,7 @@ def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
                 schema=pa.schema([("geocode", pa.string())]),
             )
 
-    return boxes.mapInArrow(failing, "geocode string")
+    return boxes.mapInArrow(without_values(failing), "geocode string")
 
 
 def _union(frames: list[DataFrame], spark: SparkSession, columns: str) -> DataFrame:
@@ -237,7 +238,7 @@ def _tightened(boxes: DataFrame, invariants: DataFrame, spine: Spine, unit_bound
     """Sum boxes over descendants at every level of the spine, and tighten each by its own bounds."""
     summed = _summed(boxes, spine, len(unit_bounds.least))
     known = summed.join(_totals(invariants), ["level", "geocode"], "left").select(*_box_columns())
-    return known.mapInArrow(_tightened_boxes(unit_bounds), _BOXES)
+    return known.mapInArrow(without_values(_tightened_boxes(unit_bounds)), _BOXES)
 
 
 def _box_columns() -> list[Column]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from das_spark.errors import without_values
 from das_spark.spark import tables
 from das_spark.spark.families import flat_lists, list_array
 
@@ -93,7 +94,7 @@ def conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
                 names=["geocode", "unit_class"],
             )
 
-    return leaves.mapInArrow(find, "geocode string, unit_class int")
+    return leaves.mapInArrow(without_values(find), "geocode string, unit_class int")
 
 
 def settle(leaves: DataFrame, rule: UnitRule) -> DataFrame:
@@ -115,4 +116,4 @@ def settle(leaves: DataFrame, rule: UnitRule) -> DataFrame:
             columns["units"] = list_array(units.ravel(), offsets, pa.int64())
             yield pa.RecordBatch.from_pydict(columns)
 
-    return leaves.mapInArrow(change, tables.LEAVES)
+    return leaves.mapInArrow(without_values(change), tables.LEAVES)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from das_spark.errors import without_values
 from das_spark.evaluation.bins import sizes_of
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.evaluation.homogeneity_lines import HomogeneityLine, homogeneity_lines_of
@@ -129,7 +130,7 @@ def _joined(truth: DataFrame, estimate: DataFrame) -> DataFrame:
 
 def _summed(joined: DataFrame, comparison: Comparison) -> Tally:
     """The tallies of all geounits together: one Spark job."""
-    rows = joined.mapInArrow(_TallyTask(comparison), _ROWS)
+    rows = joined.mapInArrow(without_values(_TallyTask(comparison)), _ROWS)
     sums = rows.groupBy("line", "bin", "value").agg(F.sum("frequency").alias("frequency"))
     table = sums.toArrow().sort_by([(name, "ascending") for name in ("line", "bin", "value")])
     return Tally(*(table.column(name).to_numpy().astype(np.int64) for name in ("line", "bin", "value", "frequency")))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError
+from das_spark.errors import InputError, without_values
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.report import Entry
@@ -78,7 +78,7 @@ def area_entries(joined: DataFrame, areas: Areas, strata: Query) -> tuple[list[E
     """
     note = _check_areas(joined, areas)
     inside = joined.join(areas.frame.select("geocode", "area"), "geocode")
-    sums = inside.mapInArrow(_AreaSums(strata), _SUMS).groupBy("area", "row")
+    sums = inside.mapInArrow(without_values(_AreaSums(strata)), _SUMS).groupBy("area", "row")
     cells = sums.agg(F.sum("truth").alias("truth"), F.sum("estimate").alias("estimate"))
     both_zero = (F.col("truth") == 0) & (F.col("estimate") == 0)
     is_total = F.col("row") == -1

@@ -9,11 +9,9 @@ cogroup takes two, and leaves the placing of the slow families to us.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -23,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.window import Window
 
-from das_spark.errors import DasError, TaskError
+from das_spark.errors import error_text_withheld, without_values
 from das_spark.spark import tables
 from das_spark.spark.arranged import Finish
 
@@ -217,14 +215,12 @@ def map_families(
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from (batch for _, batch in made(batches)) if finish is None else finish(made(batches))
 
-    return ordered.mapInArrow(work, output)
+    return ordered.mapInArrow(without_values(work), output)
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutValues:
-    """A function on confidential families of which no error of a library gets out: its text may quote counts.
-
-    Spark writes what a task raises into the logs of executors and driver, and into event logs.
+    """A function on confidential families of which no error of a library gets out: it names the family instead.
 
     Args:
         function: Family in, record batches out.
@@ -238,14 +234,8 @@ class WithoutValues:
         Raises:
             TaskError: It failed: with the kind and the place of the error, without its text.
         """
-        try:
+        with error_text_withheld(f"at the family of {family.geocode}"):
             return self.function(family)
-        except DasError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, its text must not get out
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(last.filename).name}, line {last.lineno}"
-            raise TaskError(f"{type(error).__name__} in {place}, at the family of {family.geocode}") from None
 
 
 def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

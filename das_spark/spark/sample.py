@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError
+from das_spark.errors import InputError, without_values
 from das_spark.evaluation.metrics import Frequencies, pooled
 from das_spark.evaluation.sample_draws import Draw
 from das_spark.evaluation.sample_tally import (
@@ -181,7 +181,11 @@ def _sampled(leaves: DataFrame, spine: Spine, middle: int, strata: Query, draws:
     persons = _persons(totals.column("people").to_numpy().astype(np.int64), draws)
     by_geocode = dict(zip(totals.column(_MIDDLE).to_pylist(), persons.T, strict=True))
     task = _SampleTask(draws, strata, spine.levels, middle, by_geocode)
-    rows = placed.repartition(F.col(_MIDDLE)).sortWithinPartitions(_MIDDLE, "geocode").mapInArrow(task, _ROWS)
+    rows = (
+        placed.repartition(F.col(_MIDDLE))
+        .sortWithinPartitions(_MIDDLE, "geocode")
+        .mapInArrow(without_values(task), _ROWS)
+    )
     return rows.groupBy(*_KEYS).agg(F.sum("amount").alias("amount")).toArrow()
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from das_spark.config.shipped import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
+from das_spark.spark.java import usable_java
 
 #: Chooses conf/spark/<its value>.conf, where a session has to be started.
 ENVIRONMENT_VARIABLE = "DAS_SPARK_ENV"
@@ -45,7 +46,8 @@ def session(name: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        # Not under spark-submit: the properties are ours to find.
+        # Not under spark-submit: Java and the properties are ours to find.
+        usable_java()
         builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", LOCAL_MASTER)), properties_file())
     try:
         started = builder.getOrCreate()
@@ -61,7 +63,8 @@ def _not_started(error: Exception) -> EnvironmentProblemError:
     found = " ".join(str(error).splitlines()[:2])
     message = f"Spark could not be started: {found}"
     if _NO_JVM in found:
-        return EnvironmentProblemError(message, hint="run `das-spark doctor`; Spark needs Java 17 or later")
+        hint = "run `das-spark doctor`; Spark needs Java 17 or later, which JAVA_HOME names"
+        return EnvironmentProblemError(message, hint=hint)
     if _WRONG_PROPERTY.search(found) and _STOPPED not in found:
         return EnvironmentProblemError(message, hint="correct the properties of Spark (conf/spark, or spark-submit's)")
     hint = "see whether the cluster answers, and this machine has ports and memory left; then try the same again"

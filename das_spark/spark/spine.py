@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
-from das_spark.errors import GeographyError
+from das_spark.errors import GeographyError, without_values
 from das_spark.geography import (
     ENTITY_COLUMNS,
     CountySpine,
@@ -129,7 +129,7 @@ def build_spine(
     except BaseException:
         held.unpersist()
         raise
-    paths = held.mapInArrow(partial(_path_batches, task, national), PATHS)
+    paths = held.mapInArrow(without_values(partial(_path_batches, task, national)), PATHS)
     return BuiltSpine(national, settings, shares, framework, paths, tuple(notes), held)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from das_spark.errors import GeographyError
+from das_spark.errors import GeographyError, without_values
 from das_spark.geography import ENTITY_COLUMNS, GQ_TYPES, BlockTable, CountyPaths
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def of_counties(held: DataFrame, task: Callable[[pa.Table], Sequence[str]]) -> l
     Raises:
         GeographyError: Counties were refused; the first one is named.
     """
-    rows = held.mapInArrow(partial(_found, task), _FOUND).collect()
+    rows = held.mapInArrow(without_values(partial(_found, task)), _FOUND).collect()
     rows.sort(key=lambda row: str(row[COUNTY]))
     failed = [row for row in rows if row["error"] is not None]
     if failed:

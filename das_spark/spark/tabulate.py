@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from das_spark.errors import without_values
 from das_spark.tabulation import Incidence, incidence, tabulate
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def tabulated(estimates: DataFrame, tables: Sequence[Table], *more: str) -> Data
         QueryError: The tables have different schemas, or share column names.
     """
     chosen = estimates.select(*more, GEOCODE, "cells", "counts")
-    return chosen.mapInArrow(_TabulateTask(incidence(tables), (*more, GEOCODE)), table_schema(tables, *more))
+    return chosen.mapInArrow(
+        without_values(_TabulateTask(incidence(tables), (*more, GEOCODE))), table_schema(tables, *more)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -127,7 +128,10 @@ def test_an_interruption_is_one_too(capsys, run):
     run(failing(KeyboardInterrupt()))
     assert main(RUN) == 130
     (event,) = events(capsys.readouterr().err)
-    assert (event["message"], event["exit_code"]) == ("interrupted", 130)
+    assert event["exit_code"] == 130
+    run_id = event["hint"].split()[-1]
+    assert event["hint"] == shlex.join(["das-spark", *RUN, "--run-id", run_id])
+    assert event["message"] == f"interrupted; run {run_id} goes on with"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import typer
+from pyspark.errors import AnalysisException, NumberFormatException, PySparkException
 
 from das_spark.cli import main as door
 from das_spark.cli.main import main
@@ -49,8 +50,43 @@ das_spark.errors.EstimationError: [DAS300] family '01': no rounding
     fail_with(monkeypatch, RuntimeError(trace))
     assert main([]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("das-spark: error: RuntimeError: [DAS300] family '01': no rounding (")
+    assert said == "das-spark: error: [DAS300] family '01': no rounding\n"
+
+
+def test_an_error_of_ours_in_a_task_keeps_its_hint_and_exit_code(monkeypatch, capsys):
+    fail_with(
+        monkeypatch,
+        RuntimeError(f"Job aborted\ndas_spark.errors.PrivacyGuardError: {PrivacyGuardError('no', hint='stop')}"),
+    )
+    assert main([]) == 3
+    assert capsys.readouterr().err == "das-spark: error: [DAS700] no Hint: stop\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NumberFormatException('[CAST_INVALID_INPUT] The value \'31337\' of the type "STRING" cannot be cast to "INT".'),
+        PySparkException(
+            "An error occurred while calling o17.parquet.\n: org.apache.spark.SparkException: Job aborted.\n"
+            "Caused by: org.apache.spark.SparkArithmeticException: [CAST_OVERFLOW] The value 31337L of the type ..."
+        ),
+    ],
+)
+def test_what_spark_says_of_a_row_is_not_shown(monkeypatch, capsys, error):
+    fail_with(monkeypatch, error)
+    assert main([]) == 1
+    said = capsys.readouterr().err
+    assert "31337" not in said
+    assert "CAST_" in said
     assert len(said.splitlines()) == 1
+    assert main(["--debug"]) == 1
+    assert "31337" in capsys.readouterr().err, "whoever asks for it sees it"
+
+
+def test_what_spark_says_of_a_plan_is_shown(monkeypatch, capsys):
+    fail_with(monkeypatch, AnalysisException("[UNRESOLVED_COLUMN] A column with name `ages` cannot be resolved."))
+    assert main([]) == 1
+    assert "A column with name `ages` cannot be resolved" in capsys.readouterr().err
 
 
 def test_a_disk_that_fills_anywhere_is_named(monkeypatch, capsys):

@@ -28,6 +28,7 @@ def requests(monkeypatch):
     """The commands' requests; the report is made up, and no JVM starts."""
     found = []
     monkeypatch.setattr("das_spark.spark.session.session", lambda name: name)
+    monkeypatch.setattr("das_spark.pipeline.spine_report.ReportRequest.look", lambda _: None)
     monkeypatch.setattr(
         "das_spark.pipeline.spine_report.report_spine", lambda _, request: found.append(request) or made_report()
     )

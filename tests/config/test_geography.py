@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.config.geography import AREA_READERS, planned_spine
+from das_spark.config.places import absolute
 from das_spark.config.reopen import reopen
 from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
@@ -44,7 +45,7 @@ def test_the_usual_spine_is_that_of_the_census():
 def test_areas_can_be_read_for_the_accuracy_report_alone():
     plan = load(*AREAS)
     assert plan.spine.kind == "census"
-    assert (plan.geography.reader, plan.geography.path) == ("block_assignment", "areas")
+    assert (plan.geography.reader, plan.geography.path) == ("block_assignment", absolute("areas"))
 
 
 @pytest.mark.parametrize("kind", ["aian", "optimised"])
@@ -55,7 +56,7 @@ def test_a_spine_of_areas_has_the_levels_of_the_census_and_the_shape_of_the_prod
     assert plan.geography.spine == replace(PL94_PERSON, kind=kind, consider_gq=False)
     units = load(f"geography.spine={kind}", *AREAS, "invariants.units=true")
     assert units.geography.spine == replace(PL94_PERSON, kind=kind)
-    assert (plan.geography.reader, plan.geography.path) == ("block_assignment", "areas")
+    assert (plan.geography.reader, plan.geography.path) == ("block_assignment", absolute("areas"))
     assert plan.product.census(plan.spine).names == plan.spine.names
 
 
@@ -87,7 +88,7 @@ def test_the_spine_of_primitive_geounits_needs_shares_of_its_own_levels():
 )
 def test_files_of_the_input_that_hold_areas_are_read_again(conf, given, reader, path):
     plan = load("geography.spine=optimised", given, conf=CONF / conf)
-    assert (plan.geography.reader, plan.geography.path) == (reader, path)
+    assert (plan.geography.reader, plan.geography.path) == (reader, absolute(path))
 
 
 def test_what_is_said_of_the_shape_replaces_what_the_production_had():

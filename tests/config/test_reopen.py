@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from das_spark.config.places import absolute
 from das_spark.config.plan import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen, same_estimation
 from das_spark.config.resolve import load_plan
@@ -45,7 +46,8 @@ def test_nothing_is_evaluated_and_the_origin_is_part_of_the_hash():
 def test_places_of_the_run_that_measured_are_forgotten_and_new_ones_taken():
     first = plan("e2e_1940.toml", 'output.public="there"', 'output.root="here"', 'output.microdata=["text"]')
     again = reopen(first.resolved, ('output.root="elsewhere"',), FROM, source="m")
-    assert (again.output.root, again.output.public) == ("elsewhere", None)
+    assert (again.output.root, again.output.public) == (absolute("elsewhere"), None)
+    assert again.places == {"output.root": absolute("elsewhere")}
     assert again.microdata_formats == ("text",)
 
 

@@ -51,7 +51,7 @@ def problems_of(path, *settings, **options):
         ("geography.levels=['County', 'State']", "geography.levels: geolevel 'State' has geocodes of 2 digits"),
         ("geography.levels=['State', 'County']", "budget.geolevels.National: there is no such geolevel in the run"),
         ("invariants.total_at=Stat", "invariants.total_at: 'Stat' is no geolevel of the run; did you mean 'State'?"),
-        ("invariants.units=yes", "invariants.units: input should be a valid boolean"),
+        ("invariants.units=yes", "invariants.units: must be true or false, found 'yes'"),
         ("estimation.solvers=['pigp']", "estimation.solvers: 'pigp' is no solver of least squares"),
         ("estimation.solvers=['highs']", "estimation.solvers: 'highs' is no solver of least squares"),
         ("estimation.rounding=up", "estimation.rounding: 'up' is not one of 'nearest' or 'released'"),
@@ -62,7 +62,7 @@ def problems_of(path, *settings, **options):
             "output.microdata=['text', 'ppmf']",
             "output.microdata: product 'e2e_1940' has no public layout of its microdata",
         ),
-        ("config_version=2", "config_version: 2 is not one of 1"),
+        ("config_version=2", "config_version: must be 1, the version that this das_spark reads, found 2"),
         ("budget.level_queries.Stat.hhgq=1", "budget.level_queries.Stat: there is no such geolevel in the run"),
     ],
 )

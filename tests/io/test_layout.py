@@ -57,6 +57,37 @@ def test_a_run_is_opened_again_with_the_same_configuration_only(layout):
         open_run(layout, "other hash")
 
 
+def test_another_configuration_is_told_in_which_keys_it_differs(layout):
+    first = {"budget": {"total": "4", "levels": [{"geolevel": "State", "share": "1"}]}, "output": {"tables": ["csv"]}}
+    other = {
+        "budget": {"total": "2", "levels": [{"geolevel": "State", "share": "1"}]},
+        "output": {},
+        "run": {"name": "x"},
+    }
+    open_run(layout, "hash", first)
+    assert open_run(layout, "hash", first)
+    with pytest.raises(OutputError) as caught:
+        open_run(layout, "other hash", other)
+    assert caught.value.message.endswith(
+        'budget.total is "4" there and "2" here; output.tables is ["csv"] there and not set here; '
+        'run.name is not set there and "x" here'
+    )
+
+
+def test_of_many_differing_keys_a_few_are_named(layout):
+    open_run(layout, "hash", {"input": {f"key_{number}": number for number in range(9)}})
+    with pytest.raises(OutputError, match=r"input\.key_3 is 3 there and 4 here; and 5 more"):
+        open_run(layout, "other hash", {"input": {f"key_{number}": number + 1 for number in range(9)}})
+
+
+def test_a_run_by_an_earlier_version_does_not_say_what_differs(layout):
+    open_run(layout, "hash")
+    with pytest.raises(
+        OutputError, match=r"configuration hash\), begun by a version of das_spark that did not keep it"
+    ):
+        open_run(layout, "other hash", {"budget": {"total": "2"}})
+
+
 def test_a_run_whose_restricted_disk_is_not_mounted_does_not_begin_again(tmp_path):
     apart = RunLayout.at(tmp_path / "runs", "first", str(tmp_path / "open"), str(tmp_path / "closed"))
     open_run(apart, "hash")
@@ -398,14 +429,14 @@ def test_what_ends_a_run_is_told_and_no_trouble_with_modes_behind_it(layout, mon
 
 
 def test_the_restricted_marker_alone_says_with_which_ledgers_a_run_was_begun(layout, tmp_path):
-    open_run(layout, "hash", str(tmp_path / "ledgers"))
+    open_run(layout, "hash", ledger=str(tmp_path / "ledgers"))
     closed, public = (RunMarker.find(side.path) for side in (layout.restricted, layout.public))
     assert closed is not None
     assert closed.ledger == str(tmp_path / "ledgers")
     assert str(tmp_path) not in layout.public.marker.read_text()
     assert public is not None
     assert public.ledger == ""
-    assert open_run(layout, "hash", "elsewhere"), "where the ledgers are is no part of what a run is"
+    assert open_run(layout, "hash", ledger="elsewhere"), "where the ledgers are is no part of what a run is"
     assert RunMarker.find(layout.restricted.path) == closed, "and it stays what it was"
 
 

@@ -68,7 +68,7 @@ def test_one_kind_is_not_read_as_the_other(tmp_path):
 def test_a_restricted_manifest_of_the_first_version_is_refused_by_name(tmp_path):
     content = {**json.loads(RESTRICTED.to_json()), "schema_version": 1}
     (tmp_path / "m").write_text(json.dumps(content))
-    with pytest.raises(OutputError, match="schema version 1, expected 2"):
+    with pytest.raises(OutputError, match="schema version 1, expected 3"):
         RestrictedManifest.load(tmp_path / "m")
 
 

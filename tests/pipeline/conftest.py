@@ -140,7 +140,7 @@ class Workshop:
     def context(self, run_id: str, *settings: str, key: RunKey | None = None) -> RunContext:
         """A run opened, for stages to be called one by one."""
         plan, layout = self.plan(*settings), self.layout(run_id)
-        open_run(layout, plan.config_hash, str(folder_of(plan, layout)))
+        open_run(layout, plan.config_hash, ledger=str(folder_of(plan, layout)))
         given, progress = key or RunKey.insecure(TEST_KEY), Progress(lambda _: None, run_id)
         assert self.spark is not None
         ledger = open_ledger(plan, layout, progress, insecure=given.is_insecure)

@@ -70,7 +70,7 @@ def opened(
 ) -> RunLedger:
     """The ledger of a run, opened by a driver, as `at_work` does it."""
     made, layout = plan_of(**plan), RunLayout.at(root, run_id)
-    open_run(layout, CONFIG, str(folder_of(made, layout)))
+    open_run(layout, CONFIG, ledger=str(folder_of(made, layout)))
     return open_ledger(made, layout, told or Told(), insecure=insecure)  # type: ignore[arg-type]
 
 

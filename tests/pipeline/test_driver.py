@@ -125,3 +125,15 @@ def test_a_wrong_property_is_found_before_any_stage(dry_workshop, monkeypatch):
         at_work(plan, layout, Progress(lambda _: None, "mine"), origin=ORIGIN, spark=SPARK),
     ):
         pytest.fail("at work")
+
+
+def test_a_run_that_a_guard_refuses_is_nobodys_last_run(dry_workshop):
+    plan, layout, progress = dry_workshop.plan(), dry_workshop.layout("mine"), Progress(lambda _: None, "mine")
+    with (
+        pytest.raises(PrivacyGuardError, match="does not protect key and confidential data"),
+        at_work(plan, layout, progress, key=RunKey.from_system(), spark=SPARK),
+    ):
+        pytest.fail("at work")
+    assert not (dry_workshop.root / "latest").is_symlink()
+    with at_work(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK):
+        assert (dry_workshop.root / "latest").resolve() == layout.folder.resolve()

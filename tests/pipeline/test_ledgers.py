@@ -196,7 +196,7 @@ def test_a_run_goes_on_with_the_ledger_that_it_was_begun_with_or_not_at_all(tmp_
     for folder in (first, second):
         folder.mkdir()
     layout = RunLayout.at(tmp_path / "runs", "r")
-    open_run(layout, "0" * 64, str(first))
+    open_run(layout, "0" * 64, ledger=str(first))
     assert folder_of(plan_with(second), layout) == first
     assert folder_of(plan_with(), layout) == first
     first.rename(tmp_path / "unmounted")

@@ -149,9 +149,9 @@ def test_a_run_on_taken_over_input_is_verified(swept, spark):
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    comment, _, table = path.read_text().partition("\n")
-    assert comment.startswith("# RESTRICTED")
-    return list(csv.DictReader(table.splitlines()))
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    assert {row["classification"] for row in rows} == {"RESTRICTED"}
+    return rows
 
 
 def test_the_curve_pools_the_runs_at_a_budget(swept):
@@ -184,7 +184,13 @@ def test_more_budget_is_more_accurate_and_samples_are_of_the_same_geounits(swept
 def test_everything_in_the_folder_is_for_its_owner_and_marked(swept):
     assert swept.layout.path.stat().st_mode & 0o777 == 0o700
     files = {path.name: path for path in swept.layout.path.iterdir()}
-    assert set(files) == {"sweep.json", "samples.json", "curve.csv", "closest_samples.csv", "sweep.html"}
+    assert set(files) == {
+        "sweep.json",
+        "samples.json",
+        "curve.restricted.csv",
+        "closest_samples.restricted.csv",
+        "sweep.html",
+    }
     for path in files.values():
         assert path.stat().st_mode & 0o777 == 0o600, path
         assert "RESTRICTED" in path.read_text(), path

@@ -220,7 +220,7 @@ def joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
     sixteen = F.concat(F.substring(geocode, 1, 11), F.substring(geocode, 12, 1), F.substring(geocode, 12, 4))
     blocks = frames[GEO.name].where(_is_block()).select("state", "record", sixteen.alias("geocode"))
     for segment in SEGMENTS:
-        items = F.slice("parts", KEY_COLUMNS + 1, segment.columns).cast("array<bigint>")
+        items = F.slice("parts", KEY_COLUMNS + 1, segment.columns).try_cast("array<bigint>")  # else an error quotes it
         blocks = blocks.join(
             frames[segment.name].select("state", "record", items.alias(segment.name)), ["state", "record"]
         )

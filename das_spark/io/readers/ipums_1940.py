@@ -170,7 +170,7 @@ def _count(checked: DataFrame) -> DataFrame:
     people = (_code(73, 76) >= _ADULT).cast("int") * 12 + (_code(88, 89) != 0).cast("int") * 6 + _code(84, 85) - 1
     rows = checked.select(
         # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
-        F.when(good, _text(7, 15).cast("long")).otherwise(-1 - F.col("row_id")).alias("serial"),
+        F.when(good, _text(7, 15).try_cast("long")).otherwise(-1 - F.col("row_id")).alias("serial"),
         F.when(household, F.concat(_text(53, 59), _text(124, 128))).alias("district"),
         F.when(household, classes[_code(94, 95)]).alias("class"),
         F.when(household & (_code(93, 94) == 0) & (_code(94, 95) == 0), F.lit(_VACANT)).alias("vacant"),

@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError, InputError
+from das_spark.errors import ConfigurationError, InputError, without_values
 from das_spark.io.readers._pl94_files import (
     KINDS,
     SEGMENTS,
@@ -109,7 +109,7 @@ class Pl94Summary:
         frames = _checked_frames(spark, folder)
         with reading(folder):
             most = product.unit_bounds.most if product.unit_bounds else ()
-            blocks = joined_blocks(frames).mapInArrow(partial(_tabulate, most=most), _BLOCKS).persist()
+            blocks = joined_blocks(frames).mapInArrow(without_values(partial(_tabulate, most=most)), _BLOCKS).persist()
             with released_if_refused(blocks):
                 refuse(_block_problems(blocks, folder))
                 sums = tuple(sum_problems(frames, folder))

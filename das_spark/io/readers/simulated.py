@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError
+from das_spark.errors import ConfigurationError, without_values
 from das_spark.io.readers._units import housing_counts
 from das_spark.io.readers.base import IngestedTables
 from das_spark.simulation import LIKES, Population, parts_of, share_of
@@ -82,7 +82,7 @@ class Simulated:
         of_units = product.record == "unit"
         parts = parts_of(like, share)
         numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * spark.sparkContext.defaultParallelism))
-        made = numbers.mapInArrow(partial(_make, like=like, seed=seed, share=share), _ROWS).persist()
+        made = numbers.mapInArrow(without_values(partial(_make, like=like, seed=seed, share=share)), _ROWS).persist()
         geounits = made.select("geocode", "units", "vacant")
         return IngestedTables(housing_counts(geounits) if of_units else _counts(made), geounits, held=made)
 

@@ -1,0 +1,135 @@
+"""Ctrl-C: one sentence with the command that goes on, and nothing else, whatever Spark is doing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from das_spark.cli import runs
+from das_spark.cli.interruption import LAUNCHER, Interrupted, resumable
+from das_spark.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = str(Path(sys.executable).with_name("das-spark"))
+SECONDS = 240
+
+
+@pytest.fixture(autouse=True)
+def usual_signals() -> Iterator[None]:
+    """What an interruption leaves of handlers and filters is undone."""
+    handler, filters = signal.getsignal(signal.SIGINT), list(logging.getLogger().filters)
+    yield
+    signal.signal(signal.SIGINT, handler)
+    logging.getLogger().filters[:] = filters
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+class TestTheSentence:
+    def test_a_run_that_was_given_no_name_is_named(self, monkeypatch, capsys, tmp_path):
+        monkeypatch.setattr("das_spark.pipeline.run_stages", interrupt)
+        arguments = ["run", "quickstart", "--set", f"output.root={tmp_path}/my runs"]
+        assert main(arguments) == 130
+        (line,) = capsys.readouterr().err.splitlines()
+        begin, _, command = line.partition(": das-spark ")
+        run_id = begin.removeprefix("das-spark: interrupted; run ").removesuffix(" goes on with")
+        assert run_id.startswith("quickstart-2")
+        assert shlex.split(command) == [*arguments, "--run-id", run_id]
+
+    @pytest.mark.parametrize("named", [("--run-id", "mine"), ("--run-id=mine",)])
+    def test_a_name_that_was_given_is_not_given_twice(self, monkeypatch, capsys, named):
+        monkeypatch.setattr("das_spark.pipeline.run_stages", interrupt)
+        assert main(["run", "quickstart", *named]) == 130
+        expected = f"das-spark: interrupted; run mine goes on with: das-spark run quickstart {' '.join(named)}\n"
+        assert capsys.readouterr().err == expected
+
+    def test_what_was_started_by_a_script_goes_on_by_it(self, monkeypatch):
+        monkeypatch.setenv(LAUNCHER, "./spark-submit.sh")
+        command = Interrupted("mine").command(["run", "conf/quickstart.toml"])
+        assert command == "./spark-submit.sh conf/quickstart.toml --run-id mine"
+
+    def test_a_sweep_goes_on_by_the_same_command(self, monkeypatch, capsys):
+        monkeypatch.setattr("das_spark.pipeline.run_sweep", interrupt)
+        arguments = ["sweep", "quickstart", "--epsilon", "1", "--out", "sweep"]
+        assert main(arguments) == 130
+        assert (
+            capsys.readouterr().err == f"das-spark: interrupted; it goes on with: das-spark {shlex.join(arguments)}\n"
+        )
+
+    def test_what_cannot_go_on_is_interrupted_alone(self, monkeypatch, capsys):
+        monkeypatch.setattr("das_spark.pipeline.verify_run", interrupt)
+        assert main(["verify", "nowhere"]) == 130
+        assert capsys.readouterr().err == "das-spark: interrupted\n"
+
+    def test_what_fails_because_of_an_interruption_is_none_of_its_own(self):
+        def torn_down() -> None:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise ConnectionError("the JVM is gone")
+
+        with pytest.raises(Interrupted), resumable("mine"):
+            torn_down()
+
+    def test_another_error_stays_what_it_is(self, monkeypatch, capsys):
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("no reason")
+
+        monkeypatch.setattr(runs, "load_run", fail)
+        assert main(["run", "quickstart"]) == 1
+        assert "interrupted" not in capsys.readouterr().err
+
+
+def begun(folder: Path) -> bool:
+    return (folder / "runs" / "mine" / "restricted" / "log.jsonl").is_file()
+
+
+def in_a_stage(folder: Path) -> bool:
+    log = folder / "runs" / "mine" / "restricted" / "log.jsonl"
+    return log.is_file() and '"event": "stage.' in log.read_text().replace('":"', '": "')
+
+
+@pytest.mark.spark
+@pytest.mark.long
+class TestRealProcesses:
+    def interrupted(self, folder: Path, program: list[str], when: Callable[[Path], bool], after: float) -> str:
+        """Standard error of a run that is sent a Ctrl-C as a terminal does: to all its processes."""
+        command = [*program, "quickstart", "--run-id", "mine", "--test-key", "x", "--set", f"output.root={folder}/runs"]
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+        with (folder / "said").open("w+") as said:
+            run = subprocess.Popen(
+                command, cwd=folder, env=ours, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            )
+            until = time.monotonic() + SECONDS
+            while not when(folder) and time.monotonic() < until:
+                assert run.poll() is None, (folder / "said").read_text()
+                time.sleep(0.05)
+            time.sleep(after)
+            os.killpg(run.pid, signal.SIGINT)
+            assert run.wait(SECONDS) == 130
+        return (folder / "said").read_text()
+
+    @pytest.mark.parametrize(("when", "after"), [(begun, 0.0), (begun, 1.5), (in_a_stage, 0.0), (in_a_stage, 2.5)])
+    def test_nothing_else_is_said(self, tmp_path, when, after):
+        said = self.interrupted(tmp_path, [PROGRAM, "run"], when, after)
+        lines = [line for line in said.splitlines() if "test key makes the noise predictable" not in line]
+        command = f"run quickstart --run-id mine --test-key x --set output.root={tmp_path}/runs"
+        assert lines == [f"das-spark: interrupted; run mine goes on with: das-spark {command}"]
+
+    def test_nor_by_way_of_spark_submit(self, tmp_path):
+        script = str(ROOT / "spark-submit.sh")
+        said = self.interrupted(tmp_path, [script], in_a_stage, 1.0)
+        lines = [line for line in said.splitlines() if "interrupted" in line or "Error" in line or "Exception" in line]
+        command = f"quickstart --run-id mine --test-key x --set output.root={tmp_path}/runs"
+        assert lines == [f"das-spark: interrupted; run mine goes on with: {script} {command}"]

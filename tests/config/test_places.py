@@ -1,0 +1,111 @@
+"""Places of a machine in a run file: absolute in the plan, and no part of what everybody may read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from das_spark.cli.main import main
+from das_spark.config.places import PATH_KEYS
+from das_spark.config.resolve import load_plan
+from das_spark.errors import ConfigurationError
+
+CONF = Path(__file__).parents[2] / "conf"
+EVERY_PLACE = (
+    "input.path=census",
+    "output.root=runs",
+    "output.public=open",
+    "output.restricted=closed",
+    "geography.reader=tidy",
+    "geography.path=blocks.csv",
+    "evaluation.areas=precincts.csv",
+)
+
+
+def load(*settings: str):
+    return load_plan(CONF / "pl94_2020_person.toml", settings=settings, files=False)
+
+
+def test_every_path_of_a_plan_is_absolute_from_the_folder_in_which_it_was_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = load(*EVERY_PLACE)
+    monkeypatch.chdir("/")
+    assert plan.output.root == str(tmp_path / "runs")
+    assert (plan.output.public, plan.output.restricted) == (str(tmp_path / "open"), str(tmp_path / "closed"))
+    assert plan.input.path == str(tmp_path / "census")
+    assert plan.geography.path == str(tmp_path / "blocks.csv")
+    assert plan.evaluation.areas == str(tmp_path / "precincts.csv")
+    assert len(plan.places) == len(EVERY_PLACE) - 1
+    assert all(Path(path).is_absolute() for path in plan.places.values())
+
+
+def test_the_folder_of_runs_is_absolute_where_nobody_named_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load("input.path=x").output.root == str(tmp_path / "runs")
+
+
+def test_a_tilde_is_the_home_of_whoever_runs_the_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load("input.path=x", 'output.root="~/runs"').output.root == str(tmp_path / "runs")
+
+
+def test_a_run_is_the_same_run_by_whatever_path_its_places_are_named(tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    relative = load(*EVERY_PLACE)
+    monkeypatch.chdir("/")
+    absolute = load(*(f"{key}={folder / value}" if value[0] != "t" else f"{key}={value}"
+                      for key, _, value in (each.partition("=") for each in EVERY_PLACE)))  # fmt: skip
+    elsewhere = load(*EVERY_PLACE, "output.root=/another/place")
+    assert relative.config_hash == absolute.config_hash == elsewhere.config_hash
+    assert relative.resolved == absolute.resolved
+    assert relative.places == absolute.places != elsewhere.places
+
+
+def test_other_files_and_other_keys_are_other_configurations():
+    first = load("input.path=census", "evaluation.areas=a.csv")
+    assert first.config_hash != load("input.path=census", "evaluation.areas=b.csv").config_hash
+    assert first.config_hash != load("input.path=census").config_hash
+
+
+def test_the_public_configuration_names_files_by_their_names_and_no_root(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = load(*EVERY_PLACE)
+    assert str(tmp_path) not in json.dumps(plan.resolved)
+    assert plan.resolved["input"]["path"] == "census"
+    assert plan.resolved["geography"]["path"] == "blocks.csv"
+    assert set(plan.resolved["output"]) == {"microdata", "tables"}
+
+
+def test_a_folder_above_is_called_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert load("input.path=..").resolved["input"]["path"] == tmp_path.name
+
+
+@pytest.mark.parametrize("address", ["s3a://bucket/x", "hdfs:/runs", "file:///tmp/x", "gs://b", "abfss://c@a/x"])
+@pytest.mark.parametrize("key", ["root", "public", "restricted"])
+def test_check_refuses_a_root_on_a_store_that_is_not_mounted(tmp_path, monkeypatch, capsys, key, address):
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "quickstart", "--set", f"output.{key}={address}"]) == 2
+    said = capsys.readouterr().err
+    assert f"output.{key}: {address} is no path of a mounted file system; runs are written to folders" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", PATH_KEYS, ids=".".join)
+@pytest.mark.parametrize("value", ["", " ", "a\\u0000b"])
+def test_what_cannot_be_a_path_is_refused_by_its_key(place, value):
+    key = ".".join(place)
+    with pytest.raises(ConfigurationError, match=rf"{key}: (is empty; name|holds a character)"):
+        load("input.path=x", "geography.spine=dhc", f'{key}="{value}"')
+
+
+def test_of_a_wrong_place_one_thing_is_said(write_run_file):
+    with pytest.raises(ConfigurationError) as caught:
+        load_plan(write_run_file(), settings=['input.persons="s3a://bucket/p.parquet"'])
+    assert "problems" not in caught.value.message
+    assert caught.value.message.count("input.persons") == 1

@@ -1,0 +1,114 @@
+"""A Java that is missing, old or none: one sentence that names JAVA_HOME, before Spark's scripts say theirs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from das_spark.cli import doctor
+from das_spark.errors import EnvironmentProblemError
+from das_spark.spark.java import usable_java
+from das_spark.spark.session import session
+
+ROOT = Path(__file__).parents[2]
+
+
+def java_that_says(folder: Path, text: str, *, mode: int = 0o755) -> Path:
+    """The home of a program called java that writes a text to standard error."""
+    program = folder / "jdk" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{text}\nEND\n")
+    program.chmod(mode)
+    return program.parents[1]
+
+
+OLD = 'openjdk version "1.8.0_392"\nOpenJDK Runtime Environment'
+NEW = 'openjdk version "17.0.9" 2023-10-17'
+
+
+def wrong_homes(folder: Path) -> dict[str, tuple[Path, str]]:
+    return {
+        "missing": (folder / "nowhere", "cannot be run"),
+        "old": (java_that_says(folder / "old", OLD), "Java 8 is too old for Spark, which needs 17 or later"),
+        "another program": (java_that_says(folder / "other", "usage: java"), "says no version"),
+        "not executable": (java_that_says(folder / "closed", NEW, mode=0o644), "cannot be run"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["missing", "old", "another program", "not executable"])
+class TestAWrongJavaHome:
+    def test_is_named(self, tmp_path, monkeypatch, kind):
+        home, reason = wrong_homes(tmp_path)[kind]
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        with pytest.raises(EnvironmentProblemError) as caught:
+            usable_java()
+        assert reason in caught.value.message
+        assert f"JAVA_HOME is {home}" in caught.value.message
+        assert "JAVA_HOME" in caught.value.hint
+
+    def test_keeps_a_session_from_being_started(self, tmp_path, monkeypatch, kind):
+        home, reason = wrong_homes(tmp_path)[kind]
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+        monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda _: pytest.fail("a JVM is started"))
+        with pytest.raises(EnvironmentProblemError, match=reason):
+            session("a test")
+
+    def test_is_what_doctor_says(self, tmp_path, monkeypatch, capsys, kind):
+        home, reason = wrong_homes(tmp_path)[kind]
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        row = doctor._java()
+        assert row[:2] == ("java", "none")
+        assert reason in row[2]
+        assert f"JAVA_HOME is {home}" in row[2]
+
+    def test_is_all_that_a_command_says(self, tmp_path, kind):
+        home, reason = wrong_homes(tmp_path)[kind]
+        program = str(Path(sys.executable).with_name("das-spark"))
+        command = [program, "run", "quickstart", "--set", f"output.root={tmp_path}/runs"]
+        done = subprocess.run(
+            command, env={**os.environ, "JAVA_HOME": str(home)}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("das-spark: error: [DAS600]")
+        assert reason in line
+
+
+def test_without_java_home_the_path_is_searched(tmp_path, monkeypatch):
+    home = java_that_says(tmp_path, NEW)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{home}/bin:{os.environ['PATH']}")
+    assert usable_java() == (f"{home}/bin/java", "17.0.9")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentProblemError, match="JAVA_HOME is not set, and no java is on the path"):
+        usable_java()
+
+
+def of_the_script(call: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """A function of jobs/environment.sh, as root of nothing: it can install no Java."""
+    script = f"set -euo pipefail; source {ROOT}/jobs/environment.sh; id() {{ echo 1; }}; {call}"
+    return subprocess.run(
+        ["bash", "-c", script], env={**os.environ, **changes}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_script_says_that_it_does_not_use_a_wrong_java_home(tmp_path):
+    home = java_that_says(tmp_path / "old", OLD)
+    good = java_that_says(tmp_path / "new", NEW)
+    done = of_the_script("ensure_java; echo $JAVA_HOME", JAVA_HOME=str(home), PATH=f"{good}/bin:{os.environ['PATH']}")
+    assert done.stdout == f"{good}\n"
+    assert f"warning: JAVA_HOME is {home}, which is no Java 17 or later; using {good}" in done.stderr
+    done = of_the_script("ensure_java; echo $JAVA_HOME", JAVA_HOME=str(good))
+    assert (done.stdout, done.stderr) == (f"{good}\n", "")
+
+
+def test_the_script_names_java_home_where_it_finds_no_java():
+    done = of_the_script("find_java() { return 1; }; ensure_java", JAVA_HOME="/nowhere")
+    assert done.returncode == 2
+    assert "no Java 17 or later found (JAVA_HOME is /nowhere)" in done.stderr
