@@ -29,9 +29,9 @@ SOURCES: Final = (
     ("geography", "path"),
     ("geography", "crosswalk"),
     ("evaluation", "areas"),
-    ("ledger", "path"),
 )
-PATH_KEYS: Final = (*SOURCES, *ROOTS)
+#: The ledger is no part of the resolved configuration at all.
+PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
 #: How an address begins that only a library for it could open, such as `s3a://bucket/x` or `hdfs:/x`.
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 

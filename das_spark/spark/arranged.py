@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from das_spark.errors import without_values
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -104,7 +106,7 @@ def write_arranged(
         yield from finish((table, name, part) for batch in batches for name, part in _by_file(batch))
 
     arranged = rows.withColumn(FILE, file).repartition(files, FILE).sortWithinPartitions(FILE, *order)
-    return arranged.mapInArrow(work, report)
+    return arranged.mapInArrow(without_values(work), report)
 
 
 def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

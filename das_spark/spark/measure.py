@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.errors import PrivacyGuardError
+from das_spark.errors import PrivacyGuardError, without_values
 from das_spark.privacy import CumulativeTable, GeounitAddresses, KeyedStream, geounit_key, sample
 from das_spark.spark import families, tables
 from das_spark.spark.families import HISTOGRAM, PARENT, Family, FamilySlice, Spread, Writing
@@ -174,7 +174,7 @@ def shared_addresses(geounits: DataFrame) -> DataFrame:
             keys = [geounit_key(geocode) for geocode in codes.to_pylist()]
             yield pa.RecordBatch.from_pydict({"geocode": codes, "address": pa.array(keys, pa.binary())})
 
-    keyed = geounits.select("geocode").mapInArrow(encoded, "geocode string, address binary")
+    keyed = geounits.select("geocode").mapInArrow(without_values(encoded), "geocode string, address binary")
     counted = keyed.groupBy("address").agg(F.min("geocode").alias("geocode"), F.count(F.lit(1)).alias("geounits"))
     return counted.where("geounits > 1").select("geocode", "geounits")
 

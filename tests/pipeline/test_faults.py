@@ -58,7 +58,7 @@ DEATHS = {
     "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
     "the bounds written, not promoted": (context_module, "promote", "before", 1, into("bounds")),
     "a ledger entry made, not entered": (charge_module, "update"),
-    "an attempt opened, nothing drawn": (measure_stage, "_drawn"),
+    "an attempt opened, nothing drawn": (measure_stage, "_draw"),
     "drawn, not listed": (Journal, "stage"),
     "listed, not promoted": (Journal, "promote"),
     "half of the measurements promoted": (files, "_promote_file", "after"),
@@ -107,7 +107,7 @@ def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, 
     context = workshop.ingested("real", calm)
     plan, layout = context.plan, context.layout
     deaths = [
-        (measure_stage, "_drawn"),
+        (measure_stage, "_draw"),
         (Journal, "stage"),
         (Journal, "stage"),
         (Journal, "promote"),

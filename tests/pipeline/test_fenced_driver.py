@@ -22,7 +22,7 @@ LOST = {
     "before it records the input": (ingest_stage, "keep_problems", lambda run: run.restricted.input_record),
     "before it publishes leaves": (ingest_stage, "save_input_record", lambda run: run.restricted.table("leaves")),
     "while it reads": (context_module, "discard", lambda run: run.public.level("geounits", "State")),
-    "while it draws": (measure_stage, "_drawn", lambda run: run.public.level("measurements", "State")),
+    "while it draws": (measure_stage, "_draw", lambda run: run.public.level("measurements", "State")),
     "while it estimates": (estimate_stage, "_diagnosed", lambda run: run.public.level("estimates", "State")),
     "while it deals people to units": (microdata_files, "_run", lambda run: run.public.microdata("person", "parquet")),
     "while it sums up": (runner, "public_manifest", lambda run: run.public.manifest),

@@ -169,7 +169,7 @@ def test_an_unfinished_attempt_that_is_drawn_again_is_noted(workshop, calm, monk
     monkeypatch.setattr(type(context.progress), "note", lambda _, event, **fields: noted.append((event, fields)))
     from das_spark.pipeline import measure as measure_stage
 
-    with tools.dying(measure_stage, "_drawn"):
+    with tools.dying(measure_stage, "_draw"):
         measure_stage.measure(context, "State")
     noted.clear()
     measure_stage.measure(context, "State")

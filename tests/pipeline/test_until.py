@@ -99,7 +99,7 @@ def test_an_earlier_stage_of_a_finished_run_does_nothing(stepped, tools, monkeyp
     layout, ledger = workshop.layout("steps"), workshop.ledger()
     before = written(layout)
     for module, name in (
-        (measure_stage, "_drawn"),
+        (measure_stage, "_draw"),
         (estimate_stage, "estimates"),
         (runner, "publish_microdata"),
         (runner, "publish_statement"),

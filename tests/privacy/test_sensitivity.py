@@ -24,7 +24,16 @@ from das_spark.geography import tree
 from das_spark.geography.bypass import bypass_rule, sweep
 from das_spark.pipeline.audit.population import SmallPopulation
 from das_spark.pipeline.audit.system import LocalSystem, family_batch
-from das_spark.privacy import Budget, DiscreteLaplace, Framework, LevelBudget, Mechanism, QueryShare, RunKey
+from das_spark.privacy import (
+    Budget,
+    DiscreteLaplace,
+    Framework,
+    GeounitAddresses,
+    LevelBudget,
+    Mechanism,
+    QueryShare,
+    RunKey,
+)
 from das_spark.products import PRODUCTS
 from das_spark.spark.families import HISTOGRAM, PARENT, as_family
 
@@ -49,10 +58,10 @@ def plan(product: str, strategy: str) -> RunPlan:
 
 @pytest.fixture(autouse=True)
 def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(_table: object, _stream: object, units: np.ndarray, _rows: object) -> np.ndarray:
-        return np.zeros(units.size, dtype=np.int64)
+    def nothing(_table: object, _stream: object, geounits: GeounitAddresses, rows: np.ndarray) -> np.ndarray:
+        return np.zeros((len(geounits), len(rows)), dtype=np.int64)
 
-    monkeypatch.setattr("das_spark.spark.measure.sample_many", nothing)
+    monkeypatch.setattr("das_spark.spark.measure.sample", nothing)
 
 
 def leaves(plan: RunPlan) -> tuple[str, ...]:
