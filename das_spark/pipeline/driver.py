@@ -78,9 +78,8 @@ def at_work(
     ledgers = "" if key is None else str(folder_of(plan, layout))  # one that is named and not there is refused first
     resumed = open_run(layout, plan.config_hash, ledgers)
     with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
-        open_run(
-            layout, plan.config_hash, ledgers
-        )  # another configuration may have opened it before this driver held it
+        # Another configuration may have opened it before this driver held it.
+        open_run(layout, plan.config_hash, ledgers)
         require_kept(layout)
         ledger = None
         if key is not None:
