@@ -271,10 +271,11 @@ def adopted(folder: Path, root: Path, spark: Any, monkeypatch: pytest.MonkeyPatc
 
 def in_the_earlier_form(source: Path, target: Path) -> Path:
     """The same measurements as we published them before: "detailed" in each kept column, the nation "0", no zeros."""
+    target.mkdir()
     for path in sorted(source.rglob("*")):
         copy = target / path.relative_to(source)
         if path.is_dir():
-            copy.mkdir(parents=True)
+            copy.mkdir()
         elif "pl94_2020_person" in path.parts and path.name.startswith("part-"):
             table = pq.ParquetFile(path).read()
             rows = [row for row in table.to_pylist() if row["query_name"] != "nurse_nva_0_con"]
