@@ -100,6 +100,11 @@ def in_a_stage(folder: Path) -> bool:
     return log.is_file() and '"event": "stage.' in log.read_text().replace('":"', '": "')
 
 
+def heed_interruptions() -> None:
+    """As in a terminal: where the tests themselves run in the background, their shell has Ctrl-C ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.spark
 @pytest.mark.long
 class TestRealProcesses:
@@ -109,7 +114,13 @@ class TestRealProcesses:
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         with (folder / "said").open("w+") as said:
             run = subprocess.Popen(
-                command, cwd=folder, env=ours, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+                command,
+                cwd=folder,
+                env=ours,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+                preexec_fn=heed_interruptions,  # noqa: PLW1509 - the tests have one thread
             )
             until = time.monotonic() + SECONDS
             while not when(folder) and time.monotonic() < until:
