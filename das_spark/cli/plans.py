@@ -17,7 +17,6 @@ from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.config.stages import stage_names
-from das_spark.io.readers import look
 from das_spark.privacy import Framework
 
 if TYPE_CHECKING:
@@ -43,6 +42,8 @@ def check(
     """
     loaded = load_run(conf, overlay or (), settings or (), files=not without_files, named=test_key is None)
     for each in _plans(loaded) if not without_files else ():
+        from das_spark.io.readers import look  # noqa: PLC0415 - imports Spark's packages
+
         look(each.input, each.product, each.spine)
     typer.echo(f"{conf}: no problem found")
     for each in _plans(loaded):

@@ -77,7 +77,7 @@ def test_the_public_configuration_names_files_by_their_names_and_no_root(tmp_pat
     assert str(tmp_path) not in json.dumps(plan.resolved)
     assert plan.resolved["input"]["path"] == "census"
     assert plan.resolved["geography"]["path"] == "blocks.csv"
-    assert set(plan.resolved["output"]) == {"microdata", "tables"}
+    assert set(plan.resolved["output"]) == {"microdata", "microdata_files", "tables"}
 
 
 def test_a_folder_above_is_called_by_its_name(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ def test_a_root_with_a_folder_that_is_not_whole_fails_without_being_read_and_say
     report = verify_public(None, layout)  # no session: nothing may be asked of it
     assert [(check.name, check.passed) for check in report.checks] == [
         ("folders are whole", False),
+        ("files are those of the manifest", False),
         ("ledger equals configuration", True),
     ]
     assert report.checks[0].failing == ("estimates/County", "microdata/unit.text")

@@ -159,7 +159,8 @@ class TestBeginnings:
         for change in (("e2e_1940", "e2e_2018"), ("tidy_counts", "pl94_summary")):
             path.write_text(path.read_text().replace(*change))
         path.write_text(path.read_text().replace('["State", "County", "Enumdist"]', '["State", "County", "Block"]'))
-        path.write_text(path.read_text().replace("Enumdist =", "Block ="))
+        text = path.read_text().replace("Enumdist =", "Block =")
+        path.write_text(f'{text}\n[privacy]\nacknowledge = ["facilities_from_people"]\n')
         not_begun(path, "no official summary file", "unzip")
 
     def test_a_file_that_is_cut_off(self, dry_workshop, not_begun):
