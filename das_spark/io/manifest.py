@@ -9,6 +9,7 @@ restricted one holds just these.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -55,6 +56,11 @@ class _Manifest:
             + "\n"
         )
 
+    @property
+    def sha256(self) -> str:
+        """Checksum of the manifest as it is saved, which answers for everything that the manifest lists."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
     def save(self, path: Path) -> None:
         """Write in one step: a reader sees the last whole manifest.
 
@@ -97,7 +103,7 @@ class _Manifest:
             content["stages"] = tuple(StageRecord(**stage) for stage in stages)
         if "files" in content:
             content["files"] = tuple(FileRecord(**each) for each in content["files"])
-        for name in ("invariants", "notices", "relaxed"):
+        for name in ("invariants", "public_rules", "notices", "relaxed"):
             if name in content:
                 content[name] = tuple(content[name])
         return cls(**content)
@@ -114,6 +120,8 @@ class PublicManifest(_Manifest):
         versions: Software -> version.
         ledger: The run's entry of the privacy ledger: exact shares as strings.
         invariants: Declared invariants, as sentences.
+        public_rules: What is treated as public, as sentences.
+        all_runs: What all runs on the dataset cost together, in sentences, as the privacy statement says it.
         stages: What is done, in order.
         rows: Rows of the public tables, by `<table>/<geolevel>` or `microdata/<kind>.<flavour>`.
         solver_status: Geolevel -> status -> families.
@@ -132,6 +140,8 @@ class PublicManifest(_Manifest):
     versions: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, Any] = field(default_factory=dict)
     invariants: tuple[str, ...] = ()
+    public_rules: tuple[str, ...] = ()
+    all_runs: str = ""
     stages: tuple[StageRecord, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
     solver_status: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -184,6 +194,8 @@ class MeasurementsManifest(_Manifest):
         versions: Software -> version, of the run that measured.
         ledger: Its entry of the privacy ledger: the budget that is spent, in exact fractions.
         invariants: Declared invariants, as sentences.
+        public_rules: What is treated as public, as sentences.
+        all_runs: What all runs on the dataset cost together, in sentences, as the privacy statement says it.
         notices: What readers must know, in sentences, as the run that measured has it.
         rows: Rows by folder.
         files: Every data file below the folder, with its checksum.

@@ -12,6 +12,7 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 
 from das_spark.config.geography import planned_spine
+from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.constraints import Invariants
 from das_spark.io.existing_runs import open_public
 from das_spark.io.files import discard, finished, part_files, write_durably
@@ -19,6 +20,9 @@ from das_spark.io.layout import STAGING, PublicLayout, public_files
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, misplaced_heads, write_digest
 from das_spark.io.run_lock import VERIFYING, Staging
+from das_spark.io.spine_files import read_spine
+from das_spark.pipeline.charge import declared_invariants
+from das_spark.pipeline.publish import ledger_text, statement_of
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
 from das_spark.privacy import LedgerEntry
@@ -27,6 +31,7 @@ from das_spark.spark import tables
 from das_spark.spark.census import on_census, published_estimates
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.session import adaptive, session
+from das_spark.spark.spine_report import share_paths
 from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_spine import spine_rules
@@ -35,6 +40,7 @@ from das_spark.spark.verify_tables import header_checks, table_rules
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.evaluation.spine_lines import SharePath
     from das_spark.geography import Spine
     from das_spark.histogram import Query
     from das_spark.products.base import Record
@@ -80,6 +86,7 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
     complete = _complete(layout, spine, manifest)
     checks = [complete, _unchanged(layout, manifest), ledger_equals_config(*_shares(manifest))]
     if complete.passed:  # what is not whole is not read
+        checks.append(_texts_follow(spark, layout, product, manifest))
         checks += _judged(spark, layout, product, spine, manifest, staging.folder)
     report = VerificationReport(tuple(checks), manifest.relaxed)
     staging.guard()
@@ -212,6 +219,22 @@ def _unchanged(layout: PublicLayout, manifest: PublicManifest) -> Check:
     listed, found = ({each.name: each for each in files} for files in (manifest.files, public_files(layout)))
     failing = [name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name)]
     return Check.of(("files are those of the manifest", "", ""), len(listed), failing)
+
+
+def _texts_follow(spark: SparkSession, layout: PublicLayout, product: Product, manifest: PublicManifest) -> Check:
+    """Statement and ledger say what follows from the manifest: configuration, entry of the ledger, invariants."""
+    plan = reopen(manifest.config, (), manifest.config.get(ORIGIN, {}), source=str(layout.manifest))
+    paths: tuple[SharePath, ...] = ()
+    if not planned_spine(product, manifest.config).is_census and finished(layout.spine):
+        paths = share_paths(read_spine(spark, layout.spine).blocks, len(plan.spine.levels))
+    expected = {
+        layout.privacy_statement: statement_of(manifest, plan, paths),
+        layout.privacy_ledger: ledger_text(manifest),
+    }
+    failing = [path.name for path, text in expected.items() if not path.is_file() or path.read_bytes() != text.encode()]
+    if manifest.invariants != declared_invariants(plan):
+        failing.append("invariants of the manifest")
+    return Check.of(("statement and ledger follow from the manifest", "", ""), len(expected) + 1, failing)
 
 
 def _bound_queries(product: Product, config: Mapping[str, Any]) -> dict[str, Query]:

@@ -173,6 +173,18 @@ def enter_level(run: RunLedger, entry: LedgerEntry, geolevel: str) -> tuple[Ledg
     return entry, ledger
 
 
+def enter_manifest(run: RunLedger, entry: LedgerEntry, sha256: str) -> None:
+    """Enter in the ledger which public manifest answers for the files of the run.
+
+    Args:
+        run: The ledger of the run.
+        entry: The entry of the run, all levels completed.
+        sha256: Checksum of the manifest.
+    """
+    require_held(run.layout)
+    _enter(run, OwnEntry.find(run.layout.restricted), replace(entry, manifest=sha256))
+
+
 def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
     """Bring the ledger up to what the journal says of a level, or refuse where the two cannot both be true.
 
@@ -364,7 +376,7 @@ def _caught_up(run: RunLedger, entry: LedgerEntry) -> LedgerEntry:
         return entry
     if not set(known.completed_levels) >= set(entry.completed_levels):
         return entry
-    changing = ("state", "completed_levels", "cap", "cap_was")
+    changing = ("state", "completed_levels", "cap", "cap_was", "manifest")
     return known if replace(entry, **{name: getattr(known, name) for name in changing}) == known else entry
 
 

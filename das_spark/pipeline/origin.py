@@ -65,6 +65,17 @@ class Origin:
             f" `{self.entry.run_id}`), which spent the budget below, once. {nothing} {checksum}"
         )
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any], entry: LedgerEntry) -> Origin:
+        """The origin that a resolved configuration tells of.
+
+        Args:
+            record: Result of `as_json`, as it was read.
+            entry: The ledger entry of the run that measured.
+        """
+        kind = OriginKind(record["kind"])
+        return cls(kind, record["run_id"], record["created"], record["sha256"], entry, record.get("origin"))
+
     def as_json(self) -> dict[str, Any]:
         """The origin as JSON values, for the resolved configuration."""
         record: dict[str, Any] = {

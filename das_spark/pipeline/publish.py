@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from das_spark.config.acknowledgements import (
     stays_within,
 )
 from das_spark.config.inputs import geounit_sentences
+from das_spark.config.reopen import ORIGIN
 from das_spark.config.stages import StageKind, stages_from_measurements, stages_of
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
@@ -28,18 +29,23 @@ from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.run_log import read_log
 from das_spark.pipeline.charge import declared_invariants
+from das_spark.pipeline.origin import Origin
 from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
-from das_spark.privacy import StatementFacts, privacy_statement
+from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry, StatementFacts, privacy_statement
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.spine_report import share_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from das_spark.config.plan import RunPlan
     from das_spark.config.stages import Stage
     from das_spark.evaluation.run_record import StageLine
+    from das_spark.evaluation.spine_lines import SharePath
     from das_spark.pipeline.context import RunContext
-    from das_spark.privacy import Ledger, LedgerEntry
+    from das_spark.privacy import Ledger
 
 INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
 _SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")
@@ -115,51 +121,77 @@ def publish_census(context: RunContext) -> None:
         context.write_all(context.published, census_histograms(leaf, context.census), levels=levels)
 
 
-def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> None:
-    """Write the privacy statement and the ledger entry: of the run, or of the one whose measurements it estimates.
+def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> PublicManifest:
+    """Write the privacy statement, the ledger entry and the manifest: of the run, or of the one that it estimates from.
 
     Args:
         context: The run, all levels estimated.
         entry: What the measurements cost.
         ledger: All runs on the input; None where the run knows nothing of the input.
 
+    Returns:
+        The manifest, which answers for every other public file; it is written last.
+
     Raises:
         OutputError: If the disk is full, or another driver has taken over the run.
     """
     require_held(context.layout)
-    plan, origin = context.plan, context.origin
-    counted = share_paths(adopt_spine(context), len(plan.spine.levels)) if context.has_shares else ()
-    attributes, within = holding_losses(plan, tuple(path.shares for path in counted))
+    public, all_runs = context.layout.public, ""
+    if ledger is not None:
+        all_runs = ledger.describe(PUBLISHED_DELTA, entry.run_id)
+    manifest = _manifest(context, entry, all_runs)
+    paths = share_paths(adopt_spine(context), len(context.plan.spine.levels)) if context.has_shares else ()
+    write_durably(public.privacy_statement, statement_of(manifest, context.plan, paths))
+    write_durably(public.privacy_ledger, ledger_text(manifest))
+    whole = replace(manifest, files=public_files(public))
+    require_held(context.layout)
+    whole.save(public.manifest)
+    return whole
+
+
+def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[SharePath] = ()) -> str:
+    """The privacy statement that follows from a manifest: whoever has the public root can make it again.
+
+    Args:
+        manifest: Of the run.
+        plan: Of the run.
+        paths: Shares on the paths of its spine, where geounits have shares of their own.
+    """
+    attributes, within = holding_losses(plan, tuple(path.shares for path in paths))
+    entry = LedgerEntry.of(manifest.ledger)
+    origin = Origin.of(plan.resolved[ORIGIN], entry) if plan.resolved.get(ORIGIN) else None
     facts = StatementFacts(
         title=plan.product.title,
-        run_id=context.layout.run_id,
+        run_id=manifest.run_id,
         budget=plan.budget,
-        invariants=(*declared_invariants(plan), *rules_from_people(plan.acknowledged)),
-        public_rules=_public_rules(context),
+        invariants=(*manifest.invariants, *rules_from_people(plan.acknowledged)),
+        public_rules=manifest.public_rules,
         attributes=attributes,
         within=within,
         from_people=published_from_people(plan.acknowledged, plan.spine.leaf.name),
-        paths={tuple(map(str, path.shares)): path.blocks for path in counted},
-        insecure=context.is_insecure,
+        paths={tuple(map(str, path.shares)): path.blocks for path in paths},
+        insecure=entry.insecure,
         unit=plan.product.record,
         held_within=stays_within(plan),
-        ledger=ledger,
-        ledger_entry=entry.run_id,
-        notices=notices_of(context),
+        all_runs=manifest.all_runs,
+        notices=manifest.notices,
         origin="" if origin is None else origin.sentence,
         noise_of_others=origin is not None and origin.of_others,
     )
-    write_durably(context.layout.public.privacy_statement, privacy_statement(facts))
-    write_durably(context.layout.public.privacy_ledger, json.dumps(entry.public_record(), indent=1) + "\n")
+    return privacy_statement(facts)
 
 
-def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
-    """The public manifest of a run as far as it has come; holds nothing that tells of the input.
+def ledger_text(manifest: PublicManifest) -> str:
+    """The text of the public privacy ledger that follows from a manifest.
 
     Args:
-        context: The run.
-        entry: What the measurements cost; of another run where they come from one.
+        manifest: Of the run.
     """
+    return json.dumps(manifest.ledger, indent=1) + "\n"
+
+
+def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicManifest:
+    """The public manifest of a run, but for its files; holds nothing that tells of the input."""
     plan = context.plan
     solver_status, residuals, relaxed = _solver_facts(context)
     return PublicManifest(
@@ -171,6 +203,8 @@ def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
         versions=software_versions(),
         ledger=entry.public_record(),
         invariants=declared_invariants(plan),
+        public_rules=_public_rules(context),
+        all_runs=all_runs,
         stages=_stages(context),
         rows=_rows(context),
         solver_status=solver_status,
@@ -184,7 +218,6 @@ def public_manifest(context: RunContext, entry: LedgerEntry) -> PublicManifest:
             tabulated=bool(plan.table_formats),
             areas=context.has_shares,
         ),
-        files=public_files(context.layout.public),
     )
 
 
@@ -307,10 +340,11 @@ def _solver_facts(
 
 
 __all__ = [
+    "ledger_text",
     "notices_of",
-    "public_manifest",
     "publish_microdata",
     "publish_statement",
     "restricted_manifest",
     "software_versions",
+    "statement_of",
 ]

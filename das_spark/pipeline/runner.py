@@ -18,7 +18,7 @@ from das_spark.io.readers import look
 from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
-from das_spark.pipeline.charge import enter_level, enter_run
+from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run
 from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.driver import RunOptions, at_work, place_of
 from das_spark.pipeline.estimate import estimate
@@ -26,7 +26,6 @@ from das_spark.pipeline.ingest import ingest, placed_leaves
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
-    public_manifest,
     publish_census,
     publish_microdata,
     publish_statement,
@@ -233,10 +232,9 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, unt
                 publishing[stage.kind]()
     if not any(stage.kind is StageKind.VERIFY for stage in stages):
         return stopped(context, stages)
-    publish_statement(context, entry, ledger)
-    manifest = public_manifest(context, entry)
-    require_held(context.layout)
-    manifest.save(context.layout.public.manifest)
+    manifest = publish_statement(context, entry, ledger)
+    if context.ledger is not None:
+        enter_manifest(context.ledger, entry, manifest.sha256)
     # What is examined is known again by its times of change, which are those that it keeps.
     set_times(context.layout.public.path, datetime.fromisoformat(context.created))
     done = _examine(context, Concluded.of(context.layout, manifest.to_json()), stages)

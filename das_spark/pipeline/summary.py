@@ -84,6 +84,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         ),
         "worst certified gap": f"{max(each['gap'] for each in manifest.worst_residuals.values()):.1e}",
         "verification": verified,
+        "manifest": f"SHA-256 {manifest.sha256}",
     }
     paths = {
         "microdata": layout.public.path / "microdata",

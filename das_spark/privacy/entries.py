@@ -66,6 +66,7 @@ class LedgerEntry:
         cap: Cap on the cost of all runs that the run was charged under; None for none of its own.
         cap_was: The cap before that the run named, to raise it.
         acknowledged: What whoever began the run has acknowledged of it.
+        manifest: SHA-256 of the public manifest, which lists every public file with its own; empty until it is written.
 
     Raises:
         PrivacyGuardError: If a completed geolevel has no budget, or the run is not charged with it.
@@ -85,6 +86,7 @@ class LedgerEntry:
     cap: Cap | None = None
     cap_was: Cap | None = None
     acknowledged: tuple[str, ...] = ()
+    manifest: str = ""
 
     def __post_init__(self) -> None:
         """Nothing is released that was not budgeted and charged."""
@@ -131,10 +133,10 @@ class LedgerEntry:
 
     def as_record(self) -> dict[str, Any]:
         """The entry as JSON values; fractions as text. RESTRICTED: it tells what the confidential files hold."""
-        return self.public_record() | {"contents": list(self.contents)}
+        return self.public_record() | {"contents": list(self.contents), "manifest": self.manifest}
 
     def public_record(self) -> dict[str, Any]:
-        """The entry as JSON values, without what tells of the confidential files."""
+        """The entry as JSON values, without what tells of the confidential files; the manifest holds it."""
         return {
             "format": LEDGER_FORMAT,
             "run_id": self.run_id,
@@ -241,4 +243,5 @@ def _second_format(record: Mapping[str, Any]) -> dict[str, Any]:
         "cap": Cap.of(record["cap"]),
         "cap_was": Cap.of(record["cap_was"]),
         "acknowledged": tuple(record["acknowledged"]),
+        "manifest": record.get("manifest", ""),
     }

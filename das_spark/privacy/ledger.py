@@ -255,6 +255,7 @@ def _alone(charged: Sequence[LedgerEntry], kind: str) -> str:
 
 def _check_successor(earlier: LedgerEntry, later: LedgerEntry) -> None:
     """A run keeps its identity, what was released stays released, and what is charged stays charged."""
+    later = replace(later, manifest=earlier.manifest)  # may be written anew, of other tables
     back = replace(later, completed_levels=earlier.completed_levels)
     if not earlier.is_charged:  # it gets its caps when it is charged
         back = replace(later, completed_levels=(), state=earlier.state, cap=earlier.cap, cap_was=earlier.cap_was)

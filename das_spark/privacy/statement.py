@@ -9,7 +9,6 @@ from fractions import Fraction
 
 from das_spark.privacy.accounting import PUBLISHED_DELTA, epsilon_bun_steinke, epsilon_cks
 from das_spark.privacy.budget import Budget
-from das_spark.privacy.ledger import Ledger
 from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace, Framework
 
@@ -74,8 +73,7 @@ class StatementFacts:
         insecure: Whether a test key was used.
         unit: What one record is: "person" or "unit".
         held_within: Geolevel whose geounits a record does not leave between neighbours, since their totals are exact.
-        ledger: All runs on this input, this one included.
-        ledger_entry: Identity of this run in it.
+        all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
         noise_of_others: Whether other software drew them, of whose randomness nothing can be said.
@@ -94,8 +92,7 @@ class StatementFacts:
     insecure: bool = False
     unit: str = "person"
     held_within: str | None = None
-    ledger: Ledger | None = None
-    ledger_entry: str = ""
+    all_runs: str = ""
     notices: tuple[str, ...] = ()
     origin: str = ""
     noise_of_others: bool = False
@@ -323,9 +320,9 @@ def _randomness(facts: StatementFacts) -> str:
 
 
 def _all_runs(facts: StatementFacts) -> str:
-    if facts.ledger is None:
+    if not facts.all_runs:
         return ""
-    text = f"## All runs on this input\n\n{facts.ledger.describe(facts.delta, facts.ledger_entry)}"
+    text = f"## All runs on this input\n\n{facts.all_runs}"
     return text + (f" {_NO_PRICE}\n" if facts.from_people else "\n")
 
 

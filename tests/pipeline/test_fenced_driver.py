@@ -8,7 +8,7 @@ from das_spark.errors import OutputError, VerificationError
 from das_spark.io import microdata_files
 from das_spark.io.files import discard, finished, part_files, succeed
 from das_spark.io.run_lock import hold_run
-from das_spark.pipeline import assess, run_stages, runner
+from das_spark.pipeline import assess, publish, run_stages, runner
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import ingest as ingest_stage
@@ -23,9 +23,9 @@ LOST = {
     "before it publishes leaves": (ingest_stage, "save_input_record", lambda run: run.restricted.table("leaves")),
     "while it reads": (context_module, "discard", lambda run: run.public.level("geounits", "State")),
     "while it draws": (measure_stage, "_draw", lambda run: run.public.level("measurements", "State")),
-    "while it estimates": (estimate_stage, "_diagnosed", lambda run: run.public.level("estimates", "State")),
+    "while it estimates": (estimate_stage, "_note_slowest", lambda run: run.public.level("estimates", "State")),
     "while it deals people to units": (microdata_files, "_run", lambda run: run.public.microdata("person", "parquet")),
-    "while it sums up": (runner, "public_manifest", lambda run: run.public.manifest),
+    "while it sums up": (publish, "public_files", lambda run: run.public.manifest),
     "while it verifies": (assess, "_complete", lambda run: run.public.verification),
     "while it tells its times": (runner, "restricted_manifest", lambda run: run.restricted.manifest),
 }

@@ -8,7 +8,7 @@ import pytest
 
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.publish import public_manifest
+from das_spark.pipeline.publish import _manifest
 from das_spark.privacy import LedgerEntry, RunKey
 
 pytestmark = [pytest.mark.spark]
@@ -24,7 +24,7 @@ def test_the_manifest_is_the_same_text_whatever_the_partitions(workshop, calm, t
     try:
         for partitions in (1, 2, 5, 7):
             workshop.spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-            status = public_manifest(context, entry).solver_status
+            status = _manifest(context, entry, "").solver_status
             texts.add(json.dumps(status))
     finally:
         workshop.spark.conf.set("spark.sql.shuffle.partitions", before)

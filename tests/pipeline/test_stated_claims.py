@@ -33,6 +33,7 @@ def context(of: RunPlan, folder: Path) -> Any:
         plan=of,
         layout=layout,
         origin=None,
+        created="2026-01-01T00:00:00+00:00",
         has_shares=False,
         is_insecure=False,
         geounit_counts=lambda: dict.fromkeys(of.spine.names, 1),
@@ -42,13 +43,16 @@ def context(of: RunPlan, folder: Path) -> Any:
 
 def statement(of: RunPlan, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(publish, "require_held", lambda _layout: None)
+    nothing = {"_solver_facts": ({}, {}, ()), "_rows": {}, "_stages": (), "public_files": ()}
+    for name, value in nothing.items():
+        monkeypatch.setattr(publish, name, lambda _, value=value: value)
     entry = LedgerEntry("run#0", "2026-01-01", of.product.name, of.product.record, of.budget, insecure=False)
     publish.publish_statement(context(of, folder), entry, Ledger((entry,)))
     return (folder / "privacy_statement").read_text(encoding="utf-8")
 
 
 def figures(of: RunPlan, folder: Path) -> dict[str, str]:
-    manifest: Any = SimpleNamespace(rows={}, worst_residuals={"State": {"gap": 0.0}})
+    manifest: Any = SimpleNamespace(rows={}, worst_residuals={"State": {"gap": 0.0}}, sha256="0" * 64)
     return dict(summary_of(context(of, folder), manifest, "verified").figures)
 
 

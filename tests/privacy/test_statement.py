@@ -95,9 +95,9 @@ def test_what_is_published_nearly_exactly_opens_the_page_and_nothing_is_claimed_
 
 def test_the_sums_of_a_ledger_do_not_cover_what_is_published_nearly_exactly(facts: StatementFacts) -> None:
     ledger = Ledger((LedgerEntry("r-6", "2026-01-01T00:00:00Z", "p", "person", PURE, False),))
-    beside = "what is published nearly exactly has no price"
-    assert beside in privacy_statement(replace(facts, ledger=ledger, from_people=FROM_PEOPLE))
-    assert beside not in privacy_statement(replace(facts, ledger=ledger))
+    beside, all_runs = "what is published nearly exactly has no price", ledger.describe(facts.delta)
+    assert beside in privacy_statement(replace(facts, all_runs=all_runs, from_people=FROM_PEOPLE))
+    assert beside not in privacy_statement(replace(facts, all_runs=all_runs))
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,13 @@ def test_a_run_without_invariants_says_so(facts: StatementFacts) -> None:
 
 def test_notices_and_the_ledger_are_told(facts: StatementFacts) -> None:
     run = LedgerEntry("r-6", "2026-01-01T00:00:00Z", "p", "person", PURE, False)
-    text = privacy_statement(replace(facts, ledger=Ledger((run,)), notices=("consistency may be relaxed",)))
+    ledger = Ledger((run,))
+    told = replace(facts, all_runs=ledger.describe(facts.delta), notices=("consistency may be relaxed",))
+    text = privacy_statement(told)
     assert "## All runs on this input\n\n1 run with a real key" in text
     assert "## What readers must know\n\n- consistency may be relaxed" in text
     assert "was begun with this run" not in text
-    begun = privacy_statement(replace(facts, ledger=Ledger((run,)), ledger_entry="r-6"))
+    begun = privacy_statement(replace(facts, all_runs=ledger.describe(facts.delta, "r-6")))
     assert "This ledger was begun with this run: releases that are counted in other ledgers are not known" in begun
 
 
