@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -49,12 +50,26 @@ def session(name: str) -> SparkSession:
         # Not under spark-submit: Java and the properties are ours to find.
         usable_java()
         builder = _with_properties(builder.master(os.environ.get("SPARK_MASTER", LOCAL_MASTER)), properties_file())
+    before = _children()
     try:
         started = builder.getOrCreate()
     except Exception as error:
         raise _not_started(error) from error
+    except KeyboardInterrupt:
+        # A JVM that is interrupted before it has answered waits for ever for somebody to talk to.
+        if SparkContext._gateway is None:
+            for process in _children() - before:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGTERM)
+        raise
     started.sparkContext.setLogLevel("ERROR")
     return started
+
+
+def _children() -> set[int]:
+    """The processes that this one has started and that are still there; none where the system does not tell."""
+    files = Path("/proc/self/task").glob("*/children")
+    return {int(process) for file in files for process in file.read_text(encoding="ascii").split()}
 
 
 def _not_started(error: Exception) -> EnvironmentProblemError:

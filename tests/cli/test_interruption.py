@@ -104,6 +104,19 @@ def in_a_stage(folder: Path) -> bool:
     return log.is_file() and '"event": "stage.' in log.read_text().replace('":"', '": "')
 
 
+def require_all_ended(group: int) -> None:
+    """Fail where a process of a group is left: a JVM that nobody will ever ask for anything."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.2)
+    os.killpg(group, signal.SIGKILL)
+    pytest.fail("processes are left behind")
+
+
 def heed_interruptions() -> None:
     """As in a terminal: where the tests themselves run in the background, their shell has Ctrl-C ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -133,6 +146,7 @@ class TestRealProcesses:
             time.sleep(after)
             os.killpg(run.pid, signal.SIGINT)
             assert run.wait(SECONDS) == 130
+            require_all_ended(run.pid)
         return (folder / "said").read_text()
 
     @pytest.mark.parametrize(("when", "after"), [(begun, 0.0), (begun, 1.5), (in_a_stage, 0.0), (in_a_stage, 2.5)])
