@@ -376,7 +376,7 @@ def _caught_up(run: RunLedger, entry: LedgerEntry) -> LedgerEntry:
         return entry
     if not set(known.completed_levels) >= set(entry.completed_levels):
         return entry
-    changing = ("state", "completed_levels", "cap", "cap_was", "manifest")
+    changing = ("state", "completed_levels", "cap", "cap_was")
     return known if replace(entry, **{name: getattr(known, name) for name in changing}) == known else entry
 
 
