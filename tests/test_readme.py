@@ -19,6 +19,7 @@ import typer
 
 from das_spark import load_plan
 from das_spark.cli.main import app
+from das_spark.cli.render import shown_places
 from das_spark.config.stages import stages_of
 from das_spark.io.layout import RunLayout
 from das_spark.pipeline.facts import RestrictedFacts
@@ -155,11 +156,11 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
         restricted_facts=RestrictedFacts(),
         geounit_counts=lambda: dict.fromkeys(plan.spine.names, 1),
     )
-    manifest: Any = SimpleNamespace(rows={}, worst_residuals={"Block": {"gap": 0.0}})
+    manifest: Any = SimpleNamespace(rows={}, worst_residuals={"Block": {"gap": 0.0}}, sha256="0" * 64)
     summary = summary_of(context, manifest, "")
     figures = [name for name in shown_table(r"Run \S+") if not name.endswith("(restricted)")]
     assert figures == list(summary.figures)
-    assert shown_table("Written") == {name: path.as_posix() for name, path in summary.paths.items()}
+    assert shown_table("Written") == dict(shown_places(summary.paths))
 
 
 def test_the_table_of_commands_is_whole():

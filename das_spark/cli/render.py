@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
+from pathlib import Path
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -64,3 +65,16 @@ def size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+def shown_places(places: Mapping[str, Path]) -> list[tuple[str, str]]:
+    """Places as a person who looks from the working folder would name them.
+
+    Args:
+        places: By name, absolute.
+
+    Returns:
+        Rows of name and place: relative where it lies below the working folder.
+    """
+    here = Path.cwd()
+    return [(name, str(path.relative_to(here) if path.is_relative_to(here) else path)) for name, path in places.items()]

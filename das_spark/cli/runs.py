@@ -21,7 +21,7 @@ from das_spark.cli.options import (
     require_name,
     with_output,
 )
-from das_spark.cli.render import console, table
+from das_spark.cli.render import console, shown_places, table
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan
 from das_spark.config.stages import names_until
@@ -117,4 +117,4 @@ def print_result(out: Console, log_format: LogFormat, summary: RunSummary | Join
     figures = {**summary.figures, **(summary.restricted if out.is_terminal else {})}
     out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures.items(), left=2))
     if summary.paths:
-        out.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))
+        out.print(table("\nWritten", ("what", "where"), shown_places(summary.paths), left=2))

@@ -9,7 +9,7 @@ import typer
 
 from das_spark.cli.interruption import resumable
 from das_spark.cli.options import Conf, Overlays, Settings, TestKey, listed
-from das_spark.cli.render import console, number, table
+from das_spark.cli.render import console, number, shown_places, table
 from das_spark.cli.runs import warn_of_test_key
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     with resumable():
         summary = run_sweep(plan, out, test_key=test_key, progress=screen.print)
     print_sweep(summary.report, screen)
-    screen.print(table("\nWritten", ("what", "where"), summary.paths.items(), left=2))
+    screen.print(table("\nWritten", ("what", "where"), shown_places(summary.paths), left=2))
     warn_of_test_key(test_key)
 
 

@@ -8,7 +8,7 @@ Two runs of one configuration under one test key differ in nothing but this, and
 - how the rows of a level are spread over part files, their names, and the metadata in their footers, which follow from
   the number of tasks: a folder of part files is compared by the sorted lines or rows of all of them, floats bit by bit,
   and its columns with their types;
-- the list of these part files in the record of a spine: names of a job, sizes and checksums.
+- the lists of files in the manifest and in the record of a spine: their checksums hold the times.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def published(public: Path, names: Mapping[str, str] | None = None) -> dict[str,
 
 
 def text_of(path: Path) -> str:
-    """What a file that is no part file says; of the record of a spine, all but which part files there are."""
+    """What a file that is no part file says; of records of files, all but the files, which are compared themselves."""
     text = path.read_text(encoding="utf-8")
-    if path.name != "spine.json":
+    if path.name not in ("spine.json", "manifest.json"):
         return text
     return json.dumps(json.loads(text) | {"files": []}, indent=1)
 

@@ -12,6 +12,7 @@ from das_spark.errors import InputError, OutputError
 from das_spark.geography import PL94_PERSON, CountySummary, FanOut, LevelShares, SpineSettings, join_counties
 from das_spark.io.files import part_files
 from das_spark.io.spine_files import RECORD, SpineRecord, read_record, read_spine, require_new, write_spine
+from das_spark.pipeline.spine_build import write_blocks
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of({level: Fraction(part, 21) for level, part in zip(LEVELS, range(1, 7), strict=True)})
@@ -83,7 +84,7 @@ def blocks(spark):
 
 @pytest.fixture
 def folder(blocks, record, tmp_path):
-    write_spine(blocks, record, tmp_path / "spine")
+    write_spine(blocks, record, tmp_path / "spine", write_blocks)
     return tmp_path / "spine"
 
 
@@ -99,16 +100,16 @@ def test_a_written_spine_is_read_back(spark, folder, blocks, record):
 @pytest.mark.spark
 def test_a_folder_is_written_once_and_an_unfinished_one_again(folder, blocks, record):
     with pytest.raises(OutputError, match="there is something already"):
-        write_spine(blocks, record, folder)
+        write_spine(blocks, record, folder, write_blocks)
     (folder / "_SUCCESS").unlink()
     with pytest.raises(InputError, match="is no finished spine"):
         read_record(folder)
-    write_spine(blocks, record, folder)
+    write_spine(blocks, record, folder, write_blocks)
     assert read_record(folder).blocks == 200
     (folder / "_SUCCESS").unlink()
     (folder / "mine.txt").touch()
     with pytest.raises(OutputError, match="there is something already"):
-        write_spine(blocks, record, folder)
+        write_spine(blocks, record, folder, write_blocks)
 
 
 def test_half_a_record_that_a_killed_driver_left_bars_no_spine(tmp_path):

@@ -94,9 +94,10 @@ def refused(run: RunLedger, draws: Draws, reason: str) -> PrivacyGuardError:
 def test_a_level_stands_in_the_ledger_before_it_is_drawn_and_before_it_is_public(run, draws, monkeypatch):
     seen = []
     draw, promote = measure_stage._draw, Journal.promote
-    monkeypatch.setattr(measure_stage, "_draw", lambda *given: (seen.append(known(run, TOP)), draw(*given))[1])
-    monkeypatch.setattr(Journal, "promote", lambda *given: (seen.append(known(run, TOP)), promote(*given))[1])
-    measure(run, TOP)
+    with monkeypatch.context() as patched:  # undone before the draws themselves are
+        patched.setattr(measure_stage, "_draw", lambda *given: (seen.append(known(run, TOP)), draw(*given))[1])
+        patched.setattr(Journal, "promote", lambda *given: (seen.append(known(run, TOP)), promote(*given))[1])
+        measure(run, TOP)
     assert seen == [[(1, "opened")], [(1, "staged")]]
 
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def of_table(table: str) -> Callable[..., bool]:
 
 def into(table: str) -> Callable[..., bool]:
     """Whether a folder of a table is promoted: `promote(source, target)`."""
-    return lambda _, target: table in str(target)
+    return lambda _, target, *__, **___: table in str(target)
 
 
 DEATHS = {
@@ -161,7 +162,10 @@ def assert_one_draw(*roots: Path) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_partitions_change_no_byte(workshop, calm, reference, tools, monkeypatch, partitions):
-    monkeypatch.setattr(RunContext, "partitions", lambda *_: partitions)
+    spread = RunContext.spread
+    monkeypatch.setattr(
+        RunContext, "spread", lambda *given: replace(found := spread(*given), partitions=min(found.files, partitions))
+    )
     before = workshop.spark.conf.get("spark.sql.shuffle.partitions")
     workshop.spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     try:

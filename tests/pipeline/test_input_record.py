@@ -64,7 +64,8 @@ def test_persons_and_a_geography_are_all_that_units_made_from_people_need(worksh
     path = workshop.run_file(change=("tidy_counts", "tidy_records"))
     settings = ['path = "', "units_from_people = true\n", f'geography = "{workshop.folder}/places.csv"\npersons = "']
     path.write_text(path.read_text().replace(settings[0], "".join(settings[1:])))
-    path.write_text(path.read_text().replace(str(workshop.census), f"{workshop.folder}/records.parquet"))
+    text = path.read_text().replace(str(workshop.census), f"{workshop.folder}/records.parquet")
+    path.write_text(f'{text}\n[privacy]\nacknowledge = ["units_from_people"]\n')
     arguments = ["run", str(path), "--run-id", "made", "--test-key", "x", "--until", "ingest"]
     assert main(arguments) == 0
     declared = workshop.layout("made").public.level("invariants", "Enumdist")

@@ -218,11 +218,11 @@ def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(co
     promoted: list[Path] = []
     real = stage.supplant
 
-    def dying(staging: Path, target: Path) -> None:
+    def dying(staging: Path, target: Path, *files: object) -> None:
         if len(promoted) == 6:
             raise Stop
         promoted.append(target)
-        real(staging, target)
+        real(staging, target, *files)
 
     monkeypatch.setattr(stage, "supplant", dying)
     shutil.rmtree(copied.tables.path)
@@ -281,6 +281,9 @@ def test_changed_values_headers_and_rows_of_csv_files_fail_the_verification(copi
         ("tables equal estimates", "Block"): failing["tables equal estimates", "Block"],
         ("headers of tables", "Tract"): ("P4",),
         ("rows of tables/P5.csv", ""): ("tables/P5.csv",),
+        ("files are those of the manifest", ""): tuple(
+            sorted(str(path.relative_to(copied.path)) for path in (value, header, rows))
+        ),
     } | {key: found for key, found in failing.items() if key == ("table totals equal estimates", "Block")}
     assert f"{BLOCKS[-1]} P5 (row)" in failing["tables equal estimates", "Block"]
 

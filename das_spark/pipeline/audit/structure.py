@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from das_spark.config.plan import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
 from das_spark.errors import OutputError
-from das_spark.geography import ENTITY_COLUMNS
+from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.io.files import write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.pipeline.audit.inputs import allowed_cells, units_for
@@ -343,8 +343,10 @@ def _leaves(spine: Spine) -> tuple[str, ...]:
     for level in spine.levels:
         width, length = level.length - length, level.length
         children = _LEAVES if level is spine.leaf else _CHILDREN
-        numbers = [f"{number:0{width}d}" for number in range(1, children + 1)] if width else [""]
-        codes = [code + number for code in codes for number in numbers]
+        if level.length == BLOCK:  # a block's number begins with the digit of its block group
+            codes = [f"{code}{code[-1]}{number:0{width - 1}d}" for code in codes for number in range(1, children + 1)]
+        elif width:
+            codes = [f"{code}{number:0{width}d}" for code in codes for number in range(1, children + 1)]
     return tuple(codes)
 
 

@@ -21,13 +21,13 @@ A = "0100300101001001"
 HEADER = "geocode,hhgq,age18plus,hispanic,race,count"
 CANARY = "31337"
 
-#: What a reader of the table did before; its logs show what is to be kept out of them.
+#: What a reader of the table did before, under the loggers of Spark; its logs show what is to be kept out of them.
 CONTROL = """
 import sys
 from py4j.protocol import Py4JJavaError
-from das_spark.spark.session import session
+from pyspark.sql import SparkSession
 try:
-    session("control").read.csv(sys.argv[1], header=True, mode="FAILFAST").collect()
+    SparkSession.builder.master("local[1]").getOrCreate().read.csv(sys.argv[1], header=True, mode="FAILFAST").collect()
 except Py4JJavaError:
     print("refused")
 """

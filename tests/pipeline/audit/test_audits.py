@@ -40,7 +40,7 @@ def test_sound_noise_is_not_convicted(small_plan, framework, key):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_audit_of_noise_comes_close_to_what_the_perfect_attacker_sees(small_plan, framework):
-    report = run_audit(small_plan(framework), NOISE)
+    report = run_audit(small_plan(framework), replace(NOISE, draws=160_000))
     expected = next(each.bound for each in report.power if each.noise == "1")
     assert 0.8 * expected < report.best.bound < 1.2 * expected
 

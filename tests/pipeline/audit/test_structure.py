@@ -11,6 +11,7 @@ import pytest
 from das_spark.config.joint import load_run
 from das_spark.config.resolve import load_plan
 from das_spark.errors import PrivacyGuardError
+from das_spark.io.files import part_files, record_of
 from das_spark.pipeline import context as contexts
 from das_spark.pipeline import driver
 from das_spark.pipeline.audit import structure
@@ -92,9 +93,9 @@ def as_spark_writes(self, table, frame, staging, levels, leaves):
     """How public tables were written before: in the order in which rows arrive, into as many files as partitions."""
     frame.write.partitionBy("level").parquet(str(staging))
     return tuple(
-        replace(contexts.record_of(path), name=str(path.relative_to(staging)))
+        replace(record_of(path), name=str(path.relative_to(staging)))
         for level in sorted(staging.glob("level=*"))
-        for path in contexts.part_files(level)
+        for path in part_files(level)
     )
 
 
