@@ -196,7 +196,9 @@ def test_run_hands_plan_and_options_on_and_is_loud_about_a_test_key(capsys, monk
     def run_stages(plan, **options):
         given.update(options, plan=plan)
         options["progress"]("measure County: 1.0 s")
-        return SimpleNamespace(run_id="first", figures={"persons": "7"}, paths={"ledger": "runs/first/x"})
+        return SimpleNamespace(
+            run_id="first", figures={"persons": "7"}, paths={"ledger": Path.cwd() / "runs" / "first" / "x"}
+        )
 
     monkeypatch.setattr(das_spark.pipeline, "run_stages", run_stages)
     arguments = ["run", str(CONF / "quickstart.toml"), "--set", "budget.epsilon=1/3", "--run-id", "first"]
