@@ -32,7 +32,7 @@ class StageMetrics:
         heap_bytes: Largest heap of an executor that a heartbeat saw (every 10 seconds); 0 where none did.
         python_bytes: The same of Python workers, where spark.executor.processTreeMetrics.enabled is on.
         input_bytes: Read from files.
-        output_bytes: Written to files.
+        output_bytes: Written to files by Spark itself; tables that tasks write from Python are not counted.
         slowest_task_seconds: Time of the task that took longest.
         lost_stages: Spark stages that Spark had forgotten when it was asked; the sums lack them.
     """

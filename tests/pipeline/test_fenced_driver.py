@@ -74,8 +74,8 @@ def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empt
     discard(layout.public.table("invariants"))
     promote = context_module.promote
 
-    def taken_over(source, target):
-        promote(source, target)
+    def taken_over(source, target, *files, **given):
+        promote(source, target, *files, **given)
         theirs.mkdir(parents=True)
         (theirs / "part-0").write_text("of the driver that took over")
         succeed(theirs)
