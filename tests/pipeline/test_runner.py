@@ -82,6 +82,7 @@ def test_the_ledger_knows_the_run_its_shares_and_every_completed_level(whole, to
     public = json.loads(whole.layout("whole").public.privacy_ledger.read_text())
     restricted = json.loads(whole.ledger()[-1])
     assert len(restricted.pop("contents")) == 2, "persons and units"
+    assert len(restricted.pop("manifest")) == 64, "its checksum, which the manifest itself cannot hold"
     assert public == restricted
     assert public["dataset"] == "tiny"
     assert public["invariants"]["total_at"] == "State"
