@@ -91,14 +91,11 @@ def _settings(kind: str | None, preset: str | None, changes: object) -> SpineSet
         raise ConfigurationError(f"--preset {preset}: {nearest(preset, PRESETS)}; known: {', '.join(PRESETS)}")
     if kind is None and preset is None:
         raise ConfigurationError("no kind of spine is chosen", hint=f"give --spine: {', '.join(SPINE_KINDS)}")
-    if preset is not None:
-        base = PRESETS[preset] if kind is None else replace(PRESETS[preset], kind=kind)
-    else:
-        base = DHC if kind == "dhc" else SpineSettings(str(kind))
+    base = PRESETS[preset] if preset is not None else DHC if kind == "dhc" else SpineSettings(str(kind))
     if not isinstance(changes, Mapping):
         raise ConfigurationError("--set spine: a table of settings is expected, such as spine.fanout_cutoff=12")
     types = {field.name: type(getattr(base, field.name)) for field in fields(base)}
-    checked: dict[str, Any] = {}
+    checked: dict[str, Any] = {} if kind is None else {"kind": kind}
     for name, value in changes.items():
         if name not in types:
             near = get_close_matches(str(name), list(types), n=1, cutoff=0.0)[0]

@@ -67,6 +67,9 @@ class SpineSettings:
                 raise GeographyError(f"{name} must be a whole number of at least 0, is {value!r}")
         if self.merge != "none" and self.kind != "optimised":
             raise GeographyError(f"tracts are merged in a spine of kind 'optimised' only, this one is {self.kind!r}")
+        for name in ("target_school_districts", "target_block_groups"):
+            if getattr(self, name) and self.kind != "dhc":
+                raise GeographyError(f"{name} asks for a spine of kind 'dhc', this one is {self.kind!r}")
 
     @property
     def has_aian_branch(self) -> bool:

@@ -63,6 +63,10 @@ def test_shares_come_from_a_run_file():
 def test_presets_and_settings_are_laid_over_each_other():
     assert choose(preset="pl94_unit", kind=None).settings == PL94_UNIT
     assert choose(preset="pl94_unit", kind="aian").settings == replace(PL94_UNIT, kind="aian")
+    with pytest.raises(GeographyError, match="target_school_districts asks for a spine of kind 'dhc'"):
+        choose(preset="dhc", kind="optimised")
+    off = ["spine.target_school_districts=false", "spine.target_block_groups=false"]
+    assert choose(preset="dhc", kind="optimised", settings=off).settings == SpineSettings("optimised")
     assert all(choose(preset=name, kind=None).settings == settings for name, settings in PRESETS.items())
     assert choose(kind="dhc").settings == DHC
     assert choose(kind="census").settings == SpineSettings("census")

@@ -28,6 +28,8 @@ def test_the_presets_are_those_of_the_production_runs() -> None:
         ({"group_type": "odd"}, "group type"),
         ({"merge": "greedy"}, "way to merge"),
         ({"merge": "paper"}, "'optimised' only"),
+        ({"kind": "optimised", "target_block_groups": True}, "'dhc'"),
+        ({"target_school_districts": True}, "'dhc'"),
         ({"aian_categories": ("federal", "fed")}, "fed"),
         ({"fanout_cutoff": -1}, "fanout_cutoff"),
         ({"bypass_cutoff": 1.5}, "bypass_cutoff"),
