@@ -42,6 +42,7 @@ class RunOptions:
         ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is reused;
             by default the input is read.
         nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
+        tried: Whether whoever begins the run has tried already what its stages will need (`pipeline.preflight`).
         blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
             whatever else differs is a leak; for the audit of structure, and under a test key only.
     """
@@ -51,6 +52,7 @@ class RunOptions:
     ingested_by: RunLayout | None = None
     nonce: str = ""
     blind: bool = False
+    tried: bool = False
 
 
 def place_of(plan: RunPlan, run_id: str) -> RunLayout:
