@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config.stages import StageKind
 from das_spark.errors import ConfigurationError, DasError, OutputError, error_text_withheld
 from das_spark.io.area_files import look_at_areas
-from das_spark.io.files import finished, require_space, require_writable
+from das_spark.io.files import finished, require_writable
 from das_spark.io.geography import geography_reader, look_at_crosswalk
 from das_spark.io.readers import look
-from das_spark.pipeline import driver, rehearsal
+from das_spark.pipeline import rehearsal
 from das_spark.pipeline.charge import is_charged
 from das_spark.pipeline.ledgers import folder_of
-from das_spark.pipeline.space import roots_of, together
+from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ Trials = Callable[[Ahead], Iterable[Trial]]
 
 
 def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, files: bool = True) -> None:
-    """Try what the stages of a run will need; of a run that is charged nothing is tried, as its budget is gone.
+    """Try what the stages of a run will need; of a run that is charged its disks alone: what is spent is spent.
 
     Args:
         plan: The run.
@@ -88,14 +88,13 @@ def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, fil
         DasError: Something will fail; all that was found, with stage, setting and fix. One problem keeps its kind of
             error; several have that of the first.
     """
-    if is_charged(layout):
-        return
     kinds = tuple(dict.fromkeys(stage.kind for stage in stages))
     found: list[DasError] = []
     with _scratch() as scratch:
         ahead = Ahead(plan, layout, scratch, files)
         tried = [(_PLACES, trial) for trial in (_places(ahead, kinds) if files else ())]
-        tried += [(str(kind), trial) for kind in kinds for trial in TRIALS[kind](ahead)]
+        if not is_charged(layout):  # whatever one of its stages lacks must not keep the others from going on
+            tried += [(str(kind), trial) for kind in kinds for trial in TRIALS[kind](ahead)]
         for stage, trial in tried:
             error = _tried(trial)
             if error is not None:
@@ -138,17 +137,11 @@ def _tried(trial: Trial) -> DasError | None:
 
 def _places(ahead: Ahead, kinds: Iterable[StageKind]) -> Iterator[Trial]:
     """Roots that can be written, with room to begin; the ledger, where the run will be charged."""
-    roots = roots_of(ahead.plan, ahead.layout)
-    for key, folder in roots.items():
+    for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
     if StageKind.MEASURE in kinds and ahead.plan.ledger.path is not None:  # the usual one is made beside the runs
         yield Trial("ledger.path", lambda: require_writable(folder_of(ahead.plan, ahead.layout)), reads=True)
-    yield Trial("", partial(_require_room, roots), reads=True)
-
-
-def _require_room(roots: Mapping[str, Path]) -> None:
-    for place, needed in together([(folder, driver.LEAST_SPACE) for folder in roots.values()]).items():
-        require_space(place, needed)
+    yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)
 
 
 def _spine(ahead: Ahead) -> Iterator[Trial]:

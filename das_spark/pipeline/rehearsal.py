@@ -345,20 +345,17 @@ def _bounded(plan: RunPlan, geolevel: str, made: InventedGeounits, *, demanding:
     if known:
         for geocode, total in zip(made.geocodes, totals.tolist(), strict=True):
             yield _row(BOUND, geocode, "total", geocode, longs=[total], longs_upper=[total])
-    if product.unit_bounds is not None and plan.invariants.units:
+    if product.unit_bounds is not None and plan.invariants.units and not demanding:
         units = made.units[:, :-1]
         of = totals if known else None
         low, high = product.unit_bounds.lower(units, of), product.unit_bounds.upper(units, of)
         for place, geocode in enumerate(made.geocodes):
-            if not demanding:
-                yield _row(
-                    BOUND, geocode, "class", geocode, longs=low[place].tolist(), longs_upper=high[place].tolist()
-                )
+            sides = {"longs": low[place].tolist(), "longs_upper": high[place].tolist()}
+            yield _row(BOUND, geocode, "class", geocode, **sides)
             if known and at is not None and depth < spine.index(at):
                 # Each geounit stands for the one below it of which the total is known.
                 total = [int(totals[place])]
-                sides = {"longs": low[place].tolist() + total, "longs_upper": high[place].tolist() + total}
-                yield _row(BOUND, geocode, "flow", geocode, **sides)
+                yield _row(BOUND, geocode, "flow", geocode, **{name: side + total for name, side in sides.items()})
     if demanding:
         yield from _impossible(product, made)
     for rule in plan.added:
@@ -367,15 +364,13 @@ def _bounded(plan: RunPlan, geolevel: str, made: InventedGeounits, *, demanding:
 
 
 def _impossible(product: Product, made: InventedGeounits) -> Iterator[dict[str, Any]]:
-    """Class bounds by which the first child has one more of the last class than its parent."""
+    """Class bounds by which the children have one more of the last class together than their parent."""
     query = product.schema.query(product.class_query)
     margins = np.stack([query.answer_dense(row) for row in made.counts])
     low, high = margins.copy(), margins.copy()
     last = int(np.flatnonzero(margins.sum(axis=0))[-1])
-    low[0, last] = high[0, last] = margins[:, last].sum() + 1
-    low[1:, last] = high[1:, last] = 0
-    high[:, 0] = margins.sum()
-    low[:, 0] = 0
+    low[0, last] = high[0, last] = margins[0, last] + 1
+    low[:, 0], high[:, 0] = 0, margins.sum()  # so that the totals, which the failsafe keeps, need not change
     for place, geocode in enumerate(made.geocodes):
         yield _row(BOUND, geocode, "class", geocode, longs=low[place].tolist(), longs_upper=high[place].tolist())
 

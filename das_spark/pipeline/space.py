@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from das_spark.io.layout import RunLayout
     from das_spark.pipeline.context import RunContext
 
+#: Bytes that a run asks for before it begins, on each disk that it writes to.
+LEAST_SPACE = 50_000_000
 #: Bytes, compressed as files are: of a noisy answer, and of one that is kept with its number; of an occupied cell.
 _ANSWER: Final = 3
 _NUMBERED_ANSWER: Final = 5
@@ -135,6 +137,20 @@ def require_room(context: RunContext) -> None:
             ) from error
 
 
+def require_beginning(plan: RunPlan, layout: RunLayout) -> None:
+    """Refuse to begin, or to go on with, a run where a disk is nearly full.
+
+    Args:
+        plan: The run.
+        layout: Where it lies, or will lie.
+
+    Raises:
+        OutputError: There is less room than `LEAST_SPACE`.
+    """
+    for place, needed in together([(folder, LEAST_SPACE) for folder in roots_of(plan, layout).values()]).items():
+        require_space(place, needed)
+
+
 def together(places: list[tuple[Path, int]]) -> dict[Path, int]:
     """Bytes that are needed on each disk, under the first of the places that lie on it.
 
@@ -157,8 +173,8 @@ def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Path]:
         layout: Where it lies, or will lie.
     """
     apart = {"output.public": plan.output.public, "output.restricted": plan.output.restricted}
-    folders = {"output.public": layout.public.path, "output.restricted": layout.restricted.path}
-    return {"output.root": layout.folder, **{key: folders[key] for key, named in apart.items() if named is not None}}
+    folders = {"output.public": layout.public.path.parent, "output.restricted": layout.restricted.path.parent}
+    return {"output.root": layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
 
 
 def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
