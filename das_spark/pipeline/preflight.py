@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.stages import StageKind
-from das_spark.errors import ConfigurationError, DasError, OutputError, error_text_withheld
+from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.files import finished, require_writable
 from das_spark.io.geography import geography_reader, look_at_crosswalk
@@ -86,7 +86,7 @@ def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, fil
 
     Raises:
         DasError: Something will fail; all that was found, with stage, setting and fix. One problem keeps its kind of
-            error; several have that of the first.
+            error; several have that of a guard of privacy, or else of the first.
     """
     kinds = tuple(dict.fromkeys(stage.kind for stage in stages))
     found: list[DasError] = []
@@ -106,7 +106,8 @@ def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, fil
         raise found[0]
     lines = [f"{each.message} ({each.hint})" if each.hint else each.message for each in found]
     count = f"{len(found)} things that the run will need fail; nothing is charged"
-    raise type(found[0])("\n  ".join([f"{count}:", *lines]), hint="correct these, and run the same command again")
+    gravest = next((each for each in found if isinstance(each, PrivacyGuardError)), found[0])
+    raise type(gravest)("\n  ".join([f"{count}:", *lines]), hint="correct these, and run the same command again")
 
 
 @contextmanager
@@ -145,7 +146,9 @@ def _places(ahead: Ahead, kinds: Iterable[StageKind]) -> Iterator[Trial]:
 
 
 def _spine(ahead: Ahead) -> Iterator[Trial]:
-    """The areas of blocks, and the crosswalk."""
+    """The areas of blocks, and the crosswalk, unless the spine was made of them: they may be withdrawn by then."""
+    if finished(ahead.layout.public.spine):
+        return
     yield from _geography(ahead)
     crosswalk = ahead.plan.geography.crosswalk
     if ahead.files and crosswalk is not None:
@@ -237,7 +240,8 @@ def _evaluate(ahead: Ahead) -> Iterator[Trial]:
         length = plan.product.census(plan.spine).leaf.length
         fix = "name a CSV of geocode and area, or leave evaluation.areas out"
         yield Trial("evaluation.areas", partial(look_at_areas, Path(areas), length), fix, reads=True)
-    if plan.spine.is_census:  # otherwise the spine has tried it
+    path = plan.geography.path
+    if plan.spine.is_census and path is not None and Path(path).exists():  # the report does without what is gone
         yield from _geography(ahead)
     yield Trial("run.product", partial(rehearsal.rehearse_evaluation, plan), _product_fix(plan))
 

@@ -389,6 +389,17 @@ class TestFiles:
         with pytest.raises(InputError, match=r"(spine|evaluate): geography.path: .*no column 'aiannhce'"):
             try_stages(plan, RunLayout.at(tmp_path / "runs", "ahead"), kinds)
 
+    def test_a_geography_that_was_read_may_be_withdrawn(self, tmp_path):
+        areas = {"reader": "tidy", "path": str(tmp_path / "gone.parquet")}
+        layout = RunLayout.at(tmp_path / "runs", "ahead")
+        plan = planned("pl94_2020_person", geography={"spine": "optimised", **areas})
+        with pytest.raises(InputError, match=r"spine: geography.path: .*no such file"):
+            try_stages(plan, layout, [Stage(StageKind.SPINE)])
+        layout.public.spine.mkdir(parents=True)
+        (layout.public.spine / "_SUCCESS").touch()
+        try_stages(plan, layout, [Stage(StageKind.SPINE)])
+        try_stages(planned("pl94_2020_person", geography=areas), layout, [Stage(StageKind.EVALUATE)])
+
     def test_a_crosswalk_without_its_column(self, tmp_path):
         pq.write_table(pa.table({"geocode": ["4400700010011000"]}), tmp_path / "crosswalk.parquet")
         plan = planned("pl94_2020_person")
@@ -498,6 +509,10 @@ def test_a_guard_that_refuses_keeps_its_kind_of_error(monkeypatch, tmp_path):
     with pytest.raises(PrivacyGuardError, match="ingest: nothing says") as caught:
         try_stages(planned("e2e_1940"), RunLayout.at(tmp_path, "ahead"), [Stage(StageKind.INGEST)])
     assert caught.value.hint == "give them"
+    plan = replace(planned("e2e_1940"), product=replace(PRODUCTS["e2e_1940"], strata="age18plus * sex"))
+    kinds = [Stage(StageKind.EVALUATE), Stage(StageKind.INGEST)]
+    with pytest.raises(PrivacyGuardError, match="2 things that the run will need fail"):
+        try_stages(plan, RunLayout.at(tmp_path, "ahead"), kinds)
 
 
 def test_the_records_that_are_read_back_are_those_of_all_possible_cells(monkeypatch, tmp_path):
