@@ -36,7 +36,6 @@ from das_spark.products import microdata_codes
 from das_spark.spark import tables
 from das_spark.spark.evaluate import TallyTask, level_lines, report_of, tally_of
 from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, as_family
-from das_spark.spark.measure import answers_on_rows
 from das_spark.spark.tabulate import TabulateTask
 from das_spark.tabulation import incidence
 
@@ -314,23 +313,12 @@ def _histogram_rows(made: InventedGeounits, parent: Counts | None) -> Iterator[d
 
 
 def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Counts | None) -> Iterator[dict[str, Any]]:
-    children = as_family(
-        pa.Table.from_pylist(
-            [
-                {"file": 0, "rank": 0, "family": "", "kind": HISTOGRAM, "name": "", "member": "", **row}
-                for row in made.batch(units=False)
-                .rename_columns([GEOCODE, "parent", "integers", "longs", "units"])
-                .select([GEOCODE, "integers", "longs"])
-                .to_pylist()
-            ],
-            schema=_FAMILY_SCHEMA,
-        )
-    ).slices[HISTOGRAM, ""]
     lazy = plan.measurement_rows == "support" and parent is not None
     for each in plan.budget.level(geolevel).queries:
         query = plan.queries[each.query]
         rows = query.restrict(parent).rows if lazy and parent is not None else np.arange(query.rows)
-        values = answers_on_rows(children, query, rows) + np.resize(np.array(_NOISE), len(rows))
+        exact = np.stack([query.answer_dense(counts) for counts in made.counts])
+        values = exact[:, rows] + np.resize(np.array(_NOISE), len(rows))
         variance = float(plan.budget.mechanism(geolevel, each.query).variance())
         for geocode, answers in zip(made.geocodes, values.tolist(), strict=True):
             kept = rows.tolist() if lazy else None
