@@ -1,7 +1,8 @@
 """How much room a run needs on its disks: a rough estimate, taken for what its tables and files have measured.
 
 Before the input is read little is known, and little is asked for. After ingestion the numbers of geounits, of occupied
-cells and of people are known, and nothing is charged yet: then the room for all that is left is asked for.
+cells and of people are known, and nothing is charged yet: then the room for all that is left is asked for. Of the
+quickstart the estimate is 2.4 MB for the public root, and 1.8 MB are written.
 """
 
 from __future__ import annotations
