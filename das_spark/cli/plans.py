@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,12 +16,15 @@ from das_spark.config.acknowledgements import BANNER, published_from_people
 from das_spark.config.geography import CENSUS
 from das_spark.config.joint import load_run
 from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.stages import stage_names
+from das_spark.config.stages import stage_names, stages_of
 from das_spark.privacy import Framework
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+
+#: A run that is not there yet: `check` asks what a new one would meet.
+_NEW_RUN: Final = "check"
 
 Said = Annotated[
     list[str] | None,
@@ -36,15 +39,19 @@ def check(
     without_files: Annotated[bool, typer.Option("--without-files", help="Do not look for the input files.")] = False,
     test_key: TestKey = None,
 ) -> None:
-    """Check a run file against its product, and how its input files begin. Starts no Spark, reads no data.
+    """Try all that a run will need: keys, how files begin, layouts, tables, solvers, disks. Starts no Spark.
+
+    Says what `run` would say before it makes a folder. Reads no data: layouts, tables and solvers get invented counts.
 
     Example: das-spark check conf/e2e_1940.toml --set input.path=EXT1940USCB.dat
     """
     loaded = load_run(conf, overlay or (), settings or (), files=not without_files, named=test_key is None)
-    for each in _plans(loaded) if not without_files else ():
-        from das_spark.io.readers import look  # noqa: PLC0415 - imports Spark's packages
+    # Wrong keys are said before Spark's packages are imported.
+    from das_spark.io.layout import RunLayout  # noqa: PLC0415
+    from das_spark.pipeline.preflight import try_stages  # noqa: PLC0415
 
-        look(each.input, each.product, each.spine)
+    for each in _plans(loaded):
+        try_stages(each, RunLayout.of(each.output, _NEW_RUN), stages_of(each), files=not without_files)
     typer.echo(f"{conf}: no problem found")
     for each in _plans(loaded):
         spent = f"{each.budget.framework.symbol} {each.budget.total}"

@@ -78,6 +78,12 @@ class Event(StrEnum):
         "the last line of a ledger was half written, and was cut off; nothing was drawn under it",
         {"file": str},
     )
+    SPACE_ESTIMATED = (
+        "space.estimated",
+        INFO,
+        "the input is read: how many bytes the rest of the run will write, about, by place",
+        {"public": int, "restricted": int, "scratch": int},
+    )
     STAGE_STARTED = ("stage.started", INFO, "a stage began", {"stage": str, "families": int})
     STAGE_PROGRESS = (
         "stage.progress",

@@ -340,6 +340,32 @@ def open_as_marker(folder: Path) -> None:
         path.chmod(mode)
 
 
+def nearest(folder: Path) -> Path:
+    """A folder, or the nearest above it that exists.
+
+    Args:
+        folder: Need not exist.
+    """
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
+
+
+def require_writable(folder: Path) -> None:
+    """Refuse a place where nothing can be made, before anything is.
+
+    Args:
+        folder: Need not exist; its nearest existing parent is asked.
+
+    Raises:
+        OutputError: That is no folder, or this user may not write there.
+    """
+    place = nearest(folder)
+    if not place.is_dir():
+        raise OutputError(f"{folder}: cannot be written: {place} is no folder", hint="choose another output folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        hint = "give this user the right to write there, or choose another output folder"
+        raise OutputError(f"{folder}: cannot be written: this user may not write to {place}", hint=hint)
+
+
 def require_space(folder: Path, needed: int) -> None:
     """Refuse to begin what the disk cannot hold.
 
@@ -350,10 +376,7 @@ def require_space(folder: Path, needed: int) -> None:
     Raises:
         OutputError: There is less room than that.
     """
-    place = folder
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(nearest(folder)).free
     if free < needed:
         raise OutputError(
             f"{folder}: about {needed / 1e9:.1f} GB will be written and {free / 1e9:.1f} GB are free",

@@ -16,7 +16,7 @@ Workers write to the staging folder themselves, so it must lie on a file system 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from das_spark.io.writers._columns import FileColumns
     from das_spark.products.base import Product
 
-__all__ = ["HEADER", "METADATA", "WrittenFolder", "records_of", "write_microdata"]
+__all__ = ["HEADER", "METADATA", "WrittenFolder", "records_of", "write_microdata", "write_one_slice"]
 
 #: Records (persons and units) that a file holds, about.
 RECORDS_A_FILE = 4_000_000
@@ -51,6 +51,8 @@ RECORDS_A_FILE = 4_000_000
 LEAST_FILES = 4
 #: Bytes that are copied at once where parts are joined.
 _COPIED = 1 << 22
+#: Columns that say which slice rows are of, and the numbers that it begins with.
+_OF_SLICE = {"slice": pa.int32(), "first_record": pa.int64(), "first_unit": pa.int64()}
 #: What a geounit costs besides its records, in records.
 _GEOUNIT_COST = 20
 
@@ -103,17 +105,86 @@ def write_microdata(  # noqa: PLR0913 - each is what another room decides
     Raises:
         OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
     """
-    files = _files(product, flavours, units=invariants is not None)
+    return _written(
+        lambda task: _run(estimates, invariants if task.knows_units else None, product, task),
+        product,
+        layout,
+        flavours,
+        units=invariants is not None,
+        staging=staging,
+        created=created,
+        notices=notices,
+        form=form,
+    )
+
+
+def write_one_slice(
+    leaves: pa.RecordBatch,
+    product: Product,
+    layout: PublicLayout,
+    flavours: Sequence[str],
+    *,
+    staging: Staging,
+    created: str,
+    notices: tuple[str, ...] = (),
+    form: str = PARTS,
+) -> tuple[WrittenFolder, ...]:
+    """Write the microdata of a few geounits in this process, without Spark, by the same steps as those of a run.
+
+    Args:
+        leaves: Columns geocode, cells, counts, and units: by class, vacant ones last; null where no units are known.
+        product: As in `write_microdata`, as are the others.
+        layout: Where.
+        flavours: Names in `WRITERS`.
+        staging: Where all is written first.
+        created: When.
+        notices: Sentences that every file must carry.
+        form: Of text files.
+
+    Returns:
+        The finished folders.
+
+    Raises:
+        OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
+    """
+    zeros = {name: pa.array([0] * leaves.num_rows, kind) for name, kind in _OF_SLICE.items()}
+    whole = pa.RecordBatch.from_pydict({**zeros, **{name: leaves.column(name) for name in leaves.schema.names}})
+    return _written(
+        lambda task: [row for report in task(iter([whole])) for row in report.to_pylist()],
+        product,
+        layout,
+        flavours,
+        units=leaves.column("units").null_count == 0,
+        staging=staging,
+        created=created,
+        notices=notices,
+        form=form,
+    )
+
+
+def _written(  # noqa: PLR0913 - as `write_microdata`
+    run: Callable[[WriteTask], list[dict[str, object]]],
+    product: Product,
+    layout: PublicLayout,
+    flavours: Sequence[str],
+    *,
+    units: bool,
+    staging: Staging,
+    created: str,
+    notices: tuple[str, ...],
+    form: str,
+) -> tuple[WrittenFolder, ...]:
+    """Let a task write all parts, by whatever carries it out, and promote what it reports."""
+    files = _files(product, flavours, units=units)
     if form != PARTS:  # column names stand once, before the first part
         files = tuple((flavour, replace(columns, names_inside=False)) for flavour, columns in files)
-    if all(columns.kind != "unit" for _, columns in files):
-        invariants = None  # known, but in no file
     folder = staging.folder
     discard(folder)
     with disk_errors(layout.path):
         for flavour, columns in files:
             (folder / f"{columns.kind}.{flavour}").mkdir(parents=True)
-        reports = _run(estimates, invariants, product, folder, files, notices)
+        reports = run(_task(product, files, folder, notices, units=units))
+        _refuse_stuck(reports)
         staging.guard()
         # All go before the first one comes: parts of units and of persons belong together.
         for flavour, columns in files:
@@ -142,43 +213,51 @@ def _files(product: Product, flavours: Sequence[str], *, units: bool) -> tuple[t
     return (*counted, *of_units)
 
 
-def _run(
-    estimates: DataFrame,
-    invariants: DataFrame | None,
+def _task(
     product: Product,
-    staging: Path,
     files: tuple[tuple[str, FileColumns], ...],
+    staging: Path,
     notices: tuple[str, ...],
-) -> list[dict[str, object]]:
-    """Write all parts to the staging folder; one report a part (slices x files of a slice)."""
-    classes, known = len(product.unit_classes), invariants is not None
-    dealt, listed = len(product.files(units=known)) > 1, known and lists_quarters(product)
-    leaves = _with_units(estimates, invariants, classes)
-    slices = _slices(leaves, listed=listed)
-    task = WriteTask(
+    *,
+    units: bool,
+) -> WriteTask:
+    """What writes the parts; units that are known and in no file are left out."""
+    classes, known = len(product.unit_classes), units and any(columns.kind == "unit" for _, columns in files)
+    return WriteTask(
         product.record,
         files,
-        dealt,
-        product.schema.size if listed else None,
+        len(product.files(units=known)) > 1,
+        product.schema.size if known and lists_quarters(product) else None,
         class_codes(product),
         classes,
         np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
         staging.absolute(),
         notices,
     )
+
+
+def _run(
+    estimates: DataFrame, invariants: DataFrame | None, product: Product, task: WriteTask
+) -> list[dict[str, object]]:
+    """Write all parts to the staging folder by Spark; one report a part (slices x files of a slice)."""
+    leaves = _with_units(estimates, invariants, len(product.unit_classes))
+    slices = _slices(leaves, listed=task.listed is not None)
     count = slices.column("slice").to_numpy()[-1] + 1
     placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
     sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
     columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
     report = sorted_rows.select(*columns).mapInArrow(without_values(task), REPORT)
     reports: list[dict[str, object]] = report.toArrow().to_pylist()
+    return reports
+
+
+def _refuse_stuck(reports: Sequence[Mapping[str, object]]) -> None:
     stuck = sorted(str(row["file"]) for row in reports if row["kind"] == PROBLEM)
     if stuck:
         raise OutputError(
             f"geounits {', '.join(stuck[:10])}: their people cannot be dealt to their units",
             hint="estimates and unit invariants do not belong together: run verify",
         )
-    return reports
 
 
 def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int) -> DataFrame:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError
 from das_spark.evaluation import (
     AccuracyReport,
     accuracy_page,
@@ -16,6 +15,7 @@ from das_spark.evaluation import (
     demographic_groups,
 )
 from das_spark.evaluation.definitions import TOTAL
+from das_spark.io.area_files import require_areas
 from das_spark.io.files import write_durably
 from das_spark.io.geography import geography_reader
 from das_spark.pipeline.finished import (
@@ -56,7 +56,7 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
         OutputError: The confidential histograms are not there, or the disk is full.
     """
     plan, restricted = context.plan, context.layout.restricted
-    subject = _subject(plan.product, plan.queries)
+    subject = subject_of_plan(plan.product, plan.queries)
     asked = _asked(context.spark, context.census, plan.evaluation.areas, plan.geography.reader, plan.geography.path)
     read, name = context.spark.read.schema(tables.HISTOGRAMS), published_estimates(plan.spine)
     levels = [
@@ -122,7 +122,7 @@ def report_runs(
     require_truths(runs, truth)
     if areas is not None:
         areas = areas.absolute()
-        _require_areas(areas)
+        require_areas(areas)
     spark = session("das_spark evaluate")
     return tuple(_report(spark, run, areas, truth) for run in runs)
 
@@ -153,7 +153,7 @@ def subject_of(run: FinishedRun) -> Subject:
     Args:
         run: The run; what it measured stands in its manifest.
     """
-    return _subject(run.product, run.measured())
+    return subject_of_plan(run.product, run.measured())
 
 
 def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Path | None) -> AccuracyReport:
@@ -164,8 +164,16 @@ def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Pa
     return evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
 
 
-def _subject(product: Product, measured: Iterable[str]) -> Subject:
-    """What is compared: all that the run measures, and what every report on the product holds."""
+def subject_of_plan(product: Product, measured: Iterable[str]) -> Subject:
+    """What is compared: all that a run measures, and what every report on its product holds.
+
+    Args:
+        product: What is published.
+        measured: Names of the queries that the run measures.
+
+    Raises:
+        QueryError: A query is none of the schema.
+    """
     groups = demographic_groups(product.schema) or product.schema.query(product.strata)
     return Subject(
         product.schema.query(product.strata),
@@ -185,14 +193,9 @@ def _asked(
     return (*named, *entity_areas(geography_reader(reader).read(spark, path).blocks))
 
 
-def _require_areas(path: Path) -> None:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file", hint="evaluation.areas (or --areas) names a CSV of geocode and area")
-
-
 def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
     """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
-    _require_areas(path)
+    require_areas(path)
     frame = spark.read.option("header", "true").csv(str(path))
     code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
     short = spine.leaf.length - 1

@@ -133,6 +133,19 @@ def enter_invariants(run: RunLedger) -> LedgerEntry:
     return _enter(run, own, entry)[0]
 
 
+def is_charged(layout: RunLayout) -> bool:
+    """Whether the budget of a run is spent: the ledger of its dataset is known to have it as charged.
+
+    Args:
+        layout: Where the run lies, or will lie.
+
+    Raises:
+        PrivacyGuardError: The run's own entry cannot be understood.
+    """
+    own = OwnEntry.find(layout.restricted)
+    return own is not None and own.entered and own.entry.is_charged
+
+
 def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
     """Charge the dataset with this run before anything is drawn; a resumed run finds its own entry again.
 

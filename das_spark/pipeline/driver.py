@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from das_spark.io.files import require_space, set_times
+from das_spark.io.files import set_times
 from das_spark.io.layout import RunLayout, created_at, open_run, point_latest, require_kept
 from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.charge import EntryIdentity, open_ledger
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey
 
-#: Room that a run asks for before it begins; what it really needs is known after ingestion.
-LEAST_SPACE = 50_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -42,6 +39,7 @@ class RunOptions:
         ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is reused;
             by default the input is read.
         nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
+        tried: Whether whoever begins the run has tried already what its stages will need (`pipeline.preflight`).
         blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
             whatever else differs is a leak; for the audit of structure, and under a test key only.
     """
@@ -51,21 +49,20 @@ class RunOptions:
     ingested_by: RunLayout | None = None
     nonce: str = ""
     blind: bool = False
+    tried: bool = False
 
 
 def place_of(plan: RunPlan, run_id: str) -> RunLayout:
-    """Where a run lies, or will lie; there is room to begin it. Nothing is made.
+    """Where a run lies, or will lie. Nothing is made.
 
     Args:
         plan: What to do.
         run_id: Name of the run folder.
 
     Raises:
-        OutputError: The name would lead out of the folder, or the disk is nearly full.
+        OutputError: The name would lead out of the folder.
     """
-    layout = RunLayout.of(plan.output, run_id)
-    require_space(layout.folder, LEAST_SPACE)
-    return layout
+    return RunLayout.of(plan.output, run_id)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import ANSWERS_ALONE, notice_of_people, published_from_people
-from das_spark.config.stages import PREPARING, names_until, part_of, stage_names
+from das_spark.config.stages import PREPARING, names_until, part_of, stage_names, stages_of
 from das_spark.io.files import set_times, write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
@@ -18,7 +18,8 @@ from das_spark.io.layout import RunLayout, now
 from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline.driver import RunOptions, place_of
 from das_spark.pipeline.ledgers import ledger_with
-from das_spark.pipeline.runner import charge, look_before, prepare, run_stages, usual_run_id
+from das_spark.pipeline.preflight import try_stages
+from das_spark.pipeline.runner import charge, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 
@@ -83,7 +84,7 @@ def run_parts(
     chosen = options or RunOptions()
     created = layout.created() or chosen.created or now()
     for record in last:
-        look_before(plan.parts[record], place_of(plan.parts[record], ids[record]))
+        try_stages(plan.parts[record], place_of(plan.parts[record], ids[record]), stages_of(plan.parts[record]))
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")
@@ -92,6 +93,7 @@ def run_parts(
         record: replace(
             chosen,
             created=created,
+            tried=True,
             together=tuple((plan.parts[each], place) for each, place in places.items() if each != record),
         )
         for record in places

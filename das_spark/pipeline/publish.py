@@ -60,13 +60,23 @@ def notices_of(context: RunContext) -> tuple[str, ...]:
 
     Args:
         context: The run.
+    """
+    return planned_notices(context.plan, insecure=context.is_insecure)
+
+
+def planned_notices(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
+    """Sentences that every public file of a run must carry.
+
+    Args:
+        plan: The run.
+        insecure: Whether its noise comes from a test key.
 
     Returns:
         That the run is insecure, that numbers follow from people, that consistency may be relaxed; or nothing.
     """
-    found = [INSECURE] if context.is_insecure else []
-    found += notice_of_people(published_from_people(context.plan.acknowledged, context.plan.spine.leaf.name))
-    if context.plan.estimation.failsafe:
+    found = [INSECURE] if insecure else []
+    found += notice_of_people(published_from_people(plan.acknowledged, plan.spine.leaf.name))
+    if plan.estimation.failsafe:
         found.append("Consistency with the parent may be relaxed in families that the manifest names")
     return tuple(found)
 
@@ -192,31 +202,48 @@ def ledger_text(manifest: PublicManifest) -> str:
 
 def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicManifest:
     """The public manifest of a run, but for its files; holds nothing that tells of the input."""
-    plan = context.plan
     solver_status, residuals, relaxed = _solver_facts(context)
+    planned = planned_manifest(
+        context.plan, entry, run_id=context.layout.run_id, created=context.created, insecure=context.is_insecure
+    )
+    return replace(
+        planned,
+        all_runs=all_runs,
+        stages=_stages(context),
+        rows=_rows(context),
+        solver_status=solver_status,
+        worst_residuals=residuals,
+        relaxed=relaxed,
+    )
+
+
+def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created: str, insecure: bool) -> PublicManifest:
+    """What the public manifest says of a run that follows from its plan alone.
+
+    Args:
+        plan: The run.
+        entry: What its measurements cost.
+        run_id: Name of the run.
+        created: When it begins.
+        insecure: Whether its noise comes from a test key.
+    """
     return PublicManifest(
-        run_id=context.layout.run_id,
-        created=context.created,
+        run_id=run_id,
+        created=created,
         product=plan.product.name,
         config=plan.resolved,
         config_hash=plan.config_hash,
         versions=software_versions(),
         ledger=entry.public_record(),
         invariants=declared_invariants(plan),
-        public_rules=_public_rules(context),
-        all_runs=all_runs,
-        stages=_stages(context),
-        rows=_rows(context),
-        solver_status=solver_status,
-        worst_residuals=residuals,
-        notices=notices_of(context),
-        relaxed=relaxed,
+        public_rules=_public_rules(plan),
+        notices=planned_notices(plan, insecure=insecure),
         data_dictionary=data_dictionary(
             plan.product,
             plan.microdata_formats,
             units=plan.invariants.units,
             tabulated=bool(plan.table_formats),
-            areas=context.has_shares,
+            areas=not plan.spine.is_census,
         ),
     )
 
@@ -253,8 +280,7 @@ def software_versions() -> dict[str, str]:
     return {"das_spark": __version__, "python": platform.python_version(), **versions}
 
 
-def _public_rules(context: RunContext) -> tuple[str, ...]:
-    plan = context.plan
+def _public_rules(plan: RunPlan) -> tuple[str, ...]:
     zeros = [f"Structural zero {zero.name}: {zero.meaning}" for zero in plan.product.structural_zeros]
     bounds = plan.product.unit_bounds
     capacity = [
@@ -342,6 +368,8 @@ def _solver_facts(
 __all__ = [
     "ledger_text",
     "notices_of",
+    "planned_manifest",
+    "planned_notices",
     "publish_microdata",
     "publish_statement",
     "restricted_manifest",

@@ -20,6 +20,7 @@ from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.from_measurements import open_measurements
 from das_spark.pipeline.from_others import open_others
 from das_spark.pipeline.from_run import ADOPTED, open_run_source
+from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.runner import conclude, under_way, usual_run_id
 from das_spark.pipeline.spines import adopt_spine
@@ -89,6 +90,7 @@ def estimate_from(
     plan = source.plan
     name = run_id or usual_run_id(f"{plan.name}-estimate")
     layout = place_of(plan, name)
+    try_stages(plan, layout, stages_from_measurements(plan))
     started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
     levels = [layout.public.level(table, level) for table in ADOPTED for level in plan.spine.names]
     adopted = all(finished(level) for level in levels)

@@ -12,18 +12,18 @@ from das_spark.config.inputs import require_dataset
 from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
-from das_spark.io.files import finished, set_times
+from das_spark.io.files import set_times
 from das_spark.io.layout import now
-from das_spark.io.readers import look
 from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
-from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run
+from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.driver import RunOptions, at_work, place_of
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
 from das_spark.pipeline.measure import measure
+from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import (
     publish_census,
@@ -31,6 +31,7 @@ from das_spark.pipeline.publish import (
     publish_statement,
     restricted_manifest,
 )
+from das_spark.pipeline.space import require_room
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config.plan import RunPlan
-    from das_spark.io.layout import RunLayout
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.checks import VerificationReport
 
@@ -125,6 +125,8 @@ def charge(
         DasError: The run cannot be charged.
     """
     with _begun(plan, run_id, test_key, spark, progress, options) as context:
+        if not is_charged(context.layout):
+            require_room(context)
         enter_run(context.required_ledger())
 
 
@@ -148,30 +150,18 @@ def _begun(
     progress: Callable[[str], None],
     options: RunOptions | None,
 ) -> AbstractContextManager[RunContext]:
-    """A run that reads the input, under a key of its own; how the input begins is seen before anything is made."""
+    """A run that reads the input, under a key of its own; all that it will need is tried before anything is made."""
     chosen = options or RunOptions()
     began = chosen.created or now()  # before the input is looked at
     if test_key is None:
         require_dataset(plan.input)  # before a folder is made
     layout = place_of(plan, name)
-    look_before(plan, layout)
+    if not chosen.tried:
+        # All stages, also where this call ends before the last: another call goes on with what this one spends.
+        try_stages(plan, layout, stages_of(plan))
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
     chosen = replace(chosen, created=began)
     return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen)
-
-
-def look_before(plan: RunPlan, layout: RunLayout) -> None:
-    """Look at the input of a run before it begins; of a run that has read it, the input may be withdrawn by now.
-
-    Args:
-        plan: What to do.
-        layout: Where the run lies, or will lie.
-
-    Raises:
-        DasError: As `das_spark.io.readers.look`.
-    """
-    if not finished(layout.restricted.table("leaves")):
-        look(plan.input, plan.product, plan.spine)
 
 
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
@@ -181,6 +171,8 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
     if not levels:
         return stopped(context, stages)
+    if not is_charged(context.layout):
+        require_room(context)
     entry, ledger = enter_run(ledger_of_run)  # a run that stops before it measures has spent nothing
     for stage in levels:
         with under_way(context, stage):

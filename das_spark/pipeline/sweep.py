@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config.inputs import require_dataset
 from das_spark.config.places import ROOTS
+from das_spark.config.stages import stages_of
 from das_spark.config.sweep import difference, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.layout import RunLayout, is_concluded, now
 from das_spark.io.manifest import PublicManifest
 from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
-from das_spark.pipeline.charge import said_of_caps
+from das_spark.pipeline.charge import is_charged, said_of_caps
 from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.input_record import read_identity
 from das_spark.pipeline.ledgers import contents_of, fingerprint
+from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
 from das_spark.pipeline.taken_over import holds_input
@@ -125,14 +127,18 @@ def carry_out(
     """
     if test_key is None:
         require_dataset(plan.base.input)
+    layouts = tuple(_run_layout(run) for run in plan)
+    # The runs of one total have one plan: one of them that is not charged yet stands for all.
+    left = {run.total: (run.plan, where) for run, where in zip(plan, layouts, strict=True) if not is_charged(where)}
+    for each, where in left.values():
+        try_stages(each, where, stages_of(each))
     identity, files = fingerprint(plan.base.input)
     record = _opened(plan, layout, test_key, identity)
-    layouts = tuple(_run_layout(run) for run in plan)
     done = tuple(_is_finished(run, where, record) for run, where in zip(plan, layouts, strict=True))
-    left = [(run.plan, where) for run, where, is_done in zip(plan, layouts, done, strict=True) if not is_done]
+    waiting = [(run.plan, where) for run, where, is_done in zip(plan, layouts, done, strict=True) if not is_done]
     for line in _announcement(plan, sum(done)):
         progress(line)
-    for line in said_of_caps(left, contents_of(plan.base.input, identity, files)) if left else ():
+    for line in said_of_caps(waiting, contents_of(plan.base.input, identity, files)) if waiting else ():
         progress(line)
     for place, run in enumerate(plan):
         if not done[place]:
@@ -159,7 +165,7 @@ def _carry_out_run(
             test_key=key,
             spark=spark,
             progress=lambda line: progress(f"  {line}"),
-            options=RunOptions(created, ingested_by=source),
+            options=RunOptions(created, ingested_by=source, tried=True),
         )
     except DasError as error:
         again = "the same command goes on with this run"

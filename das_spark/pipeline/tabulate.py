@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
+    from das_spark.io.files import FileRecord
     from das_spark.pipeline.context import RunContext
     from das_spark.tabulation import Table
 
@@ -59,33 +60,73 @@ class TabulationSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """What is tabulated, and where to.
+class TablesWriting:
+    """Where tables go, and in which form.
 
     Attributes:
-        spark: The session.
-        source: The public root with the estimates.
         target: Where the tables go.
         staging: Where they are written first.
-        estimates: Name of the table of estimates.
-        spine: Its geolevels.
+        levels: Names of the geolevels, root first.
         flavours: Of the files.
         facts: What the folder of each table must say of the run.
     """
 
-    spark: SparkSession
-    source: PublicLayout
     target: TablesLayout
     staging: Staging
-    estimates: str
-    spine: Spine
+    levels: tuple[str, ...]
     flavours: tuple[str, ...]
     facts: tuple[str, ...]
 
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Names of the geolevels, root first."""
-        return self.spine.names
+    def writer(self, table: Table) -> ParquetTables:
+        """What writes the staged Parquet files of a table, in tasks.
+
+        Args:
+            table: The table.
+        """
+        folder = (self.staging.folder / PARQUET).absolute()
+        return ParquetTables({table.name: TableFolder(folder, to_arrow_schema(table_schema([table])))})
+
+    def promote(self, table: Table, written: Sequence[FileRecord]) -> None:
+        """Make CSV of the staged Parquet files where that is wanted, and promote level by level.
+
+        Args:
+            table: The table.
+            written: The staged files, by their paths in the staging folder of Parquet.
+
+        Raises:
+            OutputError: The disk is full, or the run was lost.
+        """
+        staging = self.staging.folder
+        for level in self.levels:
+            parts = part_files(staging / PARQUET / f"level={level}")
+            if CSV in self.flavours:
+                write_csv(parts, staging / CSV / f"level={level}", (GEOCODE, *table.names))
+        self.staging.guard()
+        for flavour in self.flavours:
+            write_about(self.target.table(table.name, flavour), table, self.facts)
+            for level in self.levels:
+                target = self.target.level(table.name, flavour, level)
+                files = below(f"level={level}", written) if flavour == PARQUET else None
+                supplant(staging / flavour / f"level={level}", target, files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is tabulated.
+
+    Attributes:
+        spark: The session.
+        source: The public root with the estimates.
+        estimates: Name of the table of estimates.
+        spine: Its geolevels.
+        writing: Where to.
+    """
+
+    spark: SparkSession
+    source: PublicLayout
+    estimates: str
+    spine: Spine
+    writing: TablesWriting
 
 
 def publish_tables(context: RunContext) -> None:
@@ -102,18 +143,11 @@ def publish_tables(context: RunContext) -> None:
     facts = _facts(context.layout.run_id, plan.product.name, context.created, notices_of(context))
     for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
-    work = _Work(
-        context.spark,
-        public,
-        public.tables,
-        guarded_staging(context.layout, public, "tables"),
-        context.published,
-        context.census,
-        flavours,
-        facts,
-    )
-    _write_all(work, [table for table in plan.product.tables if not _finished(work, table)])
-    context.public_facts.table_rows = _rows(work, plan.product.tables)
+    staging = guarded_staging(context.layout, public, "tables")
+    writing = TablesWriting(public.tables, staging, context.census.names, flavours, facts)
+    work = _Work(context.spark, public, context.published, context.census, writing)
+    _write_all(work, [table for table in plan.product.tables if not _finished(writing, table)])
+    context.public_facts.table_rows = _rows(writing, plan.product.tables)
 
 
 def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
@@ -143,9 +177,9 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     facts = _facts(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
-    work = _Work(started, public, target, Staging(target.staging), estimates, census, flavours, facts)
-    _write_all(work, product.tables)
-    rows = _rows(work, product.tables)
+    writing = TablesWriting(target, Staging(target.staging), census.names, flavours, facts)
+    _write_all(_Work(started, public, estimates, census, writing), product.tables)
+    rows = _rows(writing, product.tables)
     if out is None:
         _listed(manifest, public, rows, product.tables).save(public.manifest)
         set_times(public.path, datetime.fromisoformat(manifest.created))
@@ -172,17 +206,15 @@ def _facts(run_id: str, product: str, created: str, notices: Sequence[str]) -> t
     return (*notices, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
 
 
-def _finished(work: _Work, table: Table) -> bool:
-    return all(
-        finished(work.target.level(table.name, flavour, level)) for flavour in work.flavours for level in work.levels
-    )
+def _finished(writing: TablesWriting, table: Table) -> bool:
+    places = [(flavour, level) for flavour in writing.flavours for level in writing.levels]
+    return all(finished(writing.target.level(table.name, *place)) for place in places)
 
 
-def _rows(work: _Work, tables: Sequence[Table]) -> dict[str, int]:
+def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
     """Rows of all levels of each table and flavour, as the manifest lists them."""
-    return table_rows(
-        work.target, [(table.name, flavour) for table in tables for flavour in work.flavours], work.levels
-    )
+    written = [(table.name, flavour) for table in tables for flavour in writing.flavours]
+    return table_rows(writing.target, written, writing.levels)
 
 
 def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels: Sequence[str]) -> dict[str, int]:
@@ -203,22 +235,20 @@ def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels:
 
 
 def _write_all(work: _Work, tables: Sequence[Table]) -> None:
-    with disk_errors(work.target.path):
-        work.target.path.mkdir(parents=True, exist_ok=True)
-        discard(work.staging.folder)  # of an earlier process of that number
+    target, staging = work.writing.target.path, work.writing.staging.folder
+    with disk_errors(target):
+        target.mkdir(parents=True, exist_ok=True)
+        discard(staging)  # of an earlier process of that number
         for table in tables:
             _write(work, table)
-            discard(work.staging.folder)
+            discard(staging)
 
 
 def _write(work: _Work, table: Table) -> None:
     """Write one table: all levels by one Spark job into staged Parquet, CSV from that; then promote level by level."""
-    staging = work.staging.folder
-    estimates = read_levels(work.spark, work.source, work.estimates, work.levels)
+    estimates = read_levels(work.spark, work.source, work.estimates, work.spine.names)
     starts = file_starts(estimates.where(F.col("level") == work.spine.leaf.name).select(GEOCODE), work.spine)
-    writer = ParquetTables(
-        {table.name: TableFolder((staging / PARQUET).absolute(), to_arrow_schema(table_schema([table])))}
-    )
+    writer = work.writing.writer(table)
     report = write_arranged(
         tabulated(estimates, [table], "level"),
         table.name,
@@ -228,18 +258,7 @@ def _write(work: _Work, table: Table) -> None:
         finish=writer,
         report=REPORT,
     )
-    written = writer.place(report.toArrow().to_pylist())[table.name]
-    for level in work.levels:
-        parts = part_files(staging / PARQUET / f"level={level}")
-        if CSV in work.flavours:
-            write_csv(parts, staging / CSV / f"level={level}", (GEOCODE, *table.names))
-    work.staging.guard()
-    for flavour in work.flavours:
-        write_about(work.target.table(table.name, flavour), table, work.facts)
-        for level in work.levels:
-            target = work.target.level(table.name, flavour, level)
-            files = below(f"level={level}", written) if flavour == PARQUET else None
-            supplant(staging / flavour / f"level={level}", target, files)
+    work.writing.promote(table, writer.place(report.toArrow().to_pylist())[table.name])
 
 
 def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:

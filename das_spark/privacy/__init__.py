@@ -14,7 +14,7 @@ from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_los
 from das_spark.privacy.mechanisms import MECHANISMS, DiscreteGaussian, DiscreteLaplace, Mechanism, mechanism_for
 from das_spark.privacy.sampler import sample
 from das_spark.privacy.statement import StatementFacts, privacy_statement
-from das_spark.privacy.tables import CumulativeTable, cumulative_table
+from das_spark.privacy.tables import CumulativeTable, cumulative_table, require_table
 
 __all__ = [
     "MECHANISMS",
@@ -54,6 +54,7 @@ __all__ = [
     "line_of",
     "mechanism_for",
     "privacy_statement",
+    "require_table",
     "sample",
     "within_geolevel_losses",
 ]

@@ -131,6 +131,18 @@ def _boundaries(tails: tuple[int, ...], bits: int) -> NDArray[np.uint64]:
     return result
 
 
+def require_table(mechanism: Mechanism) -> None:
+    """Refuse a law whose table would not fit, without making it.
+
+    Args:
+        mechanism: The law.
+
+    Raises:
+        BudgetError: It is so wide.
+    """
+    _check_size(mechanism, WORD_BITS)
+
+
 def _check_size(mechanism: Mechanism, bits: int) -> None:
     if not 1 <= bits <= WORD_BITS:
         raise ValueError(f"bits must be 1 to {WORD_BITS}, are {bits}")

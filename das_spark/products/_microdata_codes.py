@@ -189,6 +189,8 @@ def _classes(product: Product) -> list[int]:
     """Class of every cell, and of group quarters where units are counted."""
     if product.record == "unit":
         return [*[0] * product.schema.size, 1]
+    if not product.class_query:
+        return [0] * product.schema.size
     rows = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
     return [int(row) for row in rows]
 

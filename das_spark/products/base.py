@@ -145,7 +145,9 @@ class Product:
         geolevels: Every level that the leaf's geocode knows, root first.
         default_levels: Levels of a run that names none.
         unit_classes: Labels of the classes of units, in the order of the answers of `class_query`.
-        class_query: Query whose answers the units bound: people by class of unit; empty where units bound nothing.
+        class_query: Query whose answers the units bound: people by class of unit; empty where units bound nothing. A
+            product of persons without it has one class of people: no unit bounds, no file of units that people are
+            dealt to, and no column of source `record_type`, which tells the class.
         strata: Query of the stratified counts in accuracy reports.
         unit_bounds: Fewest and most people by class; None where units bound nothing.
         structural_zeros: Cells in which nobody can be.
@@ -161,6 +163,9 @@ class Product:
             the same columns with codes, fewer of the others; None where there is none.
         spine_settings: Shape of a spine that is made of areas, where a run does not say otherwise; the kind is the
             run's.
+
+    Raises:
+        ConfigurationError: Something of it needs the class of unit that people live in, and no query tells it.
     """
 
     name: str
@@ -182,6 +187,26 @@ class Product:
     tables: tuple[Table, ...] = ()
     ppmf: MicrodataLayout | None = None
     spine_settings: SpineSettings = PLAIN_SPINE
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be made of people without classes, before a run can be charged for it."""
+        if self.class_query:
+            return
+        layouts = [layout for layout in (self.microdata, self.ppmf) if layout is not None]
+        needing = ["unit_bounds"] if self.unit_bounds is not None else []
+        if self.record == "person":
+            needing += [f"the unit file of layout {layout.name!r}" for layout in layouts if layout.unit]
+            needing += [
+                f"column {column.name} of layout {layout.name!r} (source record_type)"
+                for layout in layouts
+                for column in layout.person
+                if column.source == "record_type"
+            ]
+        if needing:
+            raise ConfigurationError(
+                f"product {self.name!r}: class_query is empty, and {', '.join(needing)} needs the class of people",
+                hint="name the query that tells people by class of unit, or leave these out of the product",
+            )
 
     @property
     def counted(self) -> str:

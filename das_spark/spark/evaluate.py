@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,38 +88,86 @@ def evaluate_levels(
     Raises:
         InputError: A leaf geounit lies in two areas.
     """
-    entries: list[Entry] = []
+    lines: list[LevelLines] = []
+    of_areas: list[Entry] = []
     notes: list[str] = []
-    errors: list[QueryErrors] = []
-    criteria: list[Criterion] = []
-    homogeneity: list[HomogeneityLine] = []
     joined: DataFrame | None = None
-    groups = ""
     for name, truth, estimate in levels:
         joined = _joined(truth, estimate)
         comparison = subject.comparison(name)
-        summed = _summed(joined, comparison)
-        found, met = lines_of(name, comparison, summed)
-        entries += _entries(name, found, comparison, subject.strata)
-        errors += found
-        criteria += met
-        homogeneity += homogeneity_lines_of(name, comparison, summed)
-        groups = next((query.name for query in comparison.queries if query == subject.groups), "")
+        lines.append(level_lines(name, subject, _summed(joined, comparison)))
     if joined is not None:
         for each in areas:
-            lines, note = area_entries(joined, each, subject.strata)
-            entries += lines
+            found, note = area_entries(joined, each, subject.strata)
+            of_areas += found
             notes.append(note)
+    return report_of(lines, subject, product=product, run=run, of_areas=of_areas, notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelLines:
+    """What is found at one geolevel.
+
+    Attributes:
+        comparison: What was compared.
+        entries: Total and strata on the whole level.
+        errors: Every query by population.
+        criteria: Shares of the largest group, and relative errors of totals.
+        homogeneity: Residuals of totals by homogeneity index.
+    """
+
+    comparison: Comparison
+    entries: tuple[Entry, ...]
+    errors: tuple[QueryErrors, ...]
+    criteria: tuple[Criterion, ...]
+    homogeneity: tuple[HomogeneityLine, ...]
+
+
+def level_lines(name: str, subject: Subject, summed: Tally) -> LevelLines:
+    """The lines of one geolevel.
+
+    Args:
+        name: Of the geolevel.
+        subject: What was compared.
+        summed: The tallies of all its geounits together.
+    """
+    comparison = subject.comparison(name)
+    errors, criteria = lines_of(name, comparison, summed)
+    entries = _entries(name, errors, comparison, subject.strata)
+    homogeneity = homogeneity_lines_of(name, comparison, summed)
+    return LevelLines(comparison, tuple(entries), tuple(errors), tuple(criteria), tuple(homogeneity))
+
+
+def report_of(
+    levels: Sequence[LevelLines],
+    subject: Subject,
+    *,
+    product: str,
+    run: str,
+    of_areas: Sequence[Entry] = (),
+    notes: Sequence[str] = (),
+) -> AccuracyReport:
+    """The report of what was found.
+
+    Args:
+        levels: Of each geolevel.
+        subject: What was compared.
+        product: Name of the product.
+        run: Name of the run.
+        of_areas: Lines of areas off the spine.
+        notes: What a reader must know.
+    """
+    queries = levels[-1].comparison.queries if levels else ()
     return AccuracyReport(
         product,
         (run,),
-        tuple(entries),
+        (*chain.from_iterable(each.entries for each in levels), *of_areas),
         tuple(notes),
-        tuple(errors),
-        tuple(criteria),
-        groups,
+        tuple(chain.from_iterable(each.errors for each in levels)),
+        tuple(chain.from_iterable(each.criteria for each in levels)),
+        next((query.name for query in queries if query == subject.groups), ""),
         subject.counted,
-        tuple(homogeneity),
+        tuple(chain.from_iterable(each.homogeneity for each in levels)),
     )
 
 
@@ -130,10 +179,19 @@ def _joined(truth: DataFrame, estimate: DataFrame) -> DataFrame:
 
 def _summed(joined: DataFrame, comparison: Comparison) -> Tally:
     """The tallies of all geounits together: one Spark job."""
-    rows = joined.mapInArrow(without_values(_TallyTask(comparison)), _ROWS)
+    rows = joined.mapInArrow(without_values(TallyTask(comparison)), _ROWS)
     sums = rows.groupBy("line", "bin", "value").agg(F.sum("frequency").alias("frequency"))
     table = sums.toArrow().sort_by([(name, "ascending") for name in ("line", "bin", "value")])
-    return Tally(*(table.column(name).to_numpy().astype(np.int64) for name in ("line", "bin", "value", "frequency")))
+    return tally_of(table)
+
+
+def tally_of(rows: pa.Table) -> Tally:
+    """Rows of tallies, summed and sorted, as arrays.
+
+    Args:
+        rows: Columns line, bin, value and frequency.
+    """
+    return Tally(*(rows.column(name).to_numpy().astype(np.int64) for name in ("line", "bin", "value", "frequency")))
 
 
 def _entries(place: str, found: Sequence[QueryErrors], comparison: Comparison, strata: Query) -> list[Entry]:
@@ -144,12 +202,24 @@ def _entries(place: str, found: Sequence[QueryErrors], comparison: Comparison, s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _TallyTask:
-    """From joined histograms to tallies of a batch."""
+class TallyTask:
+    """From joined histograms to tallies of a batch.
+
+    Attributes:
+        comparison: What is compared.
+    """
 
     comparison: Comparison
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Compare both histograms of each geounit.
+
+        Args:
+            batches: Columns true_cells, true_counts, cells and counts.
+
+        Yields:
+            Columns line, bin, value and frequency.
+        """
         for batch in batches:
             for begin, end in _slices(batch):
                 found = tally(self.comparison, self._paired(batch.slice(begin, end - begin)))

@@ -55,18 +55,31 @@ def tabulated(estimates: DataFrame, tables: Sequence[Table], *more: str) -> Data
     """
     chosen = estimates.select(*more, GEOCODE, "cells", "counts")
     return chosen.mapInArrow(
-        without_values(_TabulateTask(incidence(tables), (*more, GEOCODE))), table_schema(tables, *more)
+        without_values(TabulateTask(incidence(tables), (*more, GEOCODE))), table_schema(tables, *more)
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _TabulateTask:
-    """From batches of histograms to batches of table rows."""
+class TabulateTask:
+    """From batches of histograms to batches of table rows.
+
+    Attributes:
+        matrix: Which columns count which cells.
+        kept: Text columns that are kept, in front.
+    """
 
     matrix: Incidence
     kept: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Sum each histogram into the columns.
+
+        Args:
+            batches: Columns cells, counts and those that are kept.
+
+        Yields:
+            The same rows, with the columns of the tables.
+        """
         step = max(1, _DENSE // len(self.matrix.names))
         for batch in batches:
             for begin in range(0, batch.num_rows, step):

@@ -16,6 +16,7 @@ from das_spark.io.files import (
     promote,
     record_of,
     require_space,
+    require_writable,
     supplant,
     write_durably,
 )
@@ -241,3 +242,15 @@ def umask() -> int:
     now = os.umask(0)
     os.umask(now)
     return now
+
+
+def test_a_place_is_asked_whether_it_can_be_written_before_anything_is_made(tmp_path, monkeypatch):
+    require_writable(tmp_path / "not" / "yet")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="file is no folder"):
+        require_writable(tmp_path / "file" / "x")
+    monkeypatch.setattr("das_spark.io.files.os.access", lambda *_: False)
+    with pytest.raises(OutputError, match="may not write to") as caught:
+        require_writable(tmp_path / "not" / "yet")
+    assert "another output folder" in caught.value.hint

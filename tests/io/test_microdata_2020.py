@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F
 from das_spark.io.files import part_files
 from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
-from das_spark.io.microdata_files import records_of, write_microdata
+from das_spark.io.microdata_files import records_of, write_microdata, write_one_slice
 from das_spark.io.run_lock import Staging
 from das_spark.pipeline.assess import head_checks
 from das_spark.products import PRODUCTS, microdata_codes
@@ -312,3 +313,26 @@ def test_each_form_is_verified_and_its_faults_are_found(spark, tmp_path, form):
             failing = {note for (_, note), (passed, _) in written.checks().items() if not passed}
             assert failing == {f"{flavour} files"}, case
             path.write_text(good)
+
+
+@pytest.mark.parametrize(("product", "counted"), [(PERSON, PEOPLE), (UNIT, HOUSING)], ids=["person", "unit"])
+def test_one_slice_without_spark_has_the_bytes_that_spark_writes(spark, tmp_path, product, counted):
+    """All geounits have one parent here, so that Spark cuts them into one slice as well."""
+    estimates, declared = frames(spark, product, counted)
+    estimates = estimates.withColumn("parent", F.lit("44"))
+    rows = estimates.orderBy("geocode").toArrow()
+    units = pa.array([[*each, 0] for each in UNITS], pa.list_(pa.int64()))
+    columns = {name: rows.column(name).combine_chunks() for name in ("geocode", "cells", "counts")}
+    leaves = pa.RecordBatch.from_pydict({**columns, "units": units})
+    by_spark, alone = PublicLayout(tmp_path / "spark"), PublicLayout(tmp_path / "alone")
+    for layout in (by_spark, alone):
+        layout.path.mkdir()
+    given = {"created": "2030-01-01", "form": "parts"}
+    write_microdata(estimates, declared, product, by_spark, FLAVOURS, staging=Staging(tmp_path / "a"), **given)
+    write_one_slice(leaves, product, alone, FLAVOURS, staging=Staging(tmp_path / "b"), **given)
+    files = [
+        {str(path.relative_to(each.path)): path for path in each.path.rglob("*") if path.is_file()}
+        for each in (by_spark, alone)
+    ]
+    assert files[0].keys() == files[1].keys()
+    assert all(path.read_bytes() == files[1][name].read_bytes() for name, path in files[0].items())

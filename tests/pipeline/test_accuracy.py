@@ -16,7 +16,7 @@ from das_spark.evaluation import report_from_json, study_of
 from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT
 from das_spark.evaluation.run_comparison import PAIRED
 from das_spark.pipeline import accuracy
-from das_spark.pipeline.accuracy import _subject, evaluate_runs
+from das_spark.pipeline.accuracy import evaluate_runs, subject_of_plan
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison
 from das_spark.pipeline.finished import alike_runs
@@ -38,7 +38,7 @@ def test_every_product_has_something_to_compare_and_groups_to_look_at_first(prod
         for level in strategy.budget.levels
         for each in level.queries
     ]
-    subject = _subject(product, measured)
+    subject = subject_of_plan(product, measured)
     for level in product.default_levels:
         queries = subject.comparison(level).queries
         assert queries[0].name == "total"

@@ -17,7 +17,7 @@ from das_spark.cli.main import main
 from das_spark.io.layout import open_run
 from das_spark.io.ledger_file import read
 from das_spark.io.run_lock import hold_run
-from das_spark.pipeline import driver, runner
+from das_spark.pipeline import driver, runner, space
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.spark import session as session_module
@@ -131,7 +131,7 @@ class TestConfiguration:
         assert (place / "thesis.txt").read_text() == "years of work"
 
     def test_a_disk_that_is_nearly_full_is_refused_at_once(self, dry_workshop, refused, monkeypatch):
-        monkeypatch.setattr(driver, "LEAST_SPACE", 1 << 62)
+        monkeypatch.setattr(space, "LEAST_SPACE", 1 << 62)
         refused(dry_workshop, FAILED, "are free", "make room")
 
 
@@ -363,7 +363,7 @@ class TestFullDisk:
 
     @pytest.fixture(autouse=True)
     def begin_anyway(self, monkeypatch):
-        monkeypatch.setattr(driver, "LEAST_SPACE", 0)
+        monkeypatch.setattr(space, "LEAST_SPACE", 0)
 
     @pytest.mark.parametrize("stage", ["ingest", "measure", "estimate", "publish_microdata"])
     def test_it_is_one_error_and_the_run_resumes(self, workshop, small_disk, capsys, monkeypatch, tools, calm, stage):

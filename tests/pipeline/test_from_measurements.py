@@ -183,7 +183,7 @@ def test_from_python_as_from_the_command_line(measured, tmp_path, spark, monkeyp
     summary = das_spark.publish_measurements(measured.layout("whole").folder, tmp_path / "nmf", spark=spark)
     assert summary.rows["e2e_1940/State.parquet/DPQuery"] == 4
     settings = [f'output.root="{tmp_path}/runs"']
-    context, entry, ledger, _ = das_spark.estimate(
+    context, entry, ledger = das_spark.estimate(
         from_measurements=tmp_path / "nmf", settings=settings, run_id="python", spark=spark
     )
     assert context.key is None

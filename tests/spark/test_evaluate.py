@@ -196,7 +196,7 @@ def test_slices_do_not_change_what_is_found(dense, monkeypatch):
         "counts": [row[row > 0].tolist() for row in estimate],
     }
     batch = pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in rows.items()})
-    task = evaluate._TallyTask(Subject(STRATA).comparison("Block"))
+    task = evaluate.TallyTask(Subject(STRATA).comparison("Block"))
 
     def sums():
         found = pa.Table.from_batches(task(iter([batch]))).group_by(["line", "bin", "value"]).aggregate(

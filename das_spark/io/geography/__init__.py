@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.geography._companions import read_crosswalk, read_quarters
+from das_spark.io.geography._companions import look_at_crosswalk, read_crosswalk, read_quarters
 from das_spark.io.geography.base import (
     NO_STATUS,
     NOTHING,
@@ -26,6 +26,7 @@ __all__ = [
     "EntityBlocks",
     "GeographyReader",
     "geography_reader",
+    "look_at_crosswalk",
     "read_crosswalk",
     "read_quarters",
 ]

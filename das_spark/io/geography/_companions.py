@@ -11,9 +11,9 @@ from das_spark.errors import InputError
 from das_spark.geography import BLOCK, GQ_TYPES
 from das_spark.io.geography._entities import twice
 from das_spark.io.geography.base import GEOCODE
-from das_spark.io.geography.tidy import block_column
+from das_spark.io.geography.tidy import block_column, block_field
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_checks, with_place
-from das_spark.io.readers._sources import names_of, read_table
+from das_spark.io.readers._sources import columns_in, names_of, read_table
 from das_spark.io.readers.base import reading, refuse
 
 if TYPE_CHECKING:
@@ -71,12 +71,32 @@ def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
         InputError: The file or a column is missing, or rows are malformed (`BadInputError`).
     """
     frame = read_table(spark, path)
-    name = next((name for name in _PRIMITIVE if name in frame.columns), None)
-    if name is None:
-        raise InputError(f"{path}: no column 'primitive'", hint=f"the file has {', '.join(names_of(frame))}")
+    name = _primitive(path, names_of(frame))
     text = F.trim(F.col(name).cast("string"))
     checks = [Check(path, name, "the name of a primitive geounit", F.coalesce(text == "", F.lit(True)))]
     return _checked(path, frame, checks, text.alias("primitive"), once=False)
+
+
+def look_at_crosswalk(path: str) -> None:
+    """See, cheaply and without Spark, whether a crosswalk is there and has its columns.
+
+    Args:
+        path: As for `read_crosswalk`.
+
+    Raises:
+        InputError: The file or a column is missing.
+    """
+    columns = columns_in(path)
+    if columns is not None:
+        _primitive(path, columns)
+        block_field(path, columns)
+
+
+def _primitive(path: str, columns: Sequence[str]) -> str:
+    name = next((name for name in _PRIMITIVE if name in columns), None)
+    if name is None:
+        raise InputError(f"{path}: no column 'primitive'", hint=f"the file has {', '.join(columns)}")
+    return name
 
 
 def _checked(path: str, frame: DataFrame, checks: Sequence[Check], value: Column, *, once: bool = True) -> DataFrame:

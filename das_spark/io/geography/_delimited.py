@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.io.cef_layout import DELIMITER
+from das_spark.io.readers._begin import data_files, first_line
 from das_spark.io.readers._rows import Check, with_place
 from das_spark.io.readers._sources import require_path
 from das_spark.io.readers.base import reading
@@ -58,14 +59,28 @@ class Delimited:
         if first is None:
             raise InputError(f"{file}: the file is empty, so no geounit exists")
         header = str(first[0])
-        names = tuple(name.strip() for name in header.lstrip("\ufeff").split(DELIMITER))
-        missing = [name for name in wanted if name not in names]
-        if missing:
-            raise InputError(
-                f"{file}: no column {', '.join(missing)}",
-                hint=f"the first line names the columns, delimited by {DELIMITER}, as in {kind}",
-            )
-        return cls(file, with_place(lines), header, names)
+        return cls(file, with_place(lines), header, _names(header, wanted, file=file, kind=kind))
+
+    @staticmethod
+    def look(paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str) -> None:
+        """See without Spark how text files begin.
+
+        Args:
+            paths: Files or folders; what is not local is passed over.
+            wanted: Names of columns that must be there.
+            file: What messages call them.
+            kind: What the file should be, for the hint.
+
+        Raises:
+            InputError: There is no such file, it is empty or no text, or a column is missing.
+        """
+        for path in paths:
+            require_path(path)
+            for each in data_files(path):
+                line = first_line(each, utf8=False)
+                if not line:
+                    raise InputError(f"{file}: the file is empty, so no geounit exists")
+                _names(line, wanted, file=file, kind=kind)
 
     @property
     def is_row(self) -> Column:
@@ -89,3 +104,15 @@ class Delimited:
     @staticmethod
     def _parts() -> Column:
         return F.split("value", rf"\{DELIMITER}", -1)
+
+
+def _names(header: str, wanted: Sequence[str], *, file: str, kind: str) -> tuple[str, ...]:
+    """Names in the first line, of which none that is wanted is missing."""
+    names = tuple(name.strip() for name in header.lstrip("\ufeff").split(DELIMITER))
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise InputError(
+            f"{file}: no column {', '.join(missing)}",
+            hint=f"the first line names the columns, delimited by {DELIMITER}, as in {kind}",
+        )
+    return names

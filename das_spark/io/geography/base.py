@@ -52,6 +52,17 @@ class GeographyReader(Protocol):
         """How commands and run files call it."""
         ...
 
+    def look(self, path: str) -> None:
+        """See, cheaply and without Spark, whether the files are there and begin as they should; rows are for `read`.
+
+        Args:
+            path: File or folder; what is not local is left to `read`.
+
+        Raises:
+            InputError: A file or column is missing, or a file is not of the kind that the reader reads.
+        """
+        ...
+
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read and check a geography.
 

@@ -16,6 +16,7 @@ from das_spark.io.geography._delimited import Delimited
 from das_spark.io.geography._entities import code_checks, filled, sixteen
 from das_spark.io.geography.base import ACTIVE, GEOCODE, NO_STATUS, NOTHING, STATUS_OF, EntityBlocks
 from das_spark.io.geography.pl94_header import STATUS_NOTE
+from das_spark.io.readers._begin import is_remote
 from das_spark.io.readers._rows import FAULTS, Check, faults, problems_of, row_numbers
 from das_spark.io.readers._sources import files_in
 from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
@@ -62,6 +63,22 @@ class BlockAssignment:
 
     name = "block_assignment"
 
+    def look(self, path: str) -> None:
+        """See whether the files of every state are there, with their columns; see `GeographyReader`.
+
+        Args:
+            path: The folder; a remote one is left to `read`.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        if is_remote(path):
+            return
+        found, _ = self._find(None, path)
+        for file in _FILES:
+            name = f"{path}/BlockAssign_*_{file.kind}.txt"
+            Delimited.look(sorted(found[file.kind].values()), [_BLOCK, file.field], file=name, kind=_KIND)
+
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read all states of a folder; see `GeographyReader`.
 
@@ -89,7 +106,7 @@ class BlockAssignment:
         return EntityBlocks(blocks, (STATUS_NOTE, *notes))
 
     @staticmethod
-    def _find(spark: SparkSession, folder: str) -> tuple[dict[str, dict[str, str]], list[str]]:
+    def _find(spark: SparkSession | None, folder: str) -> tuple[dict[str, dict[str, str]], list[str]]:
         """Of each kind the file of each state, and what is missing."""
         found: dict[str, dict[str, str]] = {file.kind: {} for file in _FILES}
         states = set()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _KIND: Final = "the geographic reference file (GRF-C)"
 _KEY: Final = "block_key"
+_WANTED: Final = (*(name for name, _ in GEOCODE_PARTS), *(column.upper() for column in ENTITY_COLUMNS))
 
 
 class Grfc:
@@ -31,6 +32,17 @@ class Grfc:
     """
 
     name = "grfc"
+
+    def look(self, path: str) -> None:
+        """See whether the file is there, with its columns; see `GeographyReader`.
+
+        Args:
+            path: File, folder or pattern.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        Delimited.look([path], _WANTED, file=path, kind=_KIND)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read a file, a folder or a pattern; see `GeographyReader`.
@@ -44,7 +56,7 @@ class Grfc:
         """
         parts = [name for name, _ in GEOCODE_PARTS]
         fields = {column: column.upper() for column in ENTITY_COLUMNS}
-        table = Delimited.open(spark, [path], [*parts, *fields.values()], file=path, kind=_KIND)
+        table = Delimited.open(spark, [path], _WANTED, file=path, kind=_KIND)
         rows = Rows(
             file=path,
             placed=table.placed,

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.io.geography._entities import Rows, checked, sixteen
 from das_spark.io.geography.base import ACTIVE, NO_STATUS, NOTHING, STATUS_OF, EntityBlocks
+from das_spark.io.readers._begin import data_files, first_line
 from das_spark.io.readers._pl94_files import BLOCK, GEO
 from das_spark.io.readers._rows import Check, with_place
 from das_spark.io.readers._sources import files_in, is_folder, require_path
@@ -44,6 +45,22 @@ class Pl94Header:
 
     name = "pl94_header"
 
+    def look(self, path: str) -> None:
+        """See whether there is a header of the right number of columns; see `GeographyReader`.
+
+        Args:
+            path: A header, or a folder that holds those of all states.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        for each in self._paths(None, path):
+            for file in data_files(each):
+                columns = first_line(file, utf8=False).count("|") + 1
+                if columns != GEO.columns:
+                    hint = "is it a geographic header of 2020 (<st>geo2020.pl)?"
+                    raise InputError(f"{file}: {columns} columns in its first line, expected {GEO.columns}", hint=hint)
+
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read one header, or those of all states in a folder; see `GeographyReader`.
 
@@ -72,7 +89,7 @@ class Pl94Header:
         return checked(rows, (STATUS_NOTE,))
 
     @staticmethod
-    def _paths(spark: SparkSession, path: str) -> list[str]:
+    def _paths(spark: SparkSession | None, path: str) -> list[str]:
         require_path(path)
         if not is_folder(path):
             return [path]

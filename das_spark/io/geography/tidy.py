@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.geography._entities import Rows, checked, sixteen
 from das_spark.io.geography.base import GEOCODE, EntityBlocks
 from das_spark.io.readers._rows import row_checks, with_place
-from das_spark.io.readers._sources import names_of, read_table
+from das_spark.io.readers._sources import columns_in, names_of, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,6 +31,20 @@ class Tidy:
 
     name = "tidy"
 
+    def look(self, path: str) -> None:
+        """See whether the table is there, with its columns; see `GeographyReader`.
+
+        Args:
+            path: File or folder of Parquet or CSV.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        columns = columns_in(path)
+        if columns is not None:
+            _require_entities(path, columns)
+            block_field(path, columns)
+
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read a file or folder of Parquet or CSV; see `GeographyReader`.
 
@@ -41,14 +56,7 @@ class Tidy:
             InputError: See `GeographyReader`.
         """
         frame = read_table(spark, path)
-        missing = [name for name in ENTITY_COLUMNS if name not in frame.columns]
-        if missing:
-            near = get_close_matches(missing[0], names_of(frame), n=1)
-            guess = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(
-                f"{path}: no column {', '.join(map(repr, missing))}",
-                hint=f"{guess}the file has {', '.join(names_of(frame))}; a column of nulls says that there is none",
-            )
+        _require_entities(path, names_of(frame))
         field, geocode = block_column(path, frame)
         rows = Rows(
             file=path,
@@ -61,6 +69,36 @@ class Tidy:
             checks=tuple(row_checks(path, frame)),
         )
         return checked(rows)
+
+
+def block_field(path: str, columns: Sequence[str]) -> str:
+    """The name of the column of a table that names blocks.
+
+    Args:
+        path: Of the table, for messages.
+        columns: Names of its columns.
+
+    Raises:
+        InputError: There is none.
+    """
+    name = next((name for name in (GEOCODE, *BLOCK_NAMES) if name in columns), None)
+    if name is None:
+        raise InputError(
+            f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
+            hint=f"the file has {', '.join(columns)}",
+        )
+    return name
+
+
+def _require_entities(path: str, columns: Sequence[str]) -> None:
+    missing = [name for name in ENTITY_COLUMNS if name not in columns]
+    if missing:
+        near = get_close_matches(missing[0], columns, n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(
+            f"{path}: no column {', '.join(map(repr, missing))}",
+            hint=f"{guess}the file has {', '.join(columns)}; a column of nulls says that there is none",
+        )
 
 
 def block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
@@ -76,14 +114,9 @@ def block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
     Raises:
         InputError: There is none.
     """
-    if GEOCODE in frame.columns:
+    name = block_field(path, names_of(frame))
+    if name == GEOCODE:
         return GEOCODE, F.coalesce(F.col(GEOCODE).cast("string"), F.lit(""))
-    name = next((name for name in BLOCK_NAMES if name in frame.columns), None)
-    if name is None:
-        raise InputError(
-            f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
-            hint=f"the file has {', '.join(names_of(frame))}",
-        )
     text = F.coalesce(F.col(name).cast("string"), F.lit(""))
     good = text.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")
     # What is no block must not be brought into the form of one.

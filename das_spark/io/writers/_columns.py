@@ -161,10 +161,13 @@ def unit_columns(product: Product, flavour: str = TEXT) -> FileColumns:
 def class_codes(product: Product) -> np.ndarray:
     """The unit class of each cell, shape (cells,), int64: the answer of the class query that counts it.
 
-    Where units are counted, shape (cells + 1,): 0, and a last 1 for group quarters.
+    Where units are counted, shape (cells + 1,): 0, and a last 1 for group quarters. People without a class query are
+    of one class.
     """
     if lists_quarters(product):
         return np.append(np.zeros(product.schema.size, dtype=np.int64), 1)
+    if not product.class_query:
+        return np.zeros(product.schema.size, dtype=np.int64)
     codes = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
     return np.asarray(codes, dtype=np.int64)
 

@@ -56,6 +56,11 @@ class WriteTask:
     staging: Path
     notices: tuple[str, ...]
 
+    @property
+    def knows_units(self) -> bool:
+        """Whether units stand in any of the files."""
+        return self.dealt or self.listed is not None
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the files of every slice.
 

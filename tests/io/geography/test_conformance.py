@@ -11,7 +11,7 @@ import pytest
 import das_spark.io.geography as room
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import ENTITY_COLUMNS
-from das_spark.io.geography import GEOGRAPHY_READERS, geography_reader
+from das_spark.io.geography import GEOGRAPHY_READERS, geography_reader, look_at_crosswalk
 
 
 def test_every_class_that_reads_is_registered_under_its_name():
@@ -55,3 +55,38 @@ def test_all_readers_give_the_same_blocks(spark, written, contents, expected, na
 def test_a_missing_file_is_named(spark, tmp_path, name):
     with pytest.raises(InputError, match="nowhere: no such file or folder"):
         GEOGRAPHY_READERS[name].read(spark, str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("name", GEOGRAPHY_READERS)
+def test_all_readers_look_at_how_their_files_begin_without_spark(written, name):
+    GEOGRAPHY_READERS[name].look(str(written[name]))
+
+
+@pytest.mark.parametrize("name", GEOGRAPHY_READERS)
+def test_looking_names_a_missing_file(tmp_path, name):
+    with pytest.raises(InputError, match="nowhere: no such file or folder"):
+        GEOGRAPHY_READERS[name].look(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("name", GEOGRAPHY_READERS)
+def test_looking_finds_files_of_another_kind(written, name):
+    place = written[name]
+    for file in [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]:
+        file.write_text("first,second\n1,2\n")
+    with pytest.raises(InputError, match=r"no column|columns in its first line"):
+        GEOGRAPHY_READERS[name].look(str(place))
+
+
+def test_a_crosswalk_is_looked_at(tmp_path):
+    file = tmp_path / "crosswalk.csv"
+    for text, said in (
+        ("geocode,primitive\n", ""),
+        ("geocode,area\n", "no column 'primitive'"),
+        ("x,prim\n", "geocode"),
+    ):
+        file.write_text(text)
+        if said:
+            with pytest.raises(InputError, match=said):
+                look_at_crosswalk(str(file))
+        else:
+            look_at_crosswalk(str(file))

@@ -1,0 +1,83 @@
+"""Files of areas off the spine, such as precincts: CSV of leaf geocode and area, seen without Spark."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
+from das_spark.errors import InputError
+from das_spark.io.readers._begin import first_line
+
+_COLUMNS: Final = 2
+_HINT: Final = "evaluation.areas (or --areas) names a CSV of geocode and area"
+
+
+def require_areas(path: Path) -> None:
+    """Refuse a file of areas that is not there.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file", hint=_HINT)
+
+
+def look_at_areas(path: Path, length: int) -> None:
+    """See without Spark whether a file of areas can be used: columns, geocodes, and that no geocode has two areas.
+
+    Args:
+        path: The file: public, so that its geocodes may be named.
+        length: Digits of the geocode of a leaf; codes with one less are those of census blocks.
+
+    Raises:
+        InputError: It is not there or cannot be read, or a row is none of a leaf geounit, or a second one of it.
+    """
+    require_areas(path)
+    names = next(csv.reader([first_line(path)]), [])
+    if len(names) < _COLUMNS:
+        raise InputError(f"{path}: has {len(names)} columns, expected {_COLUMNS}: geocode and area", hint=_HINT)
+    codes = _codes(path, names)
+    digits = pc.match_substring_regex(codes, f"^[0-9]{{{length - 1},{length}}}$")
+    wrong = pc.sum(pc.invert(digits)).as_py() or 0
+    if wrong or not len(codes):
+        found = f"not so in {wrong:,} of {len(codes):,} rows" if wrong else "there is no row"
+        raise InputError(
+            f"{path}, {names[0]}: expected geocodes of {length} digits (or {length - 1}, of census blocks); {found}",
+            hint="codes are text with their leading zeros, of the lowest geolevel of the run",
+        )
+    counted = pc.value_counts(_widened(codes, length - 1))
+    twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+    if len(twice):
+        raise InputError(f"{path}: geocode {pc.min(twice).as_py()} stands twice", hint="a geounit lies in one area")
+
+
+def _codes(path: Path, names: list[str]) -> pa.Array:
+    """The first column as text; rows with other numbers of columns are left out, as they are by the report."""
+    positions = [f"c{number}" for number in range(len(names))]  # names may be empty, or stand twice
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(column_names=positions, skip_rows=1),
+            parse_options=arrow_csv.ParseOptions(invalid_row_handler=lambda _: "skip"),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=positions[:1], column_types={positions[0]: pa.string()}, strings_can_be_null=False
+            ),
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({type(error).__name__})", hint=_HINT) from None
+    return pc.fill_null(table.column(0).combine_chunks(), "")
+
+
+def _widened(codes: pa.Array, short: int) -> pa.Array:
+    """Codes of census blocks in the form of the spine: the digit of the block group once more before the block."""
+    parts = [pc.utf8_slice_codeunits(codes, *ends) for ends in ((0, short - 4), (short - 4, short - 3), (short - 4,))]
+    wide = pc.binary_join_element_wise(parts[0], parts[1], parts[2], "")
+    return pc.if_else(pc.equal(pc.utf8_length(codes), short), wide, codes)

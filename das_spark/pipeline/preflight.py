@@ -1,0 +1,268 @@
+"""Everything that a later stage will need is tried before anything is charged: files, columns, writers, layouts, disks.
+
+A kind of stage registers in `TRIALS` what it will need, each thing with the setting that asks for it and a function
+that tries it. A kind without an entry fails a test; a thing that is not tried here fails a run when its budget is gone.
+Trials read what the readers' `look` reads, and public files; all else works on invented counts
+(`das_spark.pipeline.rehearsal`). No Spark is started, and no folder of the run is made.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from das_spark.config.stages import StageKind
+from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
+from das_spark.io.area_files import look_at_areas
+from das_spark.io.files import finished, require_writable
+from das_spark.io.geography import geography_reader, look_at_crosswalk
+from das_spark.io.readers import look
+from das_spark.pipeline import rehearsal
+from das_spark.pipeline.charge import is_charged
+from das_spark.pipeline.ledgers import folder_of
+from das_spark.pipeline.space import require_beginning, roots_of
+from das_spark.privacy import require_table
+
+if TYPE_CHECKING:
+    from das_spark.config.plan import RunPlan
+    from das_spark.config.stages import Stage
+    from das_spark.io.layout import RunLayout
+
+#: How the stage of what no stage has alone is called in messages.
+_PLACES: Final = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A run that is still to come.
+
+    Attributes:
+        plan: What it will do.
+        layout: Where it will lie.
+        scratch: A folder for what is tried, removed afterwards.
+        files: Whether the files that the plan names are on this machine.
+    """
+
+    plan: RunPlan
+    layout: RunLayout
+    scratch: Path
+    files: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One thing that a stage will need.
+
+    Attributes:
+        setting: Key of the run file that asks for it; empty where the error names it.
+        work: Tries it; raises what is wrong.
+        fix: What to do where the error does not say.
+        reads: Whether it reads files of the run, of which no text of a library's error may be told.
+    """
+
+    setting: str
+    work: Callable[[], object]
+    fix: str = ""
+    reads: bool = False
+
+
+Trials = Callable[[Ahead], Iterable[Trial]]
+
+
+def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, files: bool = True) -> None:
+    """Try what the stages of a run will need; of a run that is charged its disks alone: what is spent is spent.
+
+    Args:
+        plan: The run.
+        layout: Where it lies, or will lie.
+        stages: Those that it will carry out, sooner or later.
+        files: Whether the files that the plan names, and its roots, are on this machine.
+
+    Raises:
+        DasError: Something will fail; all that was found, with stage, setting and fix. One problem keeps its kind of
+            error; several have that of a guard of privacy, or else of the first.
+    """
+    kinds = tuple(dict.fromkeys(stage.kind for stage in stages))
+    found: list[DasError] = []
+    with _scratch() as scratch:
+        ahead = Ahead(plan, layout, scratch, files)
+        tried = [(_PLACES, trial) for trial in (_places(ahead, kinds) if files else ())]
+        if not is_charged(layout):  # whatever one of its stages lacks must not keep the others from going on
+            tried += [(str(kind), trial) for kind in kinds for trial in TRIALS[kind](ahead)]
+        for stage, trial in tried:
+            error = _tried(trial)
+            if error is not None:
+                where = ": ".join(filter(None, (stage, trial.setting)))
+                found.append(type(error)(f"{where}: {error.message}", hint=error.hint or trial.fix))
+    if not found:
+        return
+    if len(found) == 1:
+        raise found[0]
+    lines = [f"{each.message} ({each.hint})" if each.hint else each.message for each in found]
+    count = f"{len(found)} things that the run will need fail; nothing is charged"
+    gravest = next((each for each in found if isinstance(each, PrivacyGuardError)), found[0])
+    raise type(gravest)("\n  ".join([f"{count}:", *lines]), hint="correct these, and run the same command again")
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for invented files; it is removed."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="das_spark-")
+    except OSError as error:
+        message = f"there is no folder for temporary files ({type(error).__name__})"
+        raise OutputError(message, hint="make room, or set TMPDIR to a folder that can be written") from error
+    with folder as name:
+        yield Path(name)
+
+
+def _tried(trial: Trial) -> DasError | None:
+    try:
+        if trial.reads:
+            with error_text_withheld():
+                trial.work()
+        else:
+            trial.work()
+    except DasError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - invented counts are all that it can quote
+        return ConfigurationError(f"{type(error).__name__}: {error}")
+    return None
+
+
+def _places(ahead: Ahead, kinds: Iterable[StageKind]) -> Iterator[Trial]:
+    """Roots that can be written, with room to begin; the ledger, where the run will be charged."""
+    for key, folder in roots_of(ahead.plan, ahead.layout).items():
+        yield Trial(key, partial(require_writable, folder), reads=True)
+    if StageKind.MEASURE in kinds and ahead.plan.ledger.path is not None:  # the usual one is made beside the runs
+        yield Trial("ledger.path", lambda: require_writable(folder_of(ahead.plan, ahead.layout)), reads=True)
+    yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)
+
+
+def _spine(ahead: Ahead) -> Iterator[Trial]:
+    """The areas of blocks, and the crosswalk, unless the spine was made of them: they may be withdrawn by then."""
+    if finished(ahead.layout.public.spine):
+        return
+    yield from _geography(ahead)
+    crosswalk = ahead.plan.geography.crosswalk
+    if ahead.files and crosswalk is not None:
+        yield Trial("geography.crosswalk", partial(look_at_crosswalk, crosswalk), reads=True)
+
+
+def _geography(ahead: Ahead) -> Iterator[Trial]:
+    settings = ahead.plan.geography
+    if ahead.files and settings.reader is not None and settings.path is not None:
+        reader = geography_reader(settings.reader)
+        yield Trial("geography.path", partial(reader.look, settings.path), reads=True)
+
+
+def _ingest(ahead: Ahead) -> Iterator[Trial]:
+    """How the input begins, unless it was read: it may be withdrawn by then. Bounds that follow from units."""
+    plan = ahead.plan
+    if ahead.files and not finished(ahead.layout.restricted.table("leaves")):
+        yield Trial("", partial(look, plan.input, plan.product, plan.spine), reads=True)
+    yield from _bounds(ahead)
+
+
+def _bounds(ahead: Ahead) -> Iterator[Trial]:
+    """Bounds, structural zeros and added constraints, by which families are posed."""
+    plan = ahead.plan
+    leaf = plan.spine.leaf.name
+    yield Trial("run.product", partial(rehearsal.invented_family, plan, leaf), _product_fix(plan))
+
+
+def _check(ahead: Ahead) -> Iterator[Trial]:
+    """Measurements that exist are examined by this stage itself, before a folder is made: nothing is spent in it."""
+    return iter(())
+
+
+def _measure(ahead: Ahead) -> Iterator[Trial]:
+    """Noise that can be drawn: its table fits the memory."""
+    budget = ahead.plan.budget
+    for level in budget.levels:
+        for each in level.queries:
+            law = budget.mechanism(level.geolevel, each.query)
+            yield Trial(f"budget, {each.query} at {level.geolevel}", partial(require_table, law))
+
+
+def _estimate(ahead: Ahead) -> Iterator[Trial]:
+    """An invented family of every level, and one solve by each solver of the chain."""
+    plan = ahead.plan
+    for level in plan.spine.names:
+        yield Trial("estimation", partial(rehearsal.rehearse_estimation, plan, level), _product_fix(plan))
+    for solver in plan.estimation.solvers:
+        fix = "leave it out of estimation.solvers, or install what it needs: das-spark doctor"
+        yield Trial(f"estimation.solvers = {solver!r}", partial(rehearsal.rehearse_solver, plan, solver), fix)
+
+
+def _census(ahead: Ahead) -> Iterator[Trial]:
+    """Levels of the census, in which the estimates of a spine of areas are published."""
+    yield Trial("geography.levels", lambda: ahead.plan.product.census(ahead.plan.spine), _product_fix(ahead.plan))
+
+
+def _microdata(ahead: Ahead) -> Iterator[Trial]:
+    """Invented records in every format and the form of the run."""
+    plan = ahead.plan
+    fix = f"{_product_fix(plan)}, or leave the format out of output.microdata"
+    for flavour in plan.microdata_formats:
+        folder = ahead.scratch / f"microdata.{flavour}"
+        setting = f"output.microdata = {flavour!r} ({plan.microdata_files}), product {plan.product.name!r}"
+        yield Trial(setting, partial(rehearsal.rehearse_microdata, plan, flavour, folder), fix)
+
+
+def _tabulate(ahead: Ahead) -> Iterator[Trial]:
+    """Every table of the product in every format of the run."""
+    plan = ahead.plan
+    setting = f"output.tables = {list(plan.table_formats)}, product {plan.product.name!r}"
+    for table in plan.product.tables:
+        folder = ahead.scratch / f"table.{table.name}"
+        fix = f"{_product_fix(plan)}, or set output.tables to []"
+        yield Trial(f"{setting}, table {table.name}", partial(rehearsal.rehearse_table, plan, table, folder), fix)
+
+
+def _verify(ahead: Ahead) -> Iterator[Trial]:
+    """The manifest, data dictionary and statement that are written before verification, and read by it."""
+    work = partial(rehearsal.rehearse_manifest, ahead.plan, ahead.scratch / "manifest")
+    yield Trial("run.product", work, _product_fix(ahead.plan))
+
+
+def _evaluate(ahead: Ahead) -> Iterator[Trial]:
+    """Files of areas and of geography, and the queries of the report."""
+    plan = ahead.plan
+    areas = plan.evaluation.areas
+    if ahead.files and areas is not None:
+        length = plan.product.census(plan.spine).leaf.length
+        fix = "name a CSV of geocode and area, or leave evaluation.areas out"
+        yield Trial("evaluation.areas", partial(look_at_areas, Path(areas), length), fix, reads=True)
+    path = plan.geography.path
+    if plan.spine.is_census and path is not None and Path(path).exists():  # the report does without what is gone
+        yield from _geography(ahead)
+    yield Trial("run.product", partial(rehearsal.rehearse_evaluation, plan), _product_fix(plan))
+
+
+def _product_fix(plan: RunPlan) -> str:
+    return f"correct product {plan.product.name!r}"
+
+
+#: What each kind of stage will need; a new kind registers here.
+TRIALS: Final[Mapping[StageKind, Trials]] = MappingProxyType(
+    {
+        StageKind.SPINE: _spine,
+        StageKind.INGEST: _ingest,
+        StageKind.CHECK: _check,
+        StageKind.ADOPT: _bounds,
+        StageKind.MEASURE: _measure,
+        StageKind.ESTIMATE: _estimate,
+        StageKind.CENSUS: _census,
+        StageKind.MICRODATA: _microdata,
+        StageKind.TABULATE: _tabulate,
+        StageKind.VERIFY: _verify,
+        StageKind.EVALUATE: _evaluate,
+    }
+)

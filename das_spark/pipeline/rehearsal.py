@@ -1,0 +1,428 @@
+"""A rehearsal of the later stages: two invented geounits go through their very code, in this process, without Spark.
+
+Nothing of the input is read: the counts are made up here, from the plan alone. What a product, a layout or a setting
+cannot do fails here as it would fail after the budget is spent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from das_spark.config.reopen import ORIGIN, reopen
+from das_spark.errors import ConfigurationError, EstimationError
+from das_spark.estimation import FamilyStatus
+from das_spark.io.layout import PublicLayout, TablesLayout
+from das_spark.io.manifest import PublicManifest
+from das_spark.io.microdata_digest import microdata_parts, misplaced_heads
+from das_spark.io.microdata_files import write_one_slice
+from das_spark.io.microdata_part import FAULT, PERSONS, digest_part
+from das_spark.io.run_lock import Staging
+from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
+from das_spark.pipeline.accuracy import subject_of_plan
+from das_spark.pipeline.charge import declared_invariants
+from das_spark.pipeline.estimate import planned_estimation
+from das_spark.pipeline.publish import ledger_text, planned_manifest, planned_notices, statement_of
+from das_spark.pipeline.tabulate import TablesWriting
+from das_spark.privacy import LedgerEntry
+from das_spark.products import microdata_codes
+from das_spark.spark import tables
+from das_spark.spark.evaluate import TallyTask, level_lines, report_of, tally_of
+from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, as_family
+from das_spark.spark.tabulate import TabulateTask
+from das_spark.tabulation import incidence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.constraints import AddedConstraint
+    from das_spark.histogram import Query
+    from das_spark.products import Product
+    from das_spark.tabulation import Table
+
+    Counts = NDArray[np.int64]
+
+#: When an invented run is made, and what it is called: neither is ever published.
+_CREATED: Final = "2000-01-01T00:00:00+00:00"
+_RUN: Final = "rehearsal"
+#: Cells that the parent of an invented family occupies, besides one of each class: a solve of milliseconds.
+_CELLS: Final = 8
+#: Noise of invented answers, added in turn, so that there is something to fit.
+_NOISE: Final = (1, -1, 0)
+_FAMILY_SCHEMA: Final = to_arrow_schema(tables.FAMILY_ROWS)
+_USABLE: Final = frozenset(str(status) for status in FamilyStatus if status.is_usable)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InventedGeounits:
+    """Two geounits of one parent, made up from a product alone.
+
+    Attributes:
+        geocodes: Theirs, sorted.
+        parent: That of their parent; empty where there is none.
+        counts: Shape (2, cells of the schema).
+        units: By class, vacant ones last, shape (2, classes + 1).
+    """
+
+    geocodes: tuple[str, ...]
+    parent: str
+    counts: Counts
+    units: Counts
+
+    @classmethod
+    def of(cls, product: Product, length: int, counts: Counts) -> InventedGeounits:
+        """Geounits with the units that their people can live in.
+
+        Args:
+            product: Its classes and bounds.
+            length: Digits of the geocodes; of length 0 there is one geounit.
+            counts: Shape (2, cells).
+        """
+        if not length:
+            return cls(("0",), "", counts[:1], _units(product, counts[:1]))
+        codes = tuple("1" * (length - 1) + last for last in "12")
+        return cls(codes, codes[0][:-1], counts, _units(product, counts))
+
+    def batch(self, *, units: bool) -> pa.RecordBatch:
+        """Columns geocode, parent, cells, counts and units.
+
+        Args:
+            units: Whether the run knows units; the column is null otherwise.
+        """
+        occupied = [np.flatnonzero(row) for row in self.counts]
+        held = [row[cells].tolist() for row, cells in zip(self.counts, occupied, strict=True)]
+        known = self.units.tolist() if units else [None] * len(self.geocodes)
+        return pa.RecordBatch.from_pydict(
+            {
+                GEOCODE: pa.array(self.geocodes, pa.string()),
+                "parent": pa.array([self.parent] * len(self.geocodes), pa.string()),
+                "cells": pa.array([cells.tolist() for cells in occupied], pa.list_(pa.int32())),
+                "counts": pa.array(held, pa.list_(pa.int64())),
+                "units": pa.array(known, pa.list_(pa.int64())),
+            }
+        )
+
+
+def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
+    """Estimate an invented family of a geolevel, and by the failsafe one that cannot be, where that is on.
+
+    Args:
+        plan: The run.
+        geolevel: Of the children.
+
+    Raises:
+        EstimationError: The family is not estimated.
+        ConfigurationError: Queries, passes or solvers do not fit.
+    """
+    task, family = planned_estimation(plan, geolevel), invented_family(plan, geolevel)
+    batches = task(family)
+    _require_estimated(plan, geolevel, batches, _USABLE)
+    if plan.estimation.failsafe and plan.product.class_query and plan.spine.index(geolevel):
+        impossible = invented_family(plan, geolevel, demanding=True)
+        _require_estimated(plan, geolevel, task(impossible), {str(FamilyStatus.RELAXED)})
+
+
+def rehearse_solver(plan: RunPlan, solver: str) -> None:
+    """Let one solver of the chain try a family, which is otherwise asked only where those before it do not succeed.
+
+    Args:
+        plan: The run.
+        solver: Its name.
+
+    Raises:
+        EstimationError: It does not start.
+    """
+    geolevel = plan.spine.leaf.name
+    task = planned_estimation(plan, geolevel)
+    # One pass: whether this solver alone could prove every pass of the level is not asked, but that it solves.
+    alone = replace(task, plan=replace(task.plan, solvers=(solver,), passes=(), failsafe=False))
+    alone(invented_family(plan, geolevel))
+
+
+def rehearse_microdata(plan: RunPlan, flavour: str, folder: Path) -> None:
+    """Write invented records in the layout of the product, read them back, and compare.
+
+    Args:
+        plan: The run.
+        flavour: Name of a writer.
+        folder: A new folder.
+
+    Raises:
+        ConfigurationError: What is read is not what was written.
+        OutputError: The records cannot be written.
+    """
+    product, units, form = plan.product, plan.invariants.units, plan.microdata_files
+    made = InventedGeounits.of(product, product.census(plan.spine).leaf.length, _everyone(product))
+    layout = PublicLayout(folder)
+    folder.mkdir()
+    written = write_one_slice(
+        made.batch(units=units),
+        product,
+        layout,
+        [flavour],
+        staging=Staging(folder / ".staging"),
+        created=_CREATED,
+        notices=planned_notices(plan, insecure=False),
+        form=form,
+    )
+    codes, kinds = microdata_codes(product), product.files(units=units)
+    parts = microdata_parts(layout, [flavour], units=len(kinds) > 1, record=product.record, form=form)
+    rows = [row for part in parts for batch in digest_part(part, codes) for row in batch.to_pylist()]
+    faults = [f"{row['rule']}: {row['geocode']}" for row in rows if row["record"] == FAULT]
+    found: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if row["record"] == PERSONS:
+            found[row["geocode"], row["codes"]] += row["count"]
+    expected: Counter[tuple[str, str]] = Counter()
+    for geocode, counts, of_units in zip(made.geocodes, made.counts, made.units, strict=True):
+        for cell in np.flatnonzero(counts).tolist():
+            expected[geocode, codes.cell_codes[cell]] += int(counts[cell])
+        if codes.listed is not None and units and of_units[1:-1].sum():
+            expected[geocode, codes.cell_codes[codes.listed]] += int(of_units[1:-1].sum())
+    if found != expected:
+        faults.append("the codes that are read back are not those of the records")
+    if flavour != "parquet":
+        for kind, each in zip(kinds, written, strict=True):
+            faults += sorted(misplaced_heads(layout, flavour, kind, form, codes, each.rows))
+    if faults:
+        raise ConfigurationError(f"invented records do not come back as they were written: {'; '.join(faults)}")
+
+
+def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
+    """Make a published table of invented geounits, in every format of the run, and look at what is in it.
+
+    Args:
+        plan: The run.
+        table: The table.
+        folder: A new folder.
+
+    Raises:
+        ConfigurationError: The files do not hold what they should.
+        QueryError: The table does not fit the schema.
+        OutputError: It cannot be written.
+    """
+    leaf = plan.product.census(plan.spine).leaf
+    made = InventedGeounits.of(plan.product, leaf.length, _everyone(plan.product))
+    layout = TablesLayout(folder / "tables")
+    staging = Staging((folder / "staging").absolute())
+    facts = planned_notices(plan, insecure=False)
+    writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.table_formats), facts)
+    task, writer = TabulateTask(incidence([table]), (GEOCODE,)), writing.writer(table)
+    file = f"level={leaf.name}/part-00000"
+    batches = list(task(iter([made.batch(units=False)])))
+    reports = writer((table.name, file, batch) for batch in batches)
+    writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])
+    total = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
+    right = total == made.counts[:, table.total.mask(plan.product.schema)].sum(axis=1).tolist()
+    for flavour in plan.table_formats:
+        level = layout.level(table.name, flavour, leaf.name)
+        right &= rows_of(level, flavour) == len(made.geocodes)
+        right &= flavour != CSV or csv_header(level) == (GEOCODE, *table.names)
+    if not right:
+        raise ConfigurationError(f"table {table.name} of invented geounits does not hold what it should")
+
+
+def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
+    """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does.
+
+    Args:
+        plan: The run.
+        folder: A new folder.
+
+    Raises:
+        ConfigurationError: What is read does not say what was written.
+    """
+    folder.mkdir()
+    product = plan.product
+    entry = LedgerEntry(_RUN, _CREATED, product.name, product.record, plan.budget, insecure=False)
+    manifest = planned_manifest(plan, entry, run_id=_RUN, created=_CREATED, insecure=False)
+    manifest.save(folder / "manifest.json")
+    again = PublicManifest.load(folder / "manifest.json")
+    same = reopen(again.config, (), again.config.get(ORIGIN, {}), source="the manifest")
+    texts = [(statement_of(each, of), ledger_text(each)) for each, of in ((manifest, plan), (again, same))]
+    if texts[0] != texts[1] or again.invariants != declared_invariants(same):
+        raise ConfigurationError("statement and ledger do not follow from the manifest as it is read back")
+
+
+def rehearse_evaluation(plan: RunPlan) -> None:
+    """Make the accuracy report of invented geounits, estimated without an error.
+
+    Args:
+        plan: The run.
+
+    Raises:
+        QueryError: A query of the report is none of the schema.
+    """
+    subject = subject_of_plan(plan.product, plan.queries)
+    census = plan.product.census(plan.spine)
+    lines = []
+    for level in census.levels:
+        made = InventedGeounits.of(plan.product, level.length, _everyone(plan.product)).batch(units=False)
+        both = {"true_cells": made.column("cells"), "true_counts": made.column("counts")}
+        joined = pa.RecordBatch.from_pydict({**both, "cells": made.column("cells"), "counts": made.column("counts")})
+        tallies = pa.Table.from_batches(TallyTask(subject.comparison(level.name))(iter([joined])))
+        ordered = tallies.sort_by([(name, "ascending") for name in ("line", "bin", "value")])
+        lines.append(level_lines(level.name, subject, tally_of(ordered)))
+    # The page is drawn of the same lines; drawing it would take a second.
+    report_of(lines, subject, product=plan.product.name, run=_RUN).to_json()
+
+
+def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -> Family:
+    """A family of a geolevel as a task receives it, with exact answers that differ a little, and its bounds.
+
+    Args:
+        plan: The run.
+        geolevel: Of the children.
+        demanding: Whether the bounds ask for more people of a class than the parent has.
+    """
+    spine, product = plan.spine, plan.product
+    depth, level = spine.index(geolevel), spine.level(geolevel)
+    counts = _few(product)
+    # One geounit at the top, which is a family by itself; two below.
+    made = InventedGeounits.of(product, level.length if depth else 0, counts if depth else counts.sum(0, keepdims=True))
+    parent = np.flatnonzero(made.counts.sum(axis=0)) if depth else None
+    rows = list(_histogram_rows(made, parent))
+    rows += _measured(plan, geolevel, made, parent)
+    rows += _bounded(plan, geolevel, made, demanding=demanding)
+    rows.sort(key=lambda row: (row["kind"], row["name"], row["geocode"], row["member"]))
+    name = made.parent if depth else made.geocodes[0]
+    blank = {"file": 0, "rank": 0, "family": name}
+    return as_family(pa.Table.from_pylist([{**blank, **row} for row in rows], schema=_FAMILY_SCHEMA))
+
+
+def _row(kind: int, geocode: str, name: str = "", member: str = "", **values: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"kind": kind, "geocode": geocode, "name": name, "member": member, **values}
+
+
+def _histogram_rows(made: InventedGeounits, parent: Counts | None) -> Iterator[dict[str, Any]]:
+    if parent is not None:
+        together = made.counts.sum(axis=0)[parent].tolist()
+        yield _row(PARENT, made.parent, integers=parent.tolist(), longs=together)
+    for geocode in made.geocodes:
+        yield _row(HISTOGRAM, geocode)
+
+
+def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Counts | None) -> Iterator[dict[str, Any]]:
+    lazy = plan.measurement_rows == "support" and parent is not None
+    for each in plan.budget.level(geolevel).queries:
+        query = plan.queries[each.query]
+        rows = query.restrict(parent).rows if lazy and parent is not None else np.arange(query.rows)
+        exact = np.stack([query.answer_dense(counts) for counts in made.counts])
+        values = exact[:, rows] + np.resize(np.array(_NOISE), len(rows))
+        variance = float(plan.budget.mechanism(geolevel, each.query).variance())
+        for geocode, answers in zip(made.geocodes, values.tolist(), strict=True):
+            kept = rows.tolist() if lazy else None
+            yield _row(MEASUREMENT, geocode, each.query, integers=kept, longs=answers, variance=variance)
+
+
+def _bounded(plan: RunPlan, geolevel: str, made: InventedGeounits, *, demanding: bool) -> Iterator[dict[str, Any]]:
+    spine, product = plan.spine, plan.product
+    depth, totals = spine.index(geolevel), made.counts.sum(axis=1)
+    at = plan.invariants.total_at
+    known = at is not None and depth <= spine.index(at)
+    if known:
+        for geocode, total in zip(made.geocodes, totals.tolist(), strict=True):
+            yield _row(BOUND, geocode, "total", geocode, longs=[total], longs_upper=[total])
+    if product.unit_bounds is not None and plan.invariants.units and not demanding:
+        units = made.units[:, :-1]
+        of = totals if known else None
+        low, high = product.unit_bounds.lower(units, of), product.unit_bounds.upper(units, of)
+        for place, geocode in enumerate(made.geocodes):
+            sides = {"longs": low[place].tolist(), "longs_upper": high[place].tolist()}
+            yield _row(BOUND, geocode, "class", geocode, **sides)
+            if known and at is not None and depth < spine.index(at):
+                # Each geounit stands for the one below it of which the total is known.
+                total = [int(totals[place])]
+                yield _row(BOUND, geocode, "flow", geocode, **{name: side + total for name, side in sides.items()})
+    if demanding:
+        yield from _impossible(product, made)
+    for rule in plan.added:
+        if depth <= spine.index(rule.geolevel):
+            yield from _added(rule, product.schema.query(rule.query), made)
+
+
+def _impossible(product: Product, made: InventedGeounits) -> Iterator[dict[str, Any]]:
+    """Class bounds by which the children have one more of the last class together than their parent."""
+    query = product.schema.query(product.class_query)
+    margins = np.stack([query.answer_dense(row) for row in made.counts])
+    low, high = margins.copy(), margins.copy()
+    last = int(np.flatnonzero(margins.sum(axis=0))[-1])
+    low[0, last] = high[0, last] = margins[0, last] + 1
+    low[:, 0], high[:, 0] = 0, margins.sum()  # so that the totals, which the failsafe keeps, need not change
+    for place, geocode in enumerate(made.geocodes):
+        yield _row(BOUND, geocode, "class", geocode, longs=low[place].tolist(), longs_upper=high[place].tolist())
+
+
+def _added(rule: AddedConstraint, query: Query, made: InventedGeounits) -> Iterator[dict[str, Any]]:
+    """An added constraint, as wide as the invented counts need it: whether real ones can keep it is not asked."""
+    right = rule.right_hand_sides(query.rows)
+    for geocode, counts in zip(made.geocodes, made.counts, strict=True):
+        answers = query.answer_dense(counts)
+        low, high = np.minimum(right, answers).tolist(), np.maximum(right, answers).tolist()
+        yield _row(BOUND, geocode, f"added:{rule.name}", geocode, longs=low, longs_upper=high)
+
+
+def _require_estimated(
+    plan: RunPlan, geolevel: str, batches: list[pa.RecordBatch], wanted: frozenset[str] | set[str]
+) -> None:
+    found = [row["diagnostics"] for row in chain.from_iterable(batch.to_pylist() for batch in batches)]
+    status, message = next((row["status"], row["message"]) for row in found if row is not None)
+    if status not in wanted:
+        raise EstimationError(
+            f"an invented family of {geolevel} of product {plan.product.name!r} ends as {status}: {message}",
+            hint="another solver in estimation.solvers, a larger estimation.gap_tolerance or other passes may help",
+        )
+
+
+def _possible(product: Product) -> Counts:
+    """Cells that somebody can be in."""
+    zero = np.zeros(product.schema.size, dtype=bool)
+    for each in product.structural_zeros:
+        zero |= each.mask(product.schema)
+    return np.flatnonzero(~zero)
+
+
+def _everyone(product: Product) -> Counts:
+    """One of every possible kind in the first geounit, and two of the first kind in the second."""
+    cells = _possible(product)
+    counts = np.zeros((2, product.schema.size), dtype=np.int64)
+    counts[0, cells] = 1
+    counts[1, cells[0]] = 2
+    return counts
+
+
+def _few(product: Product) -> Counts:
+    """A handful of kinds, of every class that there is."""
+    cells = _possible(product)
+    chosen = cells[np.unique(np.linspace(0, len(cells) - 1, _CELLS).astype(np.int64))]
+    if product.class_query:
+        classes = product.schema.query(product.class_query).row_of(cells)
+        chosen = np.union1d(chosen, cells[np.unique(classes, return_index=True)[1]])
+    counts = np.zeros((2, product.schema.size), dtype=np.int64)
+    counts[0, chosen], counts[1, chosen] = 3, 2
+    return counts
+
+
+def _units(product: Product, counts: Counts) -> Counts:
+    """As few units of each class as hold its people, and one vacant unit in every geounit."""
+    classes = len(product.unit_classes)
+    units = np.zeros((len(counts), classes + 1), dtype=np.int64)
+    units[:, -1] = 1
+    if product.record == "unit":  # what is counted are the units of the first class; the others are listed besides
+        units[:, 0], units[:, 1:-1] = counts.sum(axis=1), 1
+    elif product.class_query:
+        query, bounds = product.schema.query(product.class_query), product.unit_bounds
+        margins = np.stack([query.answer_dense(row) for row in counts])
+        most = np.array(bounds.most if bounds else [1 << 31] * classes, dtype=np.int64)
+        units[:, :-1] = -(-margins // np.maximum(most, 1))
+    return units

@@ -1,0 +1,197 @@
+"""How much room a run needs on its disks: a rough estimate, taken for what its tables and files have measured.
+
+Before the input is read little is known, and little is asked for. After ingestion the numbers of geounits, of occupied
+cells and of people are known, and nothing is charged yet: then the room for all that is left is asked for. Of the
+quickstart the estimate is 2.4 MB for the public root, and 1.8 MB are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from das_spark.errors import OutputError
+from das_spark.io.events import Event
+from das_spark.io.files import nearest, part_files, require_space
+from das_spark.spark.session import in_local_mode
+
+if TYPE_CHECKING:
+    from das_spark.config.plan import RunPlan
+    from das_spark.io.layout import RunLayout
+    from das_spark.pipeline.context import RunContext
+
+#: Bytes that a run asks for before it begins, on each disk that it writes to.
+LEAST_SPACE = 50_000_000
+#: Bytes, compressed as files are: of a noisy answer, and of one that is kept with its number; of an occupied cell.
+_ANSWER: Final = 3
+_NUMBERED_ANSWER: Final = 5
+_CELL: Final = 6
+#: Bytes of a geounit and of its rows in tables that have one or a few for each.
+_GEOUNIT: Final = 200
+#: Bytes of a record of microdata, in Parquet and as text.
+_RECORD: Final[Mapping[str, int]] = {"parquet": 6}
+_TEXT_RECORD: Final = 100
+#: Bytes of a value of a published table, in each format.
+_VALUE: Final = 5
+#: Estimates occupy more cells than what they estimate: noise is spread.
+_SPREAD: Final = 2
+_LOCAL_DIR: Final = "spark.local.dir"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSizes:
+    """What is known of a run when its input is read. RESTRICTED: cells and people tell of the input.
+
+    Attributes:
+        geounits: Geolevel -> geounits.
+        cells: Geolevel -> occupied cells.
+        people: What is counted, in all.
+    """
+
+    geounits: Mapping[str, int]
+    cells: Mapping[str, int]
+    people: int
+
+    @classmethod
+    def of(cls, context: RunContext) -> KnownSizes:
+        """The sizes of a run, from the footers of its files and from its top.
+
+        Args:
+            context: The run; its input is read.
+        """
+        levels = context.plan.spine.names
+        cells, people = {}, 0
+        for name in levels:
+            files = [parquet.ParquetFile(path) for path in part_files(context.folder("histograms", name))]
+            cells[name] = sum(_values(file, "counts") for file in files)
+            if name == levels[0]:
+                batches = (batch for file in files for batch in file.iter_batches(columns=["counts"]))
+                people = sum(pc.sum(batch.column(0).flatten()).as_py() or 0 for batch in batches)
+        return cls(context.geounit_counts(), cells, people)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes that are still to be written, by place.
+
+    Attributes:
+        public: Below the public root.
+        restricted: Below the restricted root: measurements of a level, before they are promoted.
+        scratch: In Spark's scratch folder: what is shuffled of the largest level.
+    """
+
+    public: int
+    restricted: int
+    scratch: int
+
+
+def room_of(plan: RunPlan, known: KnownSizes) -> Room:
+    """Estimate what a run writes after ingestion.
+
+    Args:
+        plan: The run.
+        known: What is known of it.
+    """
+    measured = {name: _measured(plan, name, known) for name in plan.spine.names}
+    estimated = {name: known.cells[name] * _CELL * _SPREAD + known.geounits[name] * _GEOUNIT for name in measured}
+    unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
+    records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
+    microdata = sum(_RECORD.get(flavour, _TEXT_RECORD) for flavour in plan.microdata_formats) * records
+    columns = sum(len(table.names) for table in plan.product.tables)
+    tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.table_formats)
+    # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
+    public = sum(measured.values()) + sum(estimated.values()) + microdata + tables
+    largest = max(measured[name] + estimated[name] for name in measured)
+    return Room(public, max(measured.values()), largest)
+
+
+def require_room(context: RunContext) -> None:
+    """Refuse a run that its disks cannot hold, when its input is read and nothing is charged.
+
+    The message does not say how much the run needs, which tells of the input: the restricted log does.
+
+    Args:
+        context: The run.
+
+    Raises:
+        OutputError: A disk has less room than that.
+    """
+    room = room_of(context.plan, KnownSizes.of(context))
+    context.progress.note(Event.SPACE_ESTIMATED, public=room.public, restricted=room.restricted, scratch=room.scratch)
+    places = [(context.layout.public.path, room.public), (context.layout.restricted.path, room.restricted)]
+    spark = context.spark.sparkContext
+    if in_local_mode(spark):  # elsewhere it is on the disks of executors
+        scratch = str(dict(spark.getConf().getAll()).get(_LOCAL_DIR, "/tmp"))  # noqa: S108 - Spark's own default
+        places.append((Path(scratch.split(",", maxsplit=1)[0]), room.scratch))
+    for place, needed in together(places).items():
+        try:
+            require_space(place, needed)
+        except OutputError as error:
+            raise OutputError(
+                f"{place}: there is less room than the rest of the run needs; nothing is charged",
+                hint=f"make room, or begin the run on another disk; {context.layout.restricted.log} says how much",
+            ) from error
+
+
+def require_beginning(plan: RunPlan, layout: RunLayout) -> None:
+    """Refuse to begin, or to go on with, a run where a disk is nearly full.
+
+    Args:
+        plan: The run.
+        layout: Where it lies, or will lie.
+
+    Raises:
+        OutputError: There is less room than `LEAST_SPACE`.
+    """
+    for place, needed in together([(folder, LEAST_SPACE) for folder in roots_of(plan, layout).values()]).items():
+        require_space(place, needed)
+
+
+def together(places: list[tuple[Path, int]]) -> dict[Path, int]:
+    """Bytes that are needed on each disk, under the first of the places that lie on it.
+
+    Args:
+        places: Folders, which need not exist, and bytes.
+    """
+    first: dict[int, Path] = {}
+    needed: dict[Path, int] = {}
+    for place, size in places:
+        disk = first.setdefault(nearest(place).stat().st_dev, place)
+        needed[disk] = needed.get(disk, 0) + size
+    return needed
+
+
+def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Path]:
+    """The folders that a run is written to, by the key of a run file that names them.
+
+    Args:
+        plan: The run.
+        layout: Where it lies, or will lie.
+    """
+    apart = {"output.public": plan.output.public, "output.restricted": plan.output.restricted}
+    folders = {"output.public": layout.public.path.parent, "output.restricted": layout.restricted.path.parent}
+    return {"output.root": layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}
+
+
+def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
+    """Bytes of the measurements of a level, as far as its parents' support needs them."""
+    answers = [plan.queries[each.query].rows for each in plan.budget.level(geolevel).queries]
+    depth = plan.spine.index(geolevel)
+    if plan.measurement_rows == "all" or not depth:
+        return known.geounits[geolevel] * sum(answers) * _ANSWER
+    above = plan.spine.names[depth - 1]
+    support = max(1, _SPREAD * known.cells[above] // max(known.geounits[above], 1))
+    return known.geounits[geolevel] * sum(min(each, support) for each in answers) * _NUMBERED_ANSWER
+
+
+def _values(file: parquet.ParquetFile, column: str) -> int:
+    """Values in a column of lists, from the footer; an empty list counts as one."""
+    metadata = file.metadata
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    return sum(each.num_values for each in columns if each.path_in_schema.split(".")[0] == column)

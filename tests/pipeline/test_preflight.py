@@ -1,0 +1,530 @@
+"""What later stages need is tried before anything is charged or made: every product, layout, format and option."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product as combinations
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.cli.main import main
+from das_spark.config.plan import JointPlan, RunPlan
+from das_spark.config.resolve import plan_of
+from das_spark.config.stages import Stage, StageKind, stages_from_measurements, stages_of
+from das_spark.config.sweep import load_sweep
+from das_spark.errors import (
+    BudgetError,
+    ConfigurationError,
+    EstimationError,
+    InputError,
+    OutputError,
+    PrivacyGuardError,
+)
+from das_spark.estimation.solvers import SOLVERS
+from das_spark.io.layout import RunLayout
+from das_spark.io.microdata_part import digest_part
+from das_spark.io.sweep_files import SweepLayout
+from das_spark.io.writers import TextFlavour, text
+from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
+from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
+from das_spark.pipeline.sweep import carry_out
+from das_spark.products import PRODUCTS, MicrodataColumn, Product
+from das_spark.spark import session as session_module
+
+FORMS = ("parts", "concatenate", "single")
+
+
+@pytest.fixture(autouse=True)
+def without_spark(monkeypatch):
+    for module in (session_module, driver):
+        monkeypatch.setattr(module, "session", lambda *_: pytest.fail("Spark was asked for"))
+
+
+def planned(name: str, **sections: dict[str, Any]) -> RunPlan:
+    """A plan of a product by its own defaults, whose files need not be there."""
+    data: dict[str, Any] = {
+        "config_version": 1,
+        "run": {"product": name},
+        "input": {"reader": "tidy_counts", "dataset": "people", "path": "nowhere"},
+        "budget": {"strategy": next(iter(PRODUCTS[name].strategies))},
+    }
+    for section, keys in sections.items():
+        data[section] = {**data.get(section, {}), **keys}
+    return plan_of(data, "test", files=False)
+
+
+def tried(plan: RunPlan, tmp_path: Path, *kinds: StageKind) -> None:
+    stages = [Stage(kind) for kind in kinds] if kinds else stages_of(plan)
+    try_stages(plan, RunLayout.at(tmp_path / "runs", "ahead"), stages, files=False)
+
+
+def flavours_of(product: Product) -> tuple[str, ...]:
+    return ("parquet", "text", *(("ppmf",) if product.ppmf else ()))
+
+
+EVERY_LAYOUT = [
+    (name, flavour, form, units)
+    for name, product in PRODUCTS.items()
+    for flavour, form, units in combinations(flavours_of(product), FORMS, (True, False))
+    if flavour != "parquet" or form == "parts"
+]
+
+
+def test_every_kind_of_stage_has_an_entry_of_things_that_are_tried(tmp_path):
+    assert set(TRIALS) == set(StageKind)
+    plan = planned("e2e_2018", geography={"path": "x", "reader": "tidy"}, evaluation={"areas": "areas.csv"})
+    ahead = Ahead(plan, RunLayout.at(tmp_path, "ahead"), tmp_path, files=True)
+    silent = {kind for kind, trials in TRIALS.items() if not list(trials(ahead))}
+    assert silent == {StageKind.CHECK}, "that stage is a trial itself: of measurements that exist, before a folder"
+
+
+def test_a_kind_without_an_entry_is_found(monkeypatch, tmp_path):
+    fewer = {kind: trials for kind, trials in TRIALS.items() if kind is not StageKind.MICRODATA}
+    monkeypatch.setattr(preflight, "TRIALS", fewer)
+    with pytest.raises(KeyError):
+        tried(planned("e2e_2018"), tmp_path)
+
+
+@pytest.mark.parametrize(("name", "flavour", "form", "units"), EVERY_LAYOUT)
+def test_every_layout_of_every_product_passes(tmp_path, name, flavour, form, units):
+    plan = planned(name, output={"microdata": [flavour], "microdata_files": form}, invariants={"units": units})
+    tried(plan, tmp_path, StageKind.MICRODATA)
+
+
+@pytest.mark.parametrize("formats", [["parquet"], ["csv"], ["parquet", "csv"]], ids=" ".join)
+@pytest.mark.parametrize("name", [name for name, product in PRODUCTS.items() if product.tables])
+def test_every_table_of_every_product_passes_in_every_format(tmp_path, name, formats):
+    tried(planned(name, output={"tables": formats}), tmp_path, StageKind.TABULATE)
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"), [(name, strategy) for name, product in PRODUCTS.items() for strategy in product.strategies]
+)
+@pytest.mark.parametrize("units", [True, False], ids=["units", "no units"])
+def test_every_strategy_of_every_product_passes_all_stages(tmp_path, name, strategy, units):
+    tried(planned(name, budget={"strategy": strategy}, invariants={"units": units}), tmp_path)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "all rows": {"measurement": {"rows": "all"}},
+    "failsafe": {"measurement": {"rows": "all"}, "estimation": {"failsafe": True}},
+    "released rounding": {"estimation": {"rounding": "released"}},
+    "no exact total": {"invariants": {"total_at": "none"}},
+    "nothing exact": {"invariants": {"total_at": "none", "units": False}},
+    "no evaluation": {"evaluation": {"enabled": False}},
+    "no tables": {"output": {"tables": []}},
+    **{f"solver {name}": {"estimation": {"solvers": [name]}} for name in ("piqp", "clarabel", "osqp")},
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_every_option_passes_with_every_product(tmp_path, name, option):
+    tried(planned(name, **OPTIONS[option]), tmp_path)
+
+
+def test_runs_on_a_part_of_the_levels_and_with_added_constraints_pass(tmp_path):
+    rules = [
+        {"name": "few", "geolevel": "State", "query": "hhgq", "sense": "<=", "right": 10**6},
+        {"name": "many", "geolevel": "State", "query": "total", "sense": ">=", "right": [5]},
+        {"name": "none", "geolevel": "National", "query": "total", "sense": "=", "right": [10**9]},
+    ]
+    shares = {"geolevels": {"National": "1/2", "State": "1/2"}, "queries": {"hhgq": "1/2", "detailed": "1/2"}}
+    plan = planned(
+        "e2e_1940",
+        geography={"levels": ["National", "State"]},
+        budget={"strategy": None, "epsilon": "1", **shares},
+    )
+    tried(plan, tmp_path)
+    data: dict[str, Any] = {
+        "config_version": 1,
+        "run": {"product": "e2e_1940"},
+        "input": {"reader": "tidy_counts", "dataset": "people", "path": "nowhere"},
+        "budget": {"strategy": "e2e_1940"},
+        "constraints": rules,
+    }
+    tried(plan_of(data, "test", files=False), tmp_path)
+    alone = {"geolevels": {"National": "1"}, "queries": {"detailed": "1"}}
+    top = planned("e2e_1940", geography={"levels": ["National"]}, budget={"strategy": None, "epsilon": "1", **alone})
+    tried(top, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["aian", "optimised", "dhc"])
+def test_spines_of_areas_pass(tmp_path, kind):
+    geography = {"spine": kind, "reader": "tidy", "path": "areas.parquet"}
+    budget: dict[str, Any] = {"strategy": "us"}
+    if kind == "dhc":
+        names = ["US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block"]
+        budget = {"strategy": None, "rho": "1", "geolevels": dict.fromkeys(names, "1/8"), "queries": {"detailed": "1"}}
+        budget["framework"] = "zcdp"
+    tried(planned("pl94_2020_person", geography=geography, budget=budget), tmp_path)
+
+
+class TestWhatIsBroken:
+    """Negative controls: a writer, layout, table, solver or product that fails later is found."""
+
+    def test_a_writer_that_raises_is_named_with_its_format_and_product(self, monkeypatch, tmp_path):
+        def broken(*_: Any) -> None:
+            raise ValueError("the disk of this writer is made of cheese")
+
+        monkeypatch.setattr(TextFlavour, "open", broken)
+        plan = planned("e2e_1940", output={"microdata": ["parquet", "text"]})
+        with pytest.raises(ConfigurationError, match="cheese") as caught:
+            tried(plan, tmp_path)
+        assert caught.value.message.startswith("microdata: output.microdata = 'text' (parts), product 'e2e_1940': ")
+        assert "leave the format out of output.microdata" in caught.value.hint
+
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("name", PRODUCTS)
+    def test_a_writer_that_swaps_codes_is_found(self, monkeypatch, tmp_path, name, form):
+        honest = text._TextSink.write
+
+        def swapped(sink: Any, rows: Any) -> None:
+            honest(sink, replace(rows, code=rows.code[::-1].copy()) if len(set(rows.code.tolist())) > 1 else rows)
+
+        monkeypatch.setattr(text._TextSink, "write", swapped)
+        plan = planned(name, output={"microdata": ["text"], "microdata_files": form})
+        with pytest.raises(ConfigurationError, match="do not come back as they were written"):
+            tried(plan, tmp_path, StageKind.MICRODATA)
+
+    def test_a_writer_that_loses_records_is_found(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(text._TextSink, "write", lambda *_: None)
+        with pytest.raises(ConfigurationError, match="do not come back"):
+            tried(planned("pl94_2020_unit", output={"microdata": ["text"]}), tmp_path, StageKind.MICRODATA)
+
+    @pytest.mark.parametrize(
+        ("place", "source", "said"),
+        [
+            ("person", "recode:race:1,2", "2 codes, expected 6"),
+            ("person", "nothing_known", "no source"),
+            ("unit", "recode:unit_class:0,0,0,0,0,0,0,0,0", "share their codes"),
+        ],
+    )
+    def test_a_layout_that_cannot_be_is_named_with_its_product(self, tmp_path, place, source, said):
+        made = PRODUCTS["e2e_1940"]
+        columns = [each for each in getattr(made.microdata, place) if each.name not in ("CENRACE", "GQTYPE", "RTYPE")]
+        columns = [each for each in columns if each.source not in ("tenure", "vacancy")]
+        layout = replace(made.microdata, **{place: (*columns, MicrodataColumn("X", source, "CHAR1"))})
+        plan = replace(planned("e2e_1940"), product=replace(made, microdata=layout))
+        with pytest.raises(ConfigurationError, match=said) as caught:
+            tried(plan, tmp_path)
+        assert "product 'e2e_1940'" in caught.value.message + caught.value.hint
+
+    def test_a_table_of_another_schema_is_found(self, tmp_path):
+        made = replace(PRODUCTS["e2e_2018"], tables=PRODUCTS["pl94_2020_unit"].tables)
+        with pytest.raises((ConfigurationError, InputError), match="table H1"):
+            tried(replace(planned("e2e_2018"), product=made), tmp_path, StageKind.TABULATE)
+
+    def test_a_solver_that_fails_is_named_although_others_come_before_it(self, monkeypatch, tmp_path):
+        def broken(*_: Any) -> None:
+            raise ImportError("libsolver.so: cannot open shared object file")
+
+        monkeypatch.setattr(type(SOLVERS["osqp"]), "solve", broken)
+        with pytest.raises(ConfigurationError, match=r"estimation.solvers = 'osqp'.*libsolver") as caught:
+            tried(planned("e2e_1940"), tmp_path)
+        assert "leave it out of estimation.solvers" in caught.value.hint
+
+    def test_a_tolerance_that_no_solver_reaches_is_refused(self, tmp_path):
+        plan = planned("e2e_1940", estimation={"gap_tolerance": 1e-300, "solvers": ["osqp"]})
+        with pytest.raises(EstimationError, match="product 'e2e_1940' ends as uncertified") as caught:
+            tried(plan, tmp_path)
+        assert "estimation.gap_tolerance" in caught.value.hint or "gap_tolerance" in caught.value.message
+
+    def test_a_solver_that_has_no_bounds_is_refused_alone_where_the_product_has_some(self, tmp_path):
+        with pytest.raises(EstimationError, match="ends as uncertified"):
+            tried(planned("e2e_1940", estimation={"solvers": ["batched"]}), tmp_path)
+        tried(planned("pl94_2020_unit", estimation={"solvers": ["batched"]}), tmp_path)
+
+    def test_a_failsafe_that_does_not_relax_is_found(self, monkeypatch, tmp_path):
+        monkeypatch.setattr("das_spark.estimation.family.relaxed_family", lambda *_: "broken")
+        with pytest.raises(EstimationError, match="ends as infeasible"):
+            tried(planned("e2e_1940", **OPTIONS["failsafe"]), tmp_path, StageKind.ESTIMATE)
+
+    def test_noise_that_is_too_wide_for_its_table_is_refused_with_query_and_level(self, tmp_path):
+        shares = {"detailed": "1/1000000000", "hhgq": "999999999/1000000000"}
+        plan = planned("e2e_1940", budget={"queries": shares})
+        with pytest.raises(BudgetError, match=r"measure: budget, detailed at National: noise with .* is too wide"):
+            tried(plan, tmp_path, StageKind.MEASURE)
+
+    def test_a_query_of_the_report_that_is_none_of_the_schema_is_found(self, tmp_path):
+        made = replace(PRODUCTS["e2e_1940"], strata="age18plus * sex")
+        with pytest.raises(ConfigurationError, match=r"evaluate: run.product: .*sex"):
+            tried(replace(planned("e2e_1940"), product=made), tmp_path, StageKind.EVALUATE)
+
+    def test_a_manifest_that_cannot_be_read_again_is_found(self, tmp_path):
+        plan = planned("e2e_1940")
+        broken = replace(plan, resolved={**plan.resolved, "invariants": {"total_at": "County", "units": True}})
+        with pytest.raises(ConfigurationError, match="statement and ledger do not follow"):
+            tried(broken, tmp_path, StageKind.VERIFY)
+
+    def test_all_problems_are_told_together_with_stage_setting_and_fix(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(text._TextSink, "write", lambda *_: None)
+        plan = planned("e2e_1940", output={"microdata": ["text"]})
+        plan = replace(plan, product=replace(plan.product, strata="age18plus * sex"))
+        with pytest.raises(
+            ConfigurationError, match="2 things that the run will need fail; nothing is charged"
+        ) as caught:
+            tried(plan, tmp_path)
+        lines = caught.value.message.splitlines()
+        assert [line.split(":")[0].strip() for line in lines[1:]] == ["microdata", "evaluate"]
+
+    def test_what_is_tried_leaves_nothing_behind(self, monkeypatch, tmp_path):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        tried(planned("e2e_2018"), tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_machine_without_temporary_files_is_said(self, monkeypatch, tmp_path):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+        with pytest.raises(OutputError, match="temporary files") as caught:
+            tried(planned("e2e_2018"), tmp_path)
+        assert "TMPDIR" in caught.value.hint
+
+
+def classless(product: Product) -> Product:
+    """People whom nothing divides by class of unit."""
+    columns = tuple(each for each in product.microdata.person if each.source != "record_type")
+    layout = replace(product.microdata, person=columns, unit=())
+    return replace(product, class_query="", unit_bounds=None, microdata=layout, ppmf=None)
+
+
+@pytest.mark.parametrize("units", [True, False], ids=["units", "no units"])
+@pytest.mark.parametrize("name", ["e2e_1940", "e2e_2018", "dallas_2010", "pl94_2020_person"])
+def test_people_without_classes_have_microdata(tmp_path, name, units):
+    made = classless(PRODUCTS[name])
+    plan = planned(name, output={"microdata": ["parquet", "text"]}, invariants={"units": units})
+    tried(replace(plan, product=made), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["e2e_1940", "pl94_2020_person"])
+def test_what_needs_a_class_is_refused_without_one_when_the_product_is_made(name):
+    with pytest.raises(ConfigurationError, match=r"class_query is empty, and unit_bounds, .*record_type") as caught:
+        replace(PRODUCTS[name], class_query="")
+    assert "name the query that tells people by class of unit" in caught.value.hint
+
+
+@pytest.fixture
+def refused(dry_workshop, capsys):
+    """`check` and `run` refuse a run in the same words; nothing is charged, and no folder made."""
+
+    def both(code: int, *needles: str, settings: Sequence[str] = (), path: Path | None = None) -> None:
+        conf = path or dry_workshop.run_file()
+        given = [part for each in settings for part in ("--set", each)]
+        said = []
+        for command in (["check"], ["run", "--run-id", "bad", "--test-key", "x"]):
+            assert main([command[0], str(conf), *command[1:], *given]) == code
+            said.append(capsys.readouterr().err.replace("WARNING: a test key", "").splitlines()[-1])
+            assert not dry_workshop.root.exists()
+            assert list(dry_workshop.folder.rglob("*.jsonl")) == []
+            assert list(dry_workshop.folder.rglob("latest")) == []
+        assert said[0] == said[1]
+        for needle in needles:
+            assert needle in said[0]
+
+    return both
+
+
+EVALUATED = "evaluation.enabled=true"
+GOOD = "geocode,precinct\n0100100000,a\n0100100001,b\n"
+
+
+class TestFiles:
+    """Files that only the last stage reads."""
+
+    def test_areas_that_are_not_there(self, refused):
+        settings = [EVALUATED, "evaluation.areas=nofile.csv"]
+        refused(1, "evaluate: evaluation.areas:", "nofile.csv: no such file", settings=settings)
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            ("geocode\n0100100000\n", "1 columns, expected 2"),
+            ("", "0 columns, expected 2"),
+            ("geocode,area\n", "there is no row"),
+            ("geocode,area\n100100000,a\n1001000,b\n", "expected geocodes of 10 digits"),
+            ("geocode,area\nfirst,a\n", "not so in 1 of 1 rows"),
+            (GOOD + "0100100001,c\n", "geocode 0100100001 stands twice"),
+            ("geocode,area\n".encode("utf-16"), "UTF-16"),
+            (gzip.compress(GOOD.encode()), "is compressed (gzip)"),
+        ],
+    )
+    def test_areas_that_cannot_be_used(self, refused, dry_workshop, content, said):
+        file = dry_workshop.folder / "areas.csv"
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        refused(1, "evaluate: evaluation.areas:", said, settings=[EVALUATED, f"evaluation.areas={file}"])
+
+    def test_good_areas_pass_and_are_not_looked_at_where_nothing_is_evaluated(self, dry_workshop, capsys):
+        file = dry_workshop.folder / "areas.csv"
+        file.write_text(GOOD)
+        conf = str(dry_workshop.run_file())
+        assert main(["check", conf, "--set", EVALUATED, "--set", f"evaluation.areas={file}"]) == 0
+        assert main(["check", conf, "--set", "evaluation.areas=nofile.csv"]) == 0
+        assert main(["check", conf, "--without-files", "--set", EVALUATED, "--set", "evaluation.areas=no.csv"]) == 0
+        assert "no problem found" in capsys.readouterr().out
+
+    def test_codes_of_census_blocks_are_areas_of_blocks_and_meet_their_geocodes(self, tmp_path):
+        short, wide = "440070001001000", "4400700010011000"
+        for codes, fine in ([short, "440070001001001"], True), ([short, wide], False), (["44007", wide], False):
+            (tmp_path / "areas.csv").write_text("block,area\n" + "".join(f"{code},a\n" for code in codes))
+            plan = planned("e2e_2018", evaluation={"areas": str(tmp_path / "areas.csv")})
+            layout = RunLayout.at(tmp_path / "runs", "ahead")
+            if fine:
+                try_stages(plan, layout, [Stage(StageKind.EVALUATE)])
+                continue
+            with pytest.raises(InputError, match=r"stands twice|expected geocodes of 16 digits"):
+                try_stages(plan, layout, [Stage(StageKind.EVALUATE)])
+
+    @pytest.mark.parametrize("spine", ["census", "optimised"])
+    def test_a_geography_without_its_columns(self, tmp_path, spine):
+        pq.write_table(pa.table({"geocode": ["4400700010011000"], "placefp": ["1"]}), tmp_path / "areas.parquet")
+        geography = {"spine": spine, "reader": "tidy", "path": str(tmp_path / "areas.parquet")}
+        plan = planned("pl94_2020_person", geography=geography)
+        kinds = [stage for stage in stages_of(plan) if stage.kind in (StageKind.SPINE, StageKind.EVALUATE)]
+        with pytest.raises(InputError, match=r"(spine|evaluate): geography.path: .*no column 'aiannhce'"):
+            try_stages(plan, RunLayout.at(tmp_path / "runs", "ahead"), kinds)
+
+    def test_a_geography_that_was_read_may_be_withdrawn(self, tmp_path):
+        areas = {"reader": "tidy", "path": str(tmp_path / "gone.parquet")}
+        layout = RunLayout.at(tmp_path / "runs", "ahead")
+        plan = planned("pl94_2020_person", geography={"spine": "optimised", **areas})
+        with pytest.raises(InputError, match=r"spine: geography.path: .*no such file"):
+            try_stages(plan, layout, [Stage(StageKind.SPINE)])
+        layout.public.spine.mkdir(parents=True)
+        (layout.public.spine / "_SUCCESS").touch()
+        try_stages(plan, layout, [Stage(StageKind.SPINE)])
+        try_stages(planned("pl94_2020_person", geography=areas), layout, [Stage(StageKind.EVALUATE)])
+
+    def test_a_crosswalk_without_its_column(self, tmp_path):
+        pq.write_table(pa.table({"geocode": ["4400700010011000"]}), tmp_path / "crosswalk.parquet")
+        plan = planned("pl94_2020_person")
+        plan = replace(plan, geography=replace(plan.geography, crosswalk=str(tmp_path / "crosswalk.parquet")))
+        with pytest.raises(InputError, match=r"spine: geography.crosswalk: .*no column 'primitive'"):
+            try_stages(plan, RunLayout.at(tmp_path / "runs", "ahead"), [Stage(StageKind.SPINE)])
+
+    def test_an_error_of_a_library_about_a_file_is_not_quoted(self, monkeypatch, tmp_path):
+        def leaking(*_: Any) -> None:
+            raise ValueError("31337 people")
+
+        monkeypatch.setattr(preflight, "look", leaking)
+        with pytest.raises(Exception, match="ValueError") as caught:
+            try_stages(planned("e2e_1940"), RunLayout.at(tmp_path, "ahead"), [Stage(StageKind.INGEST)])
+        assert "31337" not in str(caught.value)
+
+
+class TestPlaces:
+    """Where a run will be written."""
+
+    def test_a_root_below_a_file(self, refused, dry_workshop):
+        path = dry_workshop.run_file()
+        (dry_workshop.folder / "file").write_text("")
+        refused(
+            1,
+            "output: output.public:",
+            "is no folder",
+            settings=[f"output.public={dry_workshop.folder}/file/x"],
+            path=path,
+        )
+
+    def test_a_root_that_may_not_be_written(self, refused, dry_workshop, monkeypatch):
+        path = dry_workshop.run_file()
+        closed = dry_workshop.folder / "closed"
+        closed.mkdir()
+        allowed = preflight.require_writable.__globals__["os"].access
+        monkeypatch.setattr(
+            "das_spark.io.files.os.access", lambda place, mode: place != closed and allowed(place, mode)
+        )
+        refused(1, "output: output.restricted:", "may not write", settings=[f"output.restricted={closed}/x"], path=path)
+
+    def test_a_ledger_that_is_not_there(self, refused, dry_workshop):
+        refused(3, "ledger.path", "never made by a run", settings=[f"ledger.path={dry_workshop.folder}/ledgers"])
+
+    def test_a_disk_without_room(self, refused, monkeypatch):
+        monkeypatch.setattr(space, "LEAST_SPACE", 1 << 60)
+        refused(1, "GB are free", "make room")
+
+
+def test_of_a_run_that_is_charged_its_disks_alone_are_tried(monkeypatch, tmp_path):
+    monkeypatch.setattr(preflight, "is_charged", lambda _: True)
+    plan, layout = planned("e2e_1940"), RunLayout.at(tmp_path, "ahead")
+    try_stages(plan, layout, stages_of(plan))  # no file is there
+    monkeypatch.setattr(space, "LEAST_SPACE", 1 << 60)
+    with pytest.raises(OutputError, match=r"output: .* are free"):
+        try_stages(plan, layout, stages_of(plan))
+
+
+class TestOrigins:
+    """Every way to begin a run tries it first."""
+
+    @pytest.fixture
+    def broken(self, monkeypatch) -> None:
+        monkeypatch.setattr(text._TextSink, "write", lambda *_: None)
+
+    @pytest.mark.usefixtures("broken")
+    def test_a_run(self, dry_workshop):
+        with pytest.raises(ConfigurationError, match="microdata: "):
+            run_stages(dry_workshop.plan('output.microdata=["text"]'), run_id="a", test_key="x", until="ingest")
+        assert not dry_workshop.root.exists()
+
+    @pytest.mark.usefixtures("broken")
+    def test_a_joint_run(self, dry_workshop):
+        plan = JointPlan("both", {"person": dry_workshop.plan('output.microdata=["text"]')})
+        with pytest.raises(ConfigurationError, match="microdata: "):
+            run_parts(plan, run_id="a", test_key="x")
+        assert not dry_workshop.root.exists()
+
+    @pytest.mark.usefixtures("broken")
+    def test_a_sweep(self, dry_workshop):
+        plan = load_sweep(dry_workshop.run_file(), epsilon=["1", "2"], runs=2, settings=['output.microdata=["text"]'])
+        layout = SweepLayout(dry_workshop.folder / "sweep")
+        with pytest.raises(ConfigurationError, match="microdata: "):
+            carry_out(plan, layout, session=lambda: pytest.fail("Spark was asked for"), test_key="x")
+        assert not layout.path.exists()
+        assert not dry_workshop.root.exists()
+
+    @pytest.mark.usefixtures("broken")
+    def test_a_run_from_measurements(self, dry_workshop):
+        plan = dry_workshop.plan('output.microdata=["text"]')
+        source = SimpleNamespace(plan=plan, origin=None, check=lambda _: pytest.fail("examined"))
+        with pytest.raises(ConfigurationError, match="microdata: "):
+            estimate_from(source, run_id="a", spark=SimpleNamespace())
+        assert not dry_workshop.root.exists()
+
+    @pytest.mark.parametrize("name", PRODUCTS)
+    def test_stages_from_measurements_pass(self, tmp_path, name):
+        plan = planned(name)
+        try_stages(plan, RunLayout.at(tmp_path, "ahead"), stages_from_measurements(plan), files=False)
+
+
+def test_a_guard_that_refuses_keeps_its_kind_of_error(monkeypatch, tmp_path):
+    def guarded(*_: Any) -> None:
+        raise PrivacyGuardError("nothing says which geounits exist", hint="give them")
+
+    monkeypatch.setattr(preflight, "look", guarded)
+    with pytest.raises(PrivacyGuardError, match="ingest: nothing says") as caught:
+        try_stages(planned("e2e_1940"), RunLayout.at(tmp_path, "ahead"), [Stage(StageKind.INGEST)])
+    assert caught.value.hint == "give them"
+    plan = replace(planned("e2e_1940"), product=replace(PRODUCTS["e2e_1940"], strata="age18plus * sex"))
+    kinds = [Stage(StageKind.EVALUATE), Stage(StageKind.INGEST)]
+    with pytest.raises(PrivacyGuardError, match="2 things that the run will need fail"):
+        try_stages(plan, RunLayout.at(tmp_path, "ahead"), kinds)
+
+
+def test_the_records_that_are_read_back_are_those_of_all_possible_cells(monkeypatch, tmp_path):
+    read = []
+
+    def kept(part: Any, codes: Any) -> Any:
+        for batch in digest_part(part, codes):
+            read.append(batch)
+            yield batch
+
+    monkeypatch.setattr(rehearsal, "digest_part", kept)
+    tried(planned("pl94_2020_person", output={"microdata": ["text"]}), tmp_path, StageKind.MICRODATA)
+    people = sum(row["people"] or 0 for batch in read for row in batch.to_pylist() if row["record"] == "part")
+    # Nobody under 18 is in a nursing facility: two origins by 63 races less.
+    assert people == PRODUCTS["pl94_2020_person"].schema.size - 2 * 63 + 2

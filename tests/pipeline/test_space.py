@@ -1,0 +1,66 @@
+"""What a run will write, known when its input is read: refused before it is charged where its disks cannot hold it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from das_spark.errors import OutputError
+from das_spark.pipeline.space import KnownSizes, require_room, room_of, together
+
+KNOWN = KnownSizes({"State": 2, "County": 8, "Enumdist": 100}, {"State": 90, "County": 200, "Enumdist": 500}, 10_000)
+
+
+def test_more_of_anything_needs_more_room(dry_workshop):
+    plan = dry_workshop.plan('output.microdata=["parquet"]')
+    least = room_of(plan, KNOWN)
+    more = [
+        room_of(plan, replace(KNOWN, people=20_000)),
+        room_of(plan, replace(KNOWN, geounits={**KNOWN.geounits, "Enumdist": 1000})),
+        room_of(dry_workshop.plan('output.microdata=["parquet", "text"]'), KNOWN),
+        room_of(dry_workshop.plan("measurement.rows=all"), KNOWN),
+    ]
+    assert all(each.public > least.public for each in more)
+
+
+def test_places_on_one_disk_are_counted_together(tmp_path):
+    assert together([(tmp_path / "a", 3), (tmp_path / "b" / "c", 4)]) == {tmp_path / "a": 7}
+
+
+def test_a_run_that_does_not_fit_is_refused_without_a_number_of_people(dry_workshop, monkeypatch):
+    noted: dict[str, Any] = {}
+    layout = dry_workshop.layout("big")
+    conf = SimpleNamespace(getAll=lambda: [("spark.local.dir", str(dry_workshop.folder))])
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", getConf=lambda: conf))
+    progress = SimpleNamespace(note=lambda event, **fields: noted.update(fields))
+    context = SimpleNamespace(plan=dry_workshop.plan(), layout=layout, spark=spark, progress=progress)
+    monkeypatch.setattr(KnownSizes, "of", lambda _: replace(KNOWN, people=31_337 * 10**15))
+    with pytest.raises(OutputError, match="less room than the rest of the run needs; nothing is charged") as caught:
+        require_room(context)
+    assert noted["public"] > 31_337 * 10**15
+    assert "31" not in str(caught.value).replace(str(dry_workshop.folder), "")
+    monkeypatch.setattr(KnownSizes, "of", lambda _: KNOWN)
+    require_room(context)
+
+
+def test_sizes_are_those_of_the_files(dry_workshop):
+    plan, layout = dry_workshop.plan(), dry_workshop.layout("read")
+    lists = {"State": [[1, 2], [3]], "County": [[1], [2], [3]], "Enumdist": [[1, 1], [1], [2], [1]]}
+    for level, counts in lists.items():
+        folder = layout.restricted.level("histograms", level)
+        folder.mkdir(parents=True)
+        rows = {"geocode": [str(place) for place in range(len(counts))], "counts": pa.array(counts)}
+        pq.write_table(pa.table({**rows, "cells": pa.array(counts)}), folder / "part-00000.parquet")
+    context = SimpleNamespace(
+        plan=plan,
+        folder=layout.restricted.level,
+        geounit_counts=lambda: {level: len(counts) for level, counts in lists.items()},
+    )
+    assert KnownSizes.of(context) == KnownSizes(
+        {"State": 2, "County": 3, "Enumdist": 4}, {"State": 3, "County": 3, "Enumdist": 5}, 6
+    )
