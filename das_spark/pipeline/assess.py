@@ -110,7 +110,7 @@ def _judged(
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
     )
-    codes = microdata_codes(product)
+    codes = microdata_codes(product, units=units)
     with adaptive(spark):
         dealt = len(product.files(units=units)) > 1
         form = str(config["output"].get("microdata_files", "parts"))
