@@ -138,7 +138,7 @@ def test_another_value_in_any_column_fails_the_rule_of_its_table_and_is_named(
             failed[check.note].append(check)
     assert [name for name, checks in failed.items() if not checks] == []
     if table != "estimates":
-        # What is exact is told of by what contradicts it. A row under another key is missing under its own: the key is what is named.
+        # What is exact is told of by what contradicts it; a row under another key is missing under its own.
         keys = {"geocode", "query", "name", "member", "family", *(["values"] if table == "invariants" else [])}
         for column in set(names) - keys:
             assert any(name.endswith(f" {column}") for check in failed[column] for name in check.failing), column
@@ -158,9 +158,10 @@ def test_other_units_of_which_the_bounds_do_not_tell_are_found(calm, workshop, s
 
 
 def test_a_measurement_without_its_rows_or_twice_is_found(calm, workshop, spark, tmp_path):
-    for number, rows_of in enumerate(
-        (lambda rows: rows.slice(1), lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]))
-    ):
+    def twice(rows: pa.Table) -> pa.Table:
+        return pa.concat_tables([rows, rows.slice(0, 1)])
+
+    for number, change in enumerate((lambda rows: rows.slice(1), twice)):
         folder = tmp_path / str(number)
         shutil.copytree(calm.public.path, folder)
         layout = PublicLayout(folder)
