@@ -85,7 +85,7 @@ def replaced(column: str, value: object, where: Callable[[pd.DataFrame], pd.Seri
 def test_the_microdata_of_a_whole_run_pass_in_both_flavours(files):
     checks = files.checks(("parquet", "text"))
     assert [check for check in checks if not check.passed] == []
-    assert len(checks) == 10
+    assert len(checks) == 12
     assert {(check.name, check.note): check.checked for check in checks} == {
         (name, f"{flavour} files"): checked
         for flavour in ("parquet", "text")
@@ -95,6 +95,7 @@ def test_the_microdata_of_a_whole_run_pass_in_both_flavours(files):
             ("unit populations", 3),
             ("persons in units", 11),
             ("unit numbers", 11),
+            ("columns of microdata", sum(map(len, NAMES.values()))),
         )
     }
 
