@@ -432,7 +432,7 @@ def _impossible(tables: RunTables, solvers: Sequence[str], gap: float) -> dict[s
     most = F.when(short, 0).otherwise(np.iinfo(np.int64).max)
     counted = {name: F.col(name).between(F.lit(0), most) for name in ("variables", "iterations", "attempts")}
     only = F.col("status") == str(FamilyStatus.ONLY_CHILD)
-    relaxed = (F.col("status") == str(FamilyStatus.RELAXED)) == F.col("relaxed")
+    relaxed = (F.col("status") == str(FamilyStatus.RELAXED)) == exempt
     right = {
         "geolevel": F.col("geolevel") == F.col("level"),
         "status": F.col("status").isin(*usable) & (~only | (F.col("children") == 1)) & relaxed,

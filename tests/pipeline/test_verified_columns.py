@@ -86,8 +86,9 @@ def rules_of(run: Verified, read: RunTables, table: str) -> list[Rule]:
     of_estimates = level_rules(replace(read, bounds=None), size=size, queries={}, zeros={}, totals=("State",))
     if table == "estimates":
         return of_estimates
-    # What is exact is compared with estimates, and with the bounds that follow.
-    answering = {rule_name(table), *([rule_name("bounds"), "invariant totals"] if table == "invariants" else [])}
+    # What is exact is compared with estimates, and with the bounds that follow; a geounit with its estimate.
+    others = {"invariants": (rule_name("bounds"), "invariant totals"), "geounits": ("geounits present once",)}
+    answering = {rule_name(table), *others.get(table, ())}
     return [rule for rule in (*every, *of_estimates) if rule.expected[0][0] in answering]
 
 
