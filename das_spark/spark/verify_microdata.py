@@ -234,16 +234,17 @@ def _layout_checks(microdata: MicrodataTables, flavour: str) -> list[Check]:
     form, note = microdata.codes.forms[flavour], microdata.note(flavour)
     faults = _faults(microdata, "", COLUMNS_AS_DECLARED, RECORD_NUMBERS)
     columns, numbers = ((name, "", note) for name in (COLUMNS_AS_DECLARED, RECORD_NUMBERS))
-    checks = [Check.of(columns, sum(map(len, form.rules.values())), faults.get(columns, set()))]
+    read = [row for row in microdata.parts if row["flavour"] == flavour]
+    declared = sum(map(len, form.rules.values())) if read else 0
+    checks = [Check.of(columns, declared, faults.get(columns, set()))]
     column = form.record_number(microdata.codes.record)
     if column:
-        parts = [row for row in microdata.parts if row["flavour"] == flavour and row["people"]]
-        parts.sort(key=lambda row: (row["first"], row["people"]))
+        parts = sorted((row for row in read if row["people"]), key=lambda row: (row["first"], row["people"]))
         before = np.cumsum([0, *(row["people"] for row in parts)])
         joined = all(row["first"] == begin for row, begin in zip(parts, before, strict=False))
         broken = set() if joined else {f"{microdata.codes.record}.{flavour}: {column}"}
-        # A file without a record is numbered, too.
-        checks.append(Check.of(numbers, max(int(before[-1]), 1), faults.get(numbers, set()) | broken))
+        # A file without a record is numbered, too; but one must be there.
+        checks.append(Check.of(numbers, max(int(before[-1]), len(read)), faults.get(numbers, set()) | broken))
     return checks
 
 
