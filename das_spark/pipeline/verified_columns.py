@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -253,16 +254,20 @@ def schema_check(run: Verified) -> Check:
             folders |= {run.layout.tables.level(table, flavour, level): schema for level in run.census.names}
     failing, compared = [], 0
     for folder, schema in folders.items():
-        expected = to_arrow_schema(schema)
-        declared = list(zip(expected.names, expected.types, strict=True))
+        declared = _columns_of(to_arrow_schema(schema))
         compared += len(declared)
         for path in part_files(folder):
-            found = parquet.read_schema(path)
-            columns = list(zip(found.names, found.types, strict=True))
+            columns = _columns_of(parquet.read_schema(path))
             odd = sorted({name for name, _ in set(declared) ^ set(columns)})
             if columns != declared:
                 failing.append(f"{path.relative_to(run.layout.path)}: {', '.join(odd) or 'their order'}")
     return Check.of((SCHEMAS, "", ""), compared, failing)
+
+
+def _columns_of(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Names and types; how the elements of a list are called, and whether one may be missing, is no matter."""
+    types = (f"list of {kind.value_type}" if pa.types.is_list(kind) else str(kind) for kind in schema.types)
+    return list(zip(schema.names, types, strict=True))
 
 
 def tables_written(manifest: PublicManifest) -> list[tuple[str, str]]:
