@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from das_spark.evaluation.run_record import FAMILY_FIGURES, EstimatedLevel, FamilyLine
 from das_spark.io.files import part_files
 
 _RESIDUAL: Final = "primal_residual"
+
+
+@dataclass(frozen=True, slots=True)
+class SolverFacts:
+    """What a public manifest says of the families of a level.
+
+    Attributes:
+        status: Status and solver -> families.
+        worst: Residual -> its largest value.
+        relaxed: Families whose consistency was relaxed.
+    """
+
+    status: dict[str, int]
+    worst: dict[str, float]
+    relaxed: tuple[str, ...]
+
+
+def solver_facts(folder: Path) -> SolverFacts:
+    """Count the families of a level.
+
+    Args:
+        folder: A finished level of the diagnostics.
+    """
+    columns = ["family", "status", "solver", "gap", _RESIDUAL, "relaxed"]
+    rows = pa.concat_tables([parquet.ParquetFile(path).read(columns) for path in part_files(folder)])
+    counted = rows.group_by(["status", "solver"]).aggregate([([], "count_all")]).to_pylist()
+    counted.sort(key=lambda row: (row["status"], row["solver"]))
+    worst = {"gap": pc.max(rows.column("gap")).as_py(), _RESIDUAL: pc.max(rows.column(_RESIDUAL)).as_py()}
+    relaxed = rows.filter(rows.column("relaxed")).column("family").to_pylist()
+    status = {f"{row['status']} ({row['solver']})": row["count_all"] for row in counted}
+    return SolverFacts(status, worst, tuple(sorted(relaxed)))
 
 
 def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedLevel:

@@ -5,7 +5,7 @@ Nothing here is shared with the writers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class Columns:
         delimiter: What stands between the fields of a text file.
         names_inside: Whether a text file begins with a line of the names of all its columns.
         commented: Whether lines that begin with "#" stand before that, or before the records.
+        constants: Columns of a text file that hold one text throughout -> that text, to be looked at with `deviating`.
     """
 
     layout: tuple[str, ...]
@@ -45,6 +46,7 @@ class Columns:
     delimiter: str = "|"
     names_inside: bool = False
     commented: bool = False
+    constants: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -122,6 +124,7 @@ def _before_records(path: Path, columns: Columns) -> tuple[int, int]:
 
 def _text_batches(path: Path, columns: Columns, lines: int) -> Iterator[pa.RecordBatch]:
     kinds = dict.fromkeys(columns.texts, _TEXT) | dict.fromkeys(columns.numbers, pa.int64())
+    kinds |= dict.fromkeys(columns.constants, pa.binary())  # compared as they are: half the time of decoding them
     yield from csv.open_csv(
         path,
         read_options=csv.ReadOptions(
@@ -132,6 +135,35 @@ def _text_batches(path: Path, columns: Columns, lines: int) -> Iterator[pa.Recor
         ),
         parse_options=csv.ParseOptions(delimiter=columns.delimiter, quote_char=False),
         convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+    )
+
+
+def deviating(batch: pa.RecordBatch, constants: Mapping[str, str]) -> set[str]:
+    """Names of the columns that do not hold their text in every record.
+
+    Args:
+        batch: The rows.
+        constants: Column -> its text.
+    """
+    wanted = {name: pa.scalar(text.encode(), pa.binary()) for name, text in constants.items()}
+    return {name for name, text in wanted.items() if not pc.all(pc.equal(batch.column(name), text)).as_py()}
+
+
+def misdeclared(path: Path, expected: Mapping[str, bool]) -> set[str]:
+    """Columns of a Parquet file that it lacks, has besides, or has at another place or of another type.
+
+    Args:
+        path: The file.
+        expected: Every column that there must be, in order -> whether it holds whole numbers, and not texts.
+
+    Raises:
+        pyarrow.ArrowException: It is no Parquet file.
+        OSError: It cannot be read.
+    """
+    found = parquet.read_schema(path)
+    declared = [(name, pa.int32() if number else _TEXT) for name, number in expected.items()]
+    return {name for name, _ in set(declared) ^ set(zip(found.names, found.types, strict=True))} or (
+        set() if list(found.names) == list(expected) else {"(their order)"}
     )
 
 

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 #: Rows of a digest, by `record`.
 #: persons: people of one geocode, codes and kind (class of their unit, -1 without one, null where no units are known).
 #: units: units of one geocode and kind (-1: codes of no class), their people, and how many have an odd population.
-#: part: units (count) and people of a part; low and high, numbers of its first and last unit; geocode of the first.
-#: fault: a geocode, or a file that cannot be read, that breaks a rule; the first 20 of each rule and part.
+#: part: units (count) and people of a part; low and high, numbers of its first and last unit; geocode of the first;
+#: first, number of the first record where records are numbered.
+#: fault: a geocode, a column, or a file that cannot be read, that breaks a rule; the first 20 of each rule and part.
 DIGEST: Final = (
     "flavour string, record string, part int, rule string, geocode string, codes string, kind int, count long, "
-    "people long, odd long, low long, high long"
+    "people long, odd long, low long, high long, first long"
 )
 _NUMBER = re.compile(r"part-(\d+)")
 
@@ -49,7 +50,7 @@ class Digest:
         record: What is counted, and the kind of its file.
         persons: flavour, geocode, codes, kind, count.
         units: flavour, geocode, kind, count, people, odd.
-        parts: One row a part: flavour, count, people, low, high, geocode.
+        parts: One row a part: flavour, count, people, low, high, first, geocode.
         faults: flavour, rule, geocode.
     """
 
@@ -146,7 +147,7 @@ def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCod
         codes.record,
         reader.parquet(str(persons)).select("flavour", "geocode", "codes", "kind", "count"),
         reader.parquet(str(units)).select("flavour", "geocode", "kind", "count", "people", "odd"),
-        _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "geocode"),
+        _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "first", "geocode"),
         _few(_made(folder, FAULT), "flavour", "rule", "geocode"),
     )
 

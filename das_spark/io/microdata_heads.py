@@ -64,6 +64,7 @@ def heads_of(
     rows: int,
     created: str,
     notices: tuple[str, ...],
+    software: str = "",
 ) -> Heads:
     """The texts before and beside the records of a file; none names a person, a machine or a path.
 
@@ -75,12 +76,13 @@ def heads_of(
         rows: Records.
         created: When, as it shall stand in the metadata.
         notices: Sentences that the file must carry.
+        software: Version of das_spark that wrote the file; this one where it is empty.
     """
     if not WRITERS[flavour].has_metadata_file:
         return Heads("", {})
     layout = product.layout(flavour)
     as_released = form != PARTS and layout.header != "inside"
-    software = f"das_spark {version('das_spark')}"
+    software = f"das_spark {software or version('das_spark')}"
     facts = {"Product": product.name, "Created": created, "Software": software, _RECORDS: str(rows)}
     if as_released:
         known = facts | {"Git Repo Info": software, "PLB allocation table": "privacy_ledger.json"}

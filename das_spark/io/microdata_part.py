@@ -6,7 +6,7 @@ Both files are read once, in batches. Of the units a few numbers each stay in me
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +15,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from das_spark.io.microdata_batches import Columns, Integers, Numbering, joined_texts, numbers_of, read_batches
-from das_spark.products import CODE_SEPARATOR, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, FileForm, MicrodataCodes
+from das_spark.io.microdata_batches import (
+    Columns,
+    Integers,
+    Numbering,
+    deviating,
+    joined_texts,
+    misdeclared,
+    numbers_of,
+    read_batches,
+)
+from das_spark.products import (
+    CODE_SEPARATOR,
+    COLUMNS_AS_DECLARED,
+    PERSONS_EQUAL,
+    PERSONS_IN_UNITS,
+    RECORD_NUMBERS,
+    UNIT_NUMBERS,
+    ColumnRule,
+    FileForm,
+    MicrodataCodes,
+)
 
 #: Kinds of rows of a digest.
 PERSONS: Final = "persons"
@@ -24,6 +43,8 @@ UNITS: Final = "units"
 PART: Final = "part"
 FAULT: Final = "fault"
 
+#: Kind of the file of units that people are dealt to.
+UNIT: Final = "unit"
 #: Class of a person whose unit is not in the part, or has codes of no class.
 NO_KIND: Final = -1
 #: Failing geounits that a part names by rule.
@@ -47,6 +68,7 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "odd": pa.int64(),
     "low": pa.int64(),
     "high": pa.int64(),
+    "first": pa.int64(),
 }
 
 
@@ -86,15 +108,16 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
     reduced = _Reduced(part, codes)
     if part.unit is not None:
         try:
-            reduced.units = _read_units(part.unit, part, codes, reduced.places)
+            reduced.units = _read_units(part.unit, reduced)
         except (pa.ArrowException, OSError) as error:
             _raise_out_of_memory(error)
             reduced.unreadable += [(PERSONS_IN_UNITS, _unreadable(part.unit)), (UNIT_NUMBERS, _unreadable(part.unit))]
             reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
     try:
         columns = _person_columns(codes, part)
+        reduced.declared(codes.record, part.person)
         for batch in read_batches(part.person, part.flavour, columns):
-            reduced.take(batch)
+            reduced.take(batch, columns)
     except (pa.ArrowException, OSError) as error:
         _raise_out_of_memory(error)
         reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
@@ -202,13 +225,43 @@ class _Reduced:
     places: Numbering = field(default_factory=Numbering)
     combinations: Numbering = field(default_factory=Numbering)
     persons: int = 0
+    first: int | None = None
+    misshapen: set[tuple[str, str]] = field(default_factory=set)
     keys: list[Integers] = field(default_factory=list)
     counts: list[Integers] = field(default_factory=list)
     homeless: list[Integers] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def declared(self, kind: str, path: Path) -> None:
+        """Look at which columns a Parquet file has; it holds no constant ones."""
+        if self.part.flavour == "parquet":
+            rules = self.codes.forms[self.part.flavour].rules[kind]
+            numbers = {name: rule.is_number for name, rule in rules.items() if rule is not ColumnRule.CONSTANT}
+            self._note(COLUMNS_AS_DECLARED, kind, misdeclared(path, numbers))
+
+    def compare(self, kind: str, batch: pa.RecordBatch, columns: Columns) -> None:
+        """Look at the columns of a batch whose values follow from the layout alone."""
+        if self.part.flavour != "parquet":
+            self._note(COLUMNS_AS_DECLARED, kind, deviating(batch, columns.constants))
+
+    def _note(self, rule: str, kind: str, columns: Iterable[str]) -> None:
+        self.misshapen |= {(rule, f"{kind}.{self.part.flavour}: {column}") for column in columns}
+
+    def _number_records(self, batch: pa.RecordBatch) -> None:
+        """Records are numbered in the order in which they stand."""
+        column = self.codes.forms[self.part.flavour].record_number(self.codes.record)
+        if column and batch.num_rows:
+            numbers = numbers_of(batch, column)
+            if self.first is None:
+                self.first = int(numbers[0])
+            begin = self.first + self.persons
+            if not np.array_equal(numbers, np.arange(begin, begin + batch.num_rows)):
+                self._note(RECORD_NUMBERS, self.codes.record, [column])
+
+    def take(self, batch: pa.RecordBatch, columns: Columns) -> None:
         """Count the persons of a batch, and let them live in their units."""
+        self.compare(self.codes.record, batch, columns)
+        self._number_records(batch)
         place = joined_texts(batch, self.codes.person_place, "", self.places)
         code = joined_texts(batch, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
         kind = np.zeros(1, dtype=np.int64)
@@ -236,7 +289,7 @@ class _Reduced:
         if self.units is not None:
             yield from self._batches(UNITS, **_unit_rows(self.units, texts, self.codes.vacant))
         yield from self._batches(PART, **self._part_row())
-        faults = [*self.unreadable, *self._faults()]
+        faults = [*self.unreadable, *self._faults(), *sorted(self.misshapen)]
         rules, names = [rule for rule, _ in faults], [name for _, name in faults]
         yield from self._batches(FAULT, rule=pa.array(rules, pa.string()), geocode=pa.array(names, pa.string()))
 
@@ -260,7 +313,8 @@ class _Reduced:
 
     def _part_row(self) -> dict[str, pa.Array]:
         units = self.units
-        row: dict[str, Any] = {"people": self.persons, "count": 0, "low": None, "high": None, "geocode": None}
+        row: dict[str, Any] = {"people": self.persons, "count": 0, "first": self.first}
+        row |= {"low": None, "high": None, "geocode": None}
         if units is not None and len(units.number):
             first = self.places.texts[units.place[units.order[0]]]
             ends = {"low": int(units.sorted_number[0]), "high": int(units.sorted_number[-1])}
@@ -289,27 +343,31 @@ class _Reduced:
 
 def _person_columns(codes: MicrodataCodes, part: Part) -> Columns:
     numbers = (codes.unit_number, codes.person_number) if part.unit is not None else ()
-    texts = (*codes.person_place, *codes.person_columns)
     form = codes.forms[part.flavour]
-    return _columns(form, part, form.person, texts, numbers)
+    if form.record_number(codes.record):
+        numbers = (*numbers, form.record_number(codes.record))
+    texts = (*codes.person_place, *codes.person_columns)
+    return _columns(form, part, codes.record, texts, numbers)
 
 
-def _columns(
-    form: FileForm, part: Part, layout: tuple[str, ...], texts: tuple[str, ...], numbers: tuple[str, ...]
-) -> Columns:
+def _columns(form: FileForm, part: Part, kind: str, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Columns:
+    layout = tuple(form.rules[kind])
     single = part.form == "single"
     named = form.header != "none" if single else part.form == "parts" and form.names_inside
     # CSV with names inside is for programs that read it without options: there is no comment in it.
-    return Columns(layout, texts, numbers, form.delimiter, named, commented=single and not form.names_inside)
+    commented = single and not form.names_inside
+    return Columns(layout, texts, numbers, form.delimiter, named, commented, form.constants[kind])
 
 
-def _read_units(path: Path, part: Part, codes: MicrodataCodes, places: Numbering) -> _Units:
-    form = codes.forms[part.flavour]
+def _read_units(path: Path, reduced: _Reduced) -> _Units:
+    part, codes, places = reduced.part, reduced.codes, reduced.places
     texts, numbers = (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
-    columns = _columns(form, part, form.unit, texts, numbers)
+    columns = _columns(codes.forms[part.flavour], part, UNIT, texts, numbers)
+    reduced.declared(UNIT, path)
     combinations = Numbering()
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
     for batch in read_batches(path, part.flavour, columns):
+        reduced.compare(UNIT, batch, columns)
         place = joined_texts(batch, codes.unit_place, "", places)
         combination = joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
         kinds = np.array([codes.kinds.get(text, NO_KIND) for text in combinations.texts], dtype=np.int64)

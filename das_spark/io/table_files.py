@@ -90,7 +90,17 @@ def write_about(folder: Path, table: Table, facts: Sequence[str]) -> None:
         facts: Sentences about the run, such as that it is insecure; no person, machine or path.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    write_durably(folder / ABOUT, about_text(table, facts))
+
+
+def about_text(table: Table, facts: Sequence[str]) -> str:
+    """What `write_about` writes.
+
+    Args:
+        table: Title, universe and columns.
+        facts: Sentences about the run.
+    """
     head = [f"{table.name}. {table.title}", f"Universe: {table.universe}", *facts, ""]
     lines = [f"{column.name}  {'  ' * column.depth}{column.label}" for column in table.columns]
     geocode = f"{GEOCODE}: digits of the geounit; text, because it may begin with 0"
-    write_durably(folder / ABOUT, "\n".join([*head, geocode, *lines]) + "\n")
+    return "\n".join([*head, geocode, *lines]) + "\n"

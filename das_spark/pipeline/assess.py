@@ -25,6 +25,7 @@ from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.publish import ledger_text, statement_of
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
+from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, tables_written, text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product, microdata_codes
 from das_spark.spark import tables
@@ -86,18 +87,19 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
     complete = _complete(layout, spine, manifest)
     checks = [complete, _unchanged(layout, manifest), ledger_equals_config(*_shares(manifest))]
     if complete.passed:  # what is not whole is not read
-        checks.append(_texts_follow(spark, layout, product, manifest))
-        checks += _judged(spark, layout, product, spine, manifest, staging.folder)
+        plan = reopen(manifest.config, (), manifest.config.get(ORIGIN, {}), source=str(layout.manifest))
+        run = Verified(spark, layout, manifest, plan, spine, staging.folder)
+        checks += [_texts_follow(run), text_check(run), schema_check(run)]
+        checks += _judged(run)
     report = VerificationReport(tuple(checks), manifest.relaxed)
     staging.guard()
     write_durably(layout.verification, report.to_json())
     return report
 
 
-def _judged(
-    spark: SparkSession, layout: PublicLayout, product: Product, spine: Spine, manifest: PublicManifest, staging: Path
-) -> list[Check]:
-    """All rules on tables and files: two Spark jobs, one that reduces the microdata and one that judges."""
+def _judged(run: Verified) -> list[Check]:
+    """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and one judges."""
+    spark, layout, spine, manifest, product = run.spark, run.layout, run.spine, run.manifest, run.plan.product
     config = manifest.config
     flavours, units = config["output"]["microdata"], bool(config["invariants"]["units"])
     declared = Invariants(config["invariants"]["total_at"], units)
@@ -110,12 +112,12 @@ def _judged(
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
     )
-    codes = microdata_codes(product)
+    codes = microdata_codes(product, units=units)
     with adaptive(spark):
         dealt = len(product.files(units=units)) > 1
         form = str(config["output"].get("microdata_files", "parts"))
         parts = microdata_parts(layout, flavours, units=dealt, record=product.record, form=form)
-        digest = write_digest(spark, parts, codes, staging)
+        digest = write_digest(spark, parts, codes, run.scratch)
         of_units = digest.units if dealt else None
         microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
         flavours_of_tables = _table_flavours(product, manifest)
@@ -125,11 +127,11 @@ def _judged(
         if census is not spine:
             shares, measured = (read_levels(spark, layout, name, spine.names) for name in ("shares", "measurements"))
             rules += spine_rules(shares, measured, read, told, census)
-        rules += table_rules(published, told)
+        rules += [*column_rules(run, read, told), *table_rules(published, told)]
         checks = judge([*rules, *microdata_rules(microdata, told)]) + part_checks(microdata)
         checks += header_checks(published, census.names)
         checks += head_checks(layout, product.files(units=units), form, microdata, digest)
-    discard(staging)
+    discard(run.scratch)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, digest))
 
 
@@ -221,12 +223,12 @@ def _unchanged(layout: PublicLayout, manifest: PublicManifest) -> Check:
     return Check.of(("files are those of the manifest", "", ""), len(listed), failing)
 
 
-def _texts_follow(spark: SparkSession, layout: PublicLayout, product: Product, manifest: PublicManifest) -> Check:
+def _texts_follow(run: Verified) -> Check:
     """Statement and ledger say what follows from the manifest: configuration, entry of the ledger, invariants."""
-    plan = reopen(manifest.config, (), manifest.config.get(ORIGIN, {}), source=str(layout.manifest))
+    layout, manifest, plan = run.layout, run.manifest, run.plan
     paths: tuple[SharePath, ...] = ()
-    if not planned_spine(product, manifest.config).is_census and finished(layout.spine):
-        paths = share_paths(read_spine(spark, layout.spine).blocks, len(plan.spine.levels))
+    if not run.spine.is_census:
+        paths = share_paths(read_spine(run.spark, layout.spine).blocks, len(plan.spine.levels))
     expected = {
         layout.privacy_statement: statement_of(manifest, plan, paths),
         layout.privacy_ledger: ledger_text(manifest),
@@ -266,16 +268,10 @@ def _counted(layout: PublicLayout, manifest: PublicManifest, digest: Digest) -> 
             found[name] = digest.records(*rest.split("."))
     product = PRODUCTS[manifest.product]
     levels = product.census(planned_spine(product, manifest.config)).names
-    return found | table_rows(layout.tables, _tables_written(manifest), levels)
-
-
-def _tables_written(manifest: PublicManifest) -> list[tuple[str, str]]:
-    """Name and flavour of every published table that the manifest counts."""
-    names = [name.removeprefix(f"{PLACE}/") for name in manifest.rows if name.startswith(f"{PLACE}/")]
-    return [(name.split(".")[0], name.split(".")[1]) for name in names]
+    return found | table_rows(layout.tables, tables_written(manifest), levels)
 
 
 def _table_flavours(product: Product, manifest: PublicManifest) -> tuple[str, ...]:
     """Flavours of tables that must be there: those of the configuration, and what the manifest counts."""
     configured = manifest.config["output"].get("tables", []) if product.tables else []
-    return tuple(dict.fromkeys([*configured, *(flavour for _, flavour in _tables_written(manifest))]))
+    return tuple(dict.fromkeys([*configured, *(flavour for _, flavour in tables_written(manifest))]))

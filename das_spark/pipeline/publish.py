@@ -8,8 +8,6 @@ from dataclasses import asdict, replace
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from das_spark import __version__
 from das_spark.config.acknowledgements import (
     holding_losses,
@@ -21,6 +19,7 @@ from das_spark.config.acknowledgements import (
 from das_spark.config.inputs import geounit_sentences
 from das_spark.config.reopen import ORIGIN
 from das_spark.config.stages import StageKind, stages_from_measurements, stages_of
+from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
 from das_spark.io.layout import public_files
@@ -33,7 +32,6 @@ from das_spark.pipeline.origin import Origin
 from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry, StatementFacts, privacy_statement
-from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.spine_report import share_paths
 
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from das_spark.config.stages import Stage
     from das_spark.evaluation.run_record import StageLine
     from das_spark.evaluation.spine_lines import SharePath
+    from das_spark.io.layout import PublicLayout
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger
 
@@ -202,7 +201,7 @@ def ledger_text(manifest: PublicManifest) -> str:
 
 def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicManifest:
     """The public manifest of a run, but for its files; holds nothing that tells of the input."""
-    solver_status, residuals, relaxed = _solver_facts(context)
+    solver_status, residuals, relaxed = solver_facts_of(context.layout.public, context.plan.spine.names)
     planned = planned_manifest(
         context.plan, entry, run_id=context.layout.run_id, created=context.created, insecure=context.is_insecure
     )
@@ -236,7 +235,7 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
         versions=software_versions(),
         ledger=entry.public_record(),
         invariants=declared_invariants(plan),
-        public_rules=_public_rules(plan),
+        public_rules=public_rules_of(plan),
         notices=planned_notices(plan, insecure=insecure),
         data_dictionary=data_dictionary(
             plan.product,
@@ -280,7 +279,12 @@ def software_versions() -> dict[str, str]:
     return {"das_spark": __version__, "python": platform.python_version(), **versions}
 
 
-def _public_rules(plan: RunPlan) -> tuple[str, ...]:
+def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
+    """What a run treats as public, as sentences.
+
+    Args:
+        plan: Of the run.
+    """
     zeros = [f"Structural zero {zero.name}: {zero.meaning}" for zero in plan.product.structural_zeros]
     bounds = plan.product.unit_bounds
     capacity = [
@@ -341,28 +345,22 @@ def _rows(context: RunContext) -> dict[str, int]:
     return counted | {f"microdata/{name}": rows for name, rows in facts.microdata_rows.items()} | dict(facts.table_rows)
 
 
-def _solver_facts(
-    context: RunContext,
+def solver_facts_of(
+    public: PublicLayout, levels: Sequence[str]
 ) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]], tuple[str, ...]]:
-    status: dict[str, dict[str, int]] = {}
-    worst: dict[str, dict[str, float]] = {}
-    relaxed: list[str] = []
-    for name in context.plan.spine.names:
-        folder = context.layout.public.level("diagnostics", name)
-        found = context.spark.read.schema(tables.DIAGNOSTICS).parquet(str(folder))
-        rows = (
-            found.groupBy("status", "solver")
-            .agg(F.count(F.lit(1)).alias("n"), F.max("gap").alias("gap"), F.max("primal_residual").alias("residual"))
-            .collect()
-        )  # one row a status and solver, in an order that the partitions do not decide
-        rows.sort(key=lambda row: (row["status"], row["solver"]))
-        status[name] = {f"{row['status']} ({row['solver']})": row["n"] for row in rows}
-        worst[name] = {
-            "gap": max(row["gap"] for row in rows),
-            "primal_residual": max(row["residual"] for row in rows),
-        }
-        relaxed += [f"{name}/{row['family']}" for row in found.where("relaxed").select("family").collect()]
-    return status, worst, tuple(sorted(relaxed))
+    """What the manifest says of the families of a run: statuses, worst residuals, and which were relaxed.
+
+    Args:
+        public: The root, with the diagnostics of every level.
+        levels: Geolevels of the run.
+    """
+    found = {name: solver_facts(public.level("diagnostics", name)) for name in levels}
+    relaxed = sorted(f"{name}/{family}" for name, each in found.items() for family in each.relaxed)
+    return (
+        {name: each.status for name, each in found.items()},
+        {name: each.worst for name, each in found.items()},
+        tuple(relaxed),
+    )
 
 
 __all__ = [
@@ -370,9 +368,11 @@ __all__ = [
     "notices_of",
     "planned_manifest",
     "planned_notices",
+    "public_rules_of",
     "publish_microdata",
     "publish_statement",
     "restricted_manifest",
     "software_versions",
+    "solver_facts_of",
     "statement_of",
 ]

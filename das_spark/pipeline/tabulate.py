@@ -140,7 +140,7 @@ def publish_tables(context: RunContext) -> None:
     """
     plan, public = context.plan, context.layout.public
     flavours = tuple(plan.table_formats)
-    facts = _facts(context.layout.run_id, plan.product.name, context.created, notices_of(context))
+    facts = facts_of_run(context.layout.run_id, plan.product.name, context.created, notices_of(context))
     for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
@@ -174,7 +174,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     if missing := [level for level in census.names if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="finish the run first")
     target = public.tables if out is None else TablesLayout(out.absolute())
-    facts = _facts(manifest.run_id, product.name, manifest.created, manifest.notices)
+    facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
     writing = TablesWriting(target, Staging(target.staging), census.names, flavours, facts)
@@ -202,7 +202,15 @@ def _listed(
     )
 
 
-def _facts(run_id: str, product: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+def facts_of_run(run_id: str, product: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
+    """What the folder of each table says of the run.
+
+    Args:
+        run_id: Name of the run.
+        product: What was published.
+        created: When the run began.
+        notices: What readers must know.
+    """
     return (*notices, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
 
 

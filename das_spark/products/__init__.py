@@ -10,12 +10,16 @@ from typing import Final
 from das_spark.errors import ConfigurationError
 from das_spark.products._microdata_codes import (
     CODE_SEPARATOR,
+    COLUMNS_AS_DECLARED,
     PART_RULES,
     PERSONS_EQUAL,
     PERSONS_IN_UNITS,
+    RECORD_NUMBERS,
     UNIT_NUMBERS,
+    ColumnRule,
     FileForm,
     MicrodataCodes,
+    column_rule,
     microdata_codes,
 )
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, Strategy
@@ -27,17 +31,21 @@ from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
 
 __all__ = [
     "CODE_SEPARATOR",
+    "COLUMNS_AS_DECLARED",
     "PART_RULES",
     "PERSONS_EQUAL",
     "PERSONS_IN_UNITS",
     "PRODUCTS",
+    "RECORD_NUMBERS",
     "UNIT_NUMBERS",
+    "ColumnRule",
     "FileForm",
     "MicrodataCodes",
     "MicrodataColumn",
     "MicrodataLayout",
     "Product",
     "Strategy",
+    "column_rule",
     "microdata_codes",
     "product",
 ]

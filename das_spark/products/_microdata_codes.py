@@ -7,13 +7,14 @@ found by the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from das_spark.errors import ConfigurationError
-from das_spark.products.base import PPMF, Header, MicrodataColumn, Product, Record
+from das_spark.products.base import PPMF, WITHOUT_UNITS, Header, MicrodataColumn, MicrodataLayout, Product, Record
 
 #: Stands between the codes of one record where they are put together.
 CODE_SEPARATOR: Final = "|"
@@ -22,7 +23,50 @@ CODE_SEPARATOR: Final = "|"
 PERSONS_EQUAL: Final = "microdata equal estimates"
 PERSONS_IN_UNITS: Final = "persons in units"
 UNIT_NUMBERS: Final = "unit numbers"
-PART_RULES: Final = (PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS)
+RECORD_NUMBERS: Final = "record numbers"
+COLUMNS_AS_DECLARED: Final = "columns of microdata"
+PART_RULES: Final = (PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, RECORD_NUMBERS, COLUMNS_AS_DECLARED)
+
+
+class ColumnRule(StrEnum):
+    """What verification compares a column of a microdata file with; every source of a layout has one."""
+
+    CONSTANT = "constant"  # the text of the layout, in every record
+    PLACE = "place"  # the geocodes of the estimates, joined with the other columns of this rule
+    CODE = "code"  # the codes of cells and classes, joined likewise, as often as there are people or units
+    RECORD_NUMBER = "record_number"  # 0, 1, ... over the whole file
+    UNIT_NUMBER = "unit_number"  # units: 0, 1, ... over the whole file; persons: a unit of their geounit
+    PERSON_NUMBER = "person_number"  # 1 to the population of the unit
+    POPULATION = "population"  # the persons who name the unit
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column holds whole numbers."""
+        return self not in {ColumnRule.CONSTANT, ColumnRule.PLACE, ColumnRule.CODE}
+
+
+#: Words before the first colon (or bracket) of a source -> its rule.
+_RULES: Final[Mapping[str, ColumnRule]] = {
+    "geocode": ColumnRule.PLACE,
+    **dict.fromkeys(("recode", "record_type", "tenure", "vacancy"), ColumnRule.CODE),
+    **{str(rule): rule for rule in ColumnRule if rule.is_number or rule is ColumnRule.CONSTANT},
+}
+
+
+def column_rule(column: MicrodataColumn, *, dealt: bool) -> ColumnRule:
+    """What a column is compared with.
+
+    Args:
+        column: Of a layout.
+        dealt: Whether people are dealt to units; where not, numbers of units and of persons in them are constant.
+
+    Raises:
+        ConfigurationError: The source of the column has no rule, so that nothing would find a wrong value in it.
+    """
+    rule = _RULES.get(column.source.split(":", 1)[0].split("[", 1)[0])
+    if rule is None:
+        raise ConfigurationError(f"microdata column {column.name}: verification has no rule for {column.source!r}")
+    return ColumnRule.CONSTANT if column.source in WITHOUT_UNITS and not dealt else rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +78,30 @@ class FileForm:
         unit: Every column of the file of the units that people are dealt to, in order; none where they are not dealt.
         delimiter: What stands between the fields of a text.
         header: Where a text in parts has a line of the names of its columns.
+        rules: Kind of file -> column -> what it is compared with; every column of the two files has one.
+        constants: Kind of file -> constant column -> its text.
     """
 
     person: tuple[str, ...]
     unit: tuple[str, ...]
     delimiter: str
     header: Header
+    rules: Mapping[str, Mapping[str, ColumnRule]] = field(default_factory=dict)
+    constants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def names_inside(self) -> bool:
         """Whether each part, whole by itself, begins with the names of its columns."""
         return self.header == "inside"
+
+    def record_number(self, kind: str) -> str:
+        """The column of a file with the running number of the record; empty where it has none.
+
+        Args:
+            kind: Of the file.
+        """
+        found = (name for name, rule in self.rules[kind].items() if rule is ColumnRule.RECORD_NUMBER)
+        return next(found, "")
 
     def line_of_names(self, record: Record, counted: Record) -> str:
         """The names of the columns of a file, as its line of names; empty where files of the flavour have none.
@@ -117,19 +174,20 @@ class MicrodataCodes:
         return tuple(len(classes[codes]) > 1 for codes in self.cell_codes)
 
 
-def microdata_codes(product: Product) -> MicrodataCodes:
+def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
     """Read the column sources of a product's layouts.
 
     Args:
         product: Whose layout; the vocabulary is that of `das_spark.products.base`.
+        units: Whether the run knows units.
 
     Raises:
-        ConfigurationError: Two classes of units have the same codes, a number column is missing, or the public layout
-            has other columns with places, codes or numbers of units than the microdata.
+        ConfigurationError: Two classes of units have the same codes, a number column is missing, a column has no rule,
+            or the public layout has other columns with places, codes or numbers of units than the microdata.
     """
     layout = product.microdata
     counted = layout.columns(product.record)
-    dealt = layout.unit if len(product.files(units=True)) > 1 else ()
+    dealt = layout.unit if len(product.files(units=units)) > 1 else ()
     kind = _classes(product)
     of_persons = _person_codes(product, kind)
     of_units = _unit_codes(product) if dealt else {}
@@ -180,9 +238,24 @@ def _forms(product: Product, *, dealt: bool) -> dict[str, FileForm]:
             tuple(column.name for column in layout.unit) if dealt else (),
             layout.delimiter,
             layout.header,
+            {kind: _rules(layout, kind, dealt=dealt) for kind in product.files(units=dealt)},
+            {kind: _constants(layout, kind, dealt=dealt) for kind in product.files(units=dealt)},
         )
         for flavour, layout in layouts.items()
     }
+
+
+def _rules(layout: MicrodataLayout, kind: Record, *, dealt: bool) -> dict[str, ColumnRule]:
+    return {column.name: column_rule(column, dealt=dealt) for column in layout.columns(kind)}
+
+
+def _constants(layout: MicrodataLayout, kind: Record, *, dealt: bool) -> dict[str, str]:
+    """Text of every constant column."""
+    texts = {}
+    for column in layout.columns(kind):
+        if column_rule(column, dealt=dealt) is ColumnRule.CONSTANT:
+            texts[column.name] = WITHOUT_UNITS.get(column.source, column.source.removeprefix("constant:"))
+    return texts
 
 
 def _classes(product: Product) -> list[int]:

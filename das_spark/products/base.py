@@ -9,8 +9,8 @@ The source of a microdata column is a short text. `CODE` stands for texts separa
     recode:unit_class:CODE   units: one text for each class of units, and a last one for vacant units
     record_type              persons: 3 in a household, 5 in group quarters; units: 2 and 4
     record_number            what is counted: running number of the record in the file, from 0
-    unit_number              running number of the unit in the file
-    person_number            number of the person in the unit, from 1
+    unit_number              running number of the unit in the file; 999999999 where people are dealt to none
+    person_number            number of the person in the unit, from 1; 99999 where people are dealt to none
     population               units: people in the unit
     tenure                   units: 9 for an occupied housing unit, else 0
     vacancy                  units: 9 for a vacant housing unit, else 0
@@ -41,6 +41,8 @@ Header = Literal["none", "beside", "inside"]
 #: The flavour of microdata files that has a layout of its own, and that not every product offers.
 PPMF: Final = "ppmf"
 PLAIN_SPINE: Final = SpineSettings()
+#: Source of a number column -> what stands in it where people are dealt to no units.
+WITHOUT_UNITS: Final[Mapping[str, str]] = {"unit_number": "999999999", "person_number": "99999"}
 #: What one record is -> what many are, in sentences.
 COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units"}
 

@@ -43,6 +43,15 @@ LEAVES = StructType(
 #: public; one row a geounit of the spine. `parent` is empty at the top; `children` is 0 in the lowest level.
 GEOUNITS = StructType([GEOCODE, PARENT, StructField("children", LongType(), nullable=False)])
 
+#: public; one row a block of a spine that is made of areas: the geounits that contain it, root first, and their shares.
+BLOCKS = StructType(
+    [
+        StructField("block", StringType(), nullable=False),
+        StructField("path", ArrayType(StringType(), containsNull=False), nullable=False),
+        StructField("shares", ArrayType(StringType(), containsNull=False), nullable=False),
+    ]
+)
+
 #: public; one row a geounit of a spine that is made of areas: its exact share of the budget, as text; "0/1" where
 #: it is not measured.
 SHARES = StructType([GEOCODE, PARENT, StructField("share", StringType(), nullable=False)])
@@ -134,6 +143,7 @@ LEVEL_TABLES = {
     "measurements": (MEASUREMENTS, False),
     "estimates": (ESTIMATES, False),
     "census_estimates": (ESTIMATES, False),
+    "diagnostics": (DIAGNOSTICS, False),
 }
 
 #: The long form in which everything that belongs to a family travels to the task that works on it.

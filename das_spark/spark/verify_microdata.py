@@ -16,7 +16,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
-from das_spark.products import PART_RULES, PERSONS_EQUAL, PERSONS_IN_UNITS, UNIT_NUMBERS, MicrodataCodes
+from das_spark.products import (
+    COLUMNS_AS_DECLARED,
+    PART_RULES,
+    PERSONS_EQUAL,
+    PERSONS_IN_UNITS,
+    RECORD_NUMBERS,
+    UNIT_NUMBERS,
+    MicrodataCodes,
+)
 from das_spark.spark.checks import Check, Finding, Key, Rule, findings
 from das_spark.spark.lists import list_total
 from das_spark.spark.verify import RunTables, exploded_cells, present, small_frame
@@ -37,8 +45,8 @@ class MicrodataTables:
     Attributes:
         persons: flavour, geocode, codes, kind, count.
         units: flavour, geocode, kind, count, people, odd; None where no units are known.
-        parts: One row a part: flavour, count (of units), low and high (numbers of its first and last unit), geocode
-            (of the first).
+        parts: One row a part: flavour, people (records of what is counted), first (number of the first of these),
+            count (of units), low and high (numbers of its first and last unit), geocode (of the first).
         faults: What breaks a rule within a part: flavour, rule, geocode.
         flavours: Names of the flavours that there must be.
         codes: What the columns of the files hold.
@@ -187,7 +195,13 @@ def _faults(microdata: MicrodataTables, level: str, *names: str) -> dict[Key, se
 
 
 def part_checks(microdata: MicrodataTables) -> list[Check]:
-    """Rules on units and their people, which were told part by part; none where no units are known.
+    """Rules that were looked at part by part.
+
+    `columns of microdata`: constant columns of texts hold their text in every record, and Parquet files have the
+    columns of the layout that are not constant, of their types, and no others.
+    `record numbers`: where records are numbered, they are 0, 1, ... in the order of the file.
+
+    And, where people are dealt to units:
 
     `persons in units`: a unit of population n holds the persons numbered 1 to n, and no person lives elsewhere.
     `unit numbers`: units are numbered 0, 1, ... without gap or repetition, so the ranges of the parts join.
@@ -196,21 +210,41 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
         microdata: The files.
 
     Returns:
-        Two checks a flavour, of no geolevel.
+        Checks of each flavour, of no geolevel.
 
     Raises:
         VerificationError: A fault of an unknown rule.
     """
-    if microdata.units is None:
-        return []
-    faults = _faults(microdata, "", PERSONS_IN_UNITS, UNIT_NUMBERS)
     checks = []
+    for flavour in microdata.flavours:
+        checks += _layout_checks(microdata, flavour)
+    if microdata.units is None:
+        return checks
+    faults = _faults(microdata, "", PERSONS_IN_UNITS, UNIT_NUMBERS)
     for flavour in microdata.flavours:
         note = microdata.note(flavour)
         parts = [row for row in microdata.parts if row["flavour"] == flavour and row["count"]]
         total = sum(row["count"] for row in parts)
         for name, extra in ((PERSONS_IN_UNITS, set()), (UNIT_NUMBERS, _disjoined(parts))):
             checks.append(Check.of((name, "", note), total, faults.get((name, "", note), set()) | extra))
+    return checks
+
+
+def _layout_checks(microdata: MicrodataTables, flavour: str) -> list[Check]:
+    form, note = microdata.codes.forms[flavour], microdata.note(flavour)
+    faults = _faults(microdata, "", COLUMNS_AS_DECLARED, RECORD_NUMBERS)
+    columns, numbers = ((name, "", note) for name in (COLUMNS_AS_DECLARED, RECORD_NUMBERS))
+    read = [row for row in microdata.parts if row["flavour"] == flavour]
+    declared = sum(map(len, form.rules.values())) if read else 0
+    checks = [Check.of(columns, declared, faults.get(columns, set()))]
+    column = form.record_number(microdata.codes.record)
+    if column:
+        parts = sorted((row for row in read if row["people"]), key=lambda row: (row["first"], row["people"]))
+        before = np.cumsum([0, *(row["people"] for row in parts)])
+        joined = all(row["first"] == begin for row, begin in zip(parts, before, strict=False))
+        broken = set() if joined else {f"{microdata.codes.record}.{flavour}: {column}"}
+        # A file without a record is numbered, too; but one must be there.
+        checks.append(Check.of(numbers, max(int(before[-1]), len(read)), faults.get(numbers, set()) | broken))
     return checks
 
 

@@ -9,17 +9,20 @@ from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
 from math import lcm
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from das_spark.spark.census import census_geocode
+from das_spark.geography import BLOCK
+from das_spark.spark.census import census_geocode, geounit_shares
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.histograms import level_structs
 from das_spark.spark.measure import UNMEASURED
 from das_spark.spark.verify import RunTables, exploded_cells, small_frame
+from das_spark.spark.verify_columns import columns_rule, first_wrong
 
 if TYPE_CHECKING:
     from das_spark.geography import Spine
@@ -46,6 +49,47 @@ def spine_rules(
         _measured(shares, measurements, read.levels),
         _census(read, told, census),
     ]
+
+
+def block_columns(blocks: DataFrame, spine: Spine) -> Rule:
+    """Every block ends its path, on which each geocode begins the next one; shares are one for each geounit.
+
+    Args:
+        blocks: block, path, shares.
+        spine: Levels and geocodes.
+    """
+    leaf, depth = F.element_at("path", -1), len(spine.names)
+    path = blocks.select(F.lit(spine.leaf.name).alias("level"), leaf.alias("geocode"), "block", "path", "shares")
+    way = F.transform(level_structs(spine), lambda at: at["geocode"])
+    wrong = {
+        "block": F.col("block") != F.right("geocode", F.lit(BLOCK)),
+        "path": F.col("path") != way,
+        "shares": F.size("shares") != depth,
+    }
+    return columns_rule(first_wrong(path, "spine", wrong), "spine", (spine.leaf.name,))
+
+
+def share_columns(shares: DataFrame, blocks: DataFrame, read: RunTables, spine: Spine) -> Rule:
+    """Every geounit has the share that the paths of its blocks say, once.
+
+    Args:
+        shares: level, geocode, parent, share.
+        blocks: block, path, shares.
+        read: The tables of the run, by geounits of the spine.
+        spine: Levels and geocodes.
+    """
+    columns = ("level", "geocode", "parent", "share")
+    sides = (geounit_shares(blocks, spine.names), shares)
+    marked = [each.select(*columns, F.lit(number).alias("side")) for number, each in enumerate(sides)]
+    geounits = read.geounits.select("level", "geocode", "parent", F.lit(None).cast("string"), F.lit(2).alias("side"))
+    values = [F.max(F.when(F.col("side") == n, F.col(x))).alias(f"{x}{n}") for x in columns[2:] for n in range(2)]
+    rows = [F.sum((F.col("side") == number).cast("int")).alias(f"rows{number}") for number in range(3)]
+    summed = reduce(DataFrame.unionAll, [*marked, geounits]).groupBy("level", "geocode").agg(*rows, *values)
+    wrong = {
+        "geocode": reduce(or_, [F.col(f"rows{number}") != 1 for number in range(3)]),
+        **{name: F.col(f"{name}0") != F.col(f"{name}1") for name in columns[2:]},
+    }
+    return columns_rule(first_wrong(summed, "shares", wrong), "shares", spine.names)
 
 
 def _paths(shares: DataFrame, levels: tuple[str, ...]) -> Rule:

@@ -192,10 +192,12 @@ def test_all_flavours_say_the_same_and_are_read_back(persons, housing, spark):
 
 
 def test_what_was_written_is_verified(persons, housing):
-    for written in (persons, housing):
+    for written, numbered in ((persons, ("parquet", "text")), (housing, ())):
         checks = written.checks()
         assert set(checks) == {
             *(("microdata equal estimates", f"{flavour} files") for flavour in FLAVOURS),
+            *(("columns of microdata", f"{flavour} files") for flavour in FLAVOURS),
+            *(("record numbers", f"{flavour} files") for flavour in numbered),
             *(("heads of microdata", f"{flavour} files") for flavour in ("text", "ppmf")),
         }
         assert all(passed for passed, _ in checks.values())

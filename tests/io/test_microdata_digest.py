@@ -17,7 +17,7 @@ from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_batches import Columns, read_batches
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.io.microdata_part import COLUMNS, Part, digest_part
-from das_spark.products import PRODUCTS, microdata_codes
+from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 
 PRODUCT = PRODUCTS["e2e_1940"]
 CODES = microdata_codes(PRODUCT)
@@ -43,15 +43,19 @@ def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[d
     return persons, units
 
 
-def write(folder: Path, flavour: str, rows: list[dict[str, object]], layout: tuple[str, ...]) -> Path:
+def write(folder: Path, flavour: str, rows: list[dict[str, object]], kind: str) -> Path:
     """One part, by means that are not the product's."""
     folder.mkdir(parents=True, exist_ok=True)
     if flavour == "parquet":
         path = folder / "part-00003.parquet"
-        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=7)
+        rules = {name: rule for name, rule in FORM.rules[kind].items() if rule is not ColumnRule.CONSTANT}
+        text = pa.dictionary(pa.int32(), pa.string())
+        schema = pa.schema([(name, pa.int32() if rule.is_number else text) for name, rule in rules.items()])
+        pq.write_table(pa.Table.from_pylist(rows, schema), path, row_group_size=7)
     else:
         path = folder / "part-00003.txt"
-        lines = ["|".join(str(row.get(name, "9")) for name in layout) + "\n" for row in rows]
+        fillers = FORM.constants[kind]
+        lines = ["|".join(str({**fillers, **row}[name]) for name in FORM.rules[kind]) + "\n" for row in rows]
         path.write_text("".join(lines), encoding="utf-8")
     return path
 
@@ -60,8 +64,8 @@ def part_of(folder: Path, flavour: str, persons, units) -> Part:
     return Part(
         flavour,
         3,
-        write(folder / "person", flavour, persons, FORM.person),
-        write(folder / "unit", flavour, units, FORM.unit),
+        write(folder / "person", flavour, persons, "person"),
+        write(folder / "unit", flavour, units, "unit"),
     )
 
 
@@ -171,7 +175,8 @@ def test_a_part_without_records_is_empty_and_no_fault(tmp_path, flavour):
 
 
 def test_a_column_that_is_missing_is_an_error(tmp_path):
-    path = write(tmp_path, "parquet", [{"A": "1"}], ("A",))
+    path = tmp_path / "part-00000.parquet"
+    pq.write_table(pa.table({"A": ["1"]}), path)
     with pytest.raises(pa.ArrowInvalid, match="B"):
         list(read_batches(path, "parquet", Columns(("A", "B"), ("A", "B"))))
 

@@ -48,4 +48,5 @@ def test_a_run_with_joined_text_is_verified_in_its_form(workshop, form):
     assert failed == {
         "heads of microdata": [f"unit.text/{names[form]}"],
         "files are those of the manifest": [f"microdata/unit.text/{names[form]}"],
+        "texts follow from the manifest": [f"microdata/unit.text/{names[form]}"],
     }

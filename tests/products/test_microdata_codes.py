@@ -6,7 +6,7 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.writers._columns import Scope, class_codes, record_columns, unit_columns
-from das_spark.products import CODE_SEPARATOR, PRODUCTS, MicrodataColumn, microdata_codes
+from das_spark.products import CODE_SEPARATOR, PRODUCTS, ColumnRule, MicrodataColumn, column_rule, microdata_codes
 
 
 def geocode_parts(columns):
@@ -77,3 +77,51 @@ def test_a_layout_that_does_not_tell_units_apart_or_lacks_a_number_is_refused():
     )
     with pytest.raises(ConfigurationError, match="population"):
         microdata_codes(replace(product, microdata=replace(product.microdata, unit=mute)))
+
+
+@pytest.mark.parametrize("units", [True, False])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_every_column_of_every_layout_is_compared_by_its_rule(name, units):
+    """Constants with their text; places and codes among those that are joined; numbers among those that are read."""
+    product = PRODUCTS[name]
+    codes = microdata_codes(product, units=units)
+    dealt = len(product.files(units=units)) > 1
+    for flavour, form in codes.forms.items():
+        for kind in product.files(units=units):
+            layout = product.layout(flavour).columns(kind)
+            assert tuple(form.rules[kind]) == tuple(column.name for column in layout)
+            of_counted = kind == product.record
+            numbers = {
+                ColumnRule.UNIT_NUMBER: codes.unit_number,
+                ColumnRule.PERSON_NUMBER: codes.person_number if of_counted else "",
+                ColumnRule.POPULATION: "" if of_counted else codes.population,
+                ColumnRule.RECORD_NUMBER: form.record_number(kind) if of_counted else "",
+            }
+            compared = {
+                ColumnRule.CONSTANT: tuple(form.constants[kind]),
+                ColumnRule.PLACE: codes.person_place if of_counted else codes.unit_place,
+                ColumnRule.CODE: codes.person_columns if of_counted else codes.unit_columns,
+                **{rule: (column,) for rule, column in numbers.items()},
+            }
+            for column in layout:
+                rule = column_rule(column, dealt=dealt)
+                assert form.rules[kind][column.name] is rule
+                assert column.name in compared[rule], (flavour, kind, column)
+                if column.source.startswith("constant:"):
+                    assert form.constants[kind][column.name] == column.source.removeprefix("constant:")
+
+
+def test_places_are_all_digits_of_the_geocode_of_a_leaf_once():
+    for product in PRODUCTS.values():
+        length = product.spine().leaf.length
+        for columns in (product.microdata.columns(product.record), product.microdata.unit):
+            parts = [column.source for column in columns if column.source.startswith("geocode[")]
+            digits = [digit for part in parts for digit in range(*map(int, part[len("geocode[") : -1].split(":")))]
+            assert digits == list(range(length)) * bool(parts)
+
+
+def test_a_column_without_a_rule_is_refused():
+    product = PRODUCTS["e2e_1940"]
+    layout = replace(product.microdata, person=(*product.microdata.person, MicrodataColumn("MOOD", "weather")))
+    with pytest.raises(ConfigurationError, match="MOOD: verification has no rule for 'weather'"):
+        microdata_codes(replace(product, microdata=layout))

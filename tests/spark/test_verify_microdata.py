@@ -53,9 +53,10 @@ class Files:
 
     def checks(self, flavours=("parquet",), *, units: bool = True):
         parts = microdata_parts(self.layout, flavours, units=units)
-        digest = write_digest(self.run.spark, parts, CODES, self.layout.path / "digest")
+        codes = CODES if units else microdata_codes(PRODUCT, units=False)
+        digest = write_digest(self.run.spark, parts, codes, self.layout.path / "digest")
         of_units = digest.units if units else None
-        made = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), CODES)
+        made = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
         return judge(microdata_rules(made, self.run.tables)) + part_checks(made)
 
 
@@ -85,7 +86,7 @@ def replaced(column: str, value: object, where: Callable[[pd.DataFrame], pd.Seri
 def test_the_microdata_of_a_whole_run_pass_in_both_flavours(files):
     checks = files.checks(("parquet", "text"))
     assert [check for check in checks if not check.passed] == []
-    assert len(checks) == 10
+    assert len(checks) == 12
     assert {(check.name, check.note): check.checked for check in checks} == {
         (name, f"{flavour} files"): checked
         for flavour in ("parquet", "text")
@@ -95,6 +96,7 @@ def test_the_microdata_of_a_whole_run_pass_in_both_flavours(files):
             ("unit populations", 3),
             ("persons in units", 11),
             ("unit numbers", 11),
+            ("columns of microdata", sum(map(len, NAMES.values()))),
         )
     }
 
@@ -254,6 +256,7 @@ def test_no_files_at_all_is_no_success(files):
         "unit populations",
         "persons in units",
         "unit numbers",
+        "columns of microdata",
     }
 
 
@@ -273,7 +276,10 @@ def test_without_units_persons_are_compared_as_far_as_their_codes_tell(run, tmp_
     write_microdata(leaf, None, PRODUCT, layout, [flavour], staging=staging, created="now")
     files = Files(run, layout)
     checks = files.checks((flavour,), units=False)
-    assert [(check.name, check.passed, check.checked) for check in checks] == [("microdata equal estimates", True, 9)]
+    assert [(check.name, check.passed, check.checked) for check in checks] == [
+        ("microdata equal estimates", True, 9),
+        ("columns of microdata", True, len(NAMES["person"])),
+    ]
     files.spoil("person", lambda rows: rows.iloc[:-1], flavour)
     assert failing(files.checks((flavour,), units=False)) == {"microdata equal estimates"}
 

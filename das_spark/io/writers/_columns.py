@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from das_spark.errors import ConfigurationError
+from das_spark.products.base import WITHOUT_UNITS
 
 if TYPE_CHECKING:
     from das_spark.histogram import Schema
     from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
 
-#: What stands in the number columns of a file that is written without units.
-NO_UNIT_NUMBER = "999999999"
-NO_PERSON_NUMBER = "99999"
 #: The flavour whose columns are compiled where none is named.
 TEXT = "text"
 #: Name of the class of a unit in a `recode` source.
@@ -115,9 +113,8 @@ def record_columns(product: Product, flavour: str = TEXT, *, units: bool) -> Fil
         elif column.source.startswith("recode:"):
             values = _cell_codes(column, product.schema, listed=lists_quarters(product))
             compiled.append(Column(column.name, Scope.CODE, values=values))
-        elif column.source in ("unit_number", "person_number") and not units:
-            filler = NO_UNIT_NUMBER if column.source == "unit_number" else NO_PERSON_NUMBER
-            compiled.append(Column(column.name, Scope.CONSTANT, values=(filler,)))
+        elif column.source in WITHOUT_UNITS and not units:
+            compiled.append(Column(column.name, Scope.CONSTANT, values=(WITHOUT_UNITS[column.source],)))
         else:
             compiled.append(_common(column))
     return _file(product.record, compiled, layout)

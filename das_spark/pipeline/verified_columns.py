@@ -1,0 +1,405 @@
+"""Verification of columns and texts that no rule on estimates reads: what each must be, by the run's configuration.
+
+Nothing here trusts the writer of a file: expectations come from the configuration in the manifest, from geocodes, and
+from the other tables. Bounds are made again of the published invariants by the formulas of the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from das_spark.config.resolve import config_hash
+from das_spark.io.dictionary import data_dictionary
+from das_spark.io.files import part_files
+from das_spark.io.full_disk import disk_errors
+from das_spark.io.microdata_heads import PARTS, SINGLE, heads_of
+from das_spark.io.run_marker import RunMarker
+from das_spark.io.spine_files import BLOCKS, SpineRecord, read_spine
+from das_spark.io.table_files import ABOUT, PARQUET, about_text
+from das_spark.io.writers import WRITERS
+from das_spark.io.writers._columns import record_columns, unit_columns
+from das_spark.pipeline.origin import OriginKind
+from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_facts_of
+from das_spark.pipeline.tabulate import PLACE, facts_of_run, read_levels
+from das_spark.privacy import LedgerEntry
+from das_spark.spark import bounds, tables
+from das_spark.spark.census import published_estimates
+from das_spark.spark.checks import Check
+from das_spark.spark.measure import UNMEASURED
+from das_spark.spark.published_bounds import published_class_bounds
+from das_spark.spark.tabulate import table_schema
+from das_spark.spark.verify import RunTables, present
+from das_spark.spark.verify_columns import (
+    MeasuredQuery,
+    bound_columns,
+    diagnostic_columns,
+    geounit_columns,
+    invariant_columns,
+    looser_bounds,
+    measurement_columns,
+    parent_columns,
+)
+from das_spark.spark.verify_spine import block_columns, share_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from das_spark.config.plan import RunPlan
+    from das_spark.geography import Spine
+    from das_spark.io.layout import PublicLayout
+    from das_spark.io.manifest import PublicManifest
+    from das_spark.spark.checks import Rule
+
+#: Names and types of the columns of Parquet files.
+SCHEMAS = "columns of Parquet files"
+#: Texts beside the tables, and what the manifest says besides.
+TEXTS = "texts follow from the manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A run that is verified.
+
+    Attributes:
+        spark: The session.
+        layout: Its public root.
+        manifest: What it says of itself.
+        plan: What its configuration says.
+        spine: Its levels, with the lengths of its geocodes.
+        scratch: A folder of this process that every worker can write to.
+    """
+
+    spark: SparkSession
+    layout: PublicLayout
+    manifest: PublicManifest
+    plan: RunPlan
+    spine: Spine
+    scratch: Path
+
+    @property
+    def of_others(self) -> bool:
+        """Whether the measurements were published by others, in this run or in one that it has them from."""
+        return any(each.get("kind") == str(OriginKind.OTHERS) for each in _origins(self.plan.resolved))
+
+    @property
+    def census(self) -> Spine:
+        """The levels of the census."""
+        return self.plan.product.census(self.spine)
+
+    def read(self, table: str) -> DataFrame:
+        """A table, all levels of the spine.
+
+        Args:
+            table: Its name.
+        """
+        return read_levels(self.spark, self.layout, table, self.spine.names)
+
+
+def _origins(resolved: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found, each = [], resolved.get("origin")
+    while each:
+        found.append(each)
+        each = each.get("origin")
+    return found
+
+
+def column_rules(run: Verified, read: RunTables, told: RunTables) -> list[Rule]:
+    """The rules on the columns of every table of a run.
+
+    Args:
+        run: The run.
+        read: Its tables, by geounits of the spine.
+        told: The published ones, by geounits of the census; the same where the spine is that of the census.
+    """
+    plan, spine = run.plan, run.spine
+    shares = None if spine.is_census else run.read("shares")
+    rules = [
+        geounit_columns(read, spine),
+        invariant_columns(
+            read,
+            spine,
+            plan.invariants,
+            len(plan.product.unit_classes),
+            counts_units=plan.product.record == "unit",
+        ),
+        *_bound_rules(run, read),
+        measurement_columns(
+            run.read("measurements"),
+            read,
+            spine,
+            _asked(run, shares),
+            plan.product.schema.size,
+            lazy=plan.measurement_rows == "support" and not run.of_others,
+            shares=shares,
+        ),
+        diagnostic_columns(
+            run.read("diagnostics"),
+            read,
+            spine,
+            plan.estimation.solvers,
+            plan.estimation.gap_tolerance,
+            spine.total_key_at(spine.names[0]),
+        ),
+    ]
+    if shares is not None:
+        blocks = read_spine(run.spark, run.layout.spine).blocks
+        rules += [block_columns(blocks, spine), share_columns(shares, blocks, read, spine)]
+        rules.append(parent_columns(told.estimates, published_estimates(spine), run.census))
+    return [rule for rule in rules if rule is not None]
+
+
+def _asked(run: Verified, shares: DataFrame | None) -> dict[str, dict[str, MeasuredQuery]]:
+    """Level -> query -> what the budget says of it, for every share that geounits of the level have."""
+    budget = run.plan.budget
+    known: dict[str, dict[str, Fraction]] = {level.geolevel: {"": level.share} for level in budget.levels}
+    if shares is not None:
+        known = {name: {} for name in run.spine.names}
+        for row in shares.select("level", "share").distinct().collect():  # a handful
+            if row["share"] != UNMEASURED:
+                known[row["level"]][row["share"]] = Fraction(row["share"])
+    return {
+        level.geolevel: {
+            each.query: MeasuredQuery(
+                run.plan.queries[each.query],
+                {
+                    text: budget.mechanism_at(level.geolevel, each.query, share).variance()
+                    for text, share in known[level.geolevel].items()
+                },
+            )
+            for each in level.queries
+        }
+        for level in budget.levels
+    }
+
+
+def _bound_rules(run: Verified, read: RunTables) -> list[Rule | None]:
+    """The bounds as they follow from the invariants, or, of others, from the class bounds that they published."""
+    plan, spine, declared = run.plan, run.spine, run.plan.invariants
+    formulas = plan.product.unit_bounds
+    invariants = read.invariants
+    if invariants is None:
+        invariants = run.spark.createDataFrame([], _with_level(tables.INVARIANTS))
+    boxes = None
+    if declared.units and formulas is not None:
+        computed = bounds.class_boxes(invariants, spine, formulas)
+        with disk_errors(run.scratch):
+            computed.write.parquet(str(run.scratch / "boxes"))
+        boxes = run.spark.read.schema(computed.schema).parquet(str(run.scratch / "boxes"))
+    expected = bounds.all_bounds(
+        invariants,
+        read.geounits,
+        spine,
+        declared,
+        boxes,
+        formulas,
+        tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
+        spine.total_key_at(declared.total_at),
+    )
+    levels = [name for name in spine.names if run.manifest.rows.get(f"bounds/{name}", 0)]
+    if not (run.of_others and read.bounds is not None and not read.bounds.where("name = 'class'").isEmpty()):
+        return [bound_columns(read, spine, expected, levels)]
+    expected = expected.unionByName(_published(run, read, invariants))
+    classes = plan.product.schema.query(plan.product.class_query).rows
+    more = [looser_bounds(read, spine, classes)] if len(spine.names) > 1 else []
+    return [bound_columns(read, spine, expected, levels), *more]
+
+
+def _published(run: Verified, read: RunTables, invariants: DataFrame) -> DataFrame:
+    """Class bounds of others, one for each geounit, and the flows that follow from them."""
+    rows = present(read.bounds, "bounds").where("name = 'class'").select("level", "geocode", "lower", "upper")
+    totals = invariants.where("name = 'total'").select("level", "geocode", F.get("values", F.lit(0)).alias("total"))
+    depths = F.create_map(*[F.lit(each) for pair in enumerate(run.spine.names) for each in reversed(pair)])
+    boxes = (
+        read.geounits.select("level", "geocode", "parent")
+        .join(rows, ["level", "geocode"], "left")
+        .join(totals, ["level", "geocode"], "left")
+        .withColumn("depth", depths[F.col("level")])
+    )
+    return published_class_bounds(boxes, run.spine, run.plan.invariants.total_at)
+
+
+def _with_level(schema: StructType) -> StructType:
+    return type(schema)([*schema.fields]).add("level", "string", nullable=False)
+
+
+def schema_check(run: Verified) -> Check:
+    """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others.
+
+    Args:
+        run: The run.
+    """
+    folders: dict[Path, StructType] = {}
+    names = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
+    names += [] if run.spine.is_census else ["shares"]
+    for name in names:
+        folders |= {run.layout.level(name, level): tables.LEVEL_TABLES[name][0] for level in run.spine.names}
+    if not run.spine.is_census:
+        published = published_estimates(run.spine)
+        folders |= {run.layout.level(published, level): tables.ESTIMATES for level in run.census.names}
+        folders[run.layout.spine / BLOCKS] = tables.BLOCKS
+    for table, flavour in tables_written(run.manifest):
+        if flavour == PARQUET:
+            schema = table_schema([each for each in run.plan.product.tables if each.name == table])
+            folders |= {run.layout.tables.level(table, flavour, level): schema for level in run.census.names}
+    failing, compared = [], 0
+    for folder, schema in folders.items():
+        declared = _columns_of(to_arrow_schema(schema))
+        compared += len(declared)
+        for path in part_files(folder):
+            columns = _columns_of(parquet.read_schema(path))
+            odd = sorted({name for name, _ in set(declared) ^ set(columns)})
+            if columns != declared:
+                failing.append(f"{path.relative_to(run.layout.path)}: {', '.join(odd) or 'their order'}")
+    return Check.of((SCHEMAS, "", ""), compared, failing)
+
+
+def _columns_of(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Names and types; how the elements of a list are called, and whether one may be missing, is no matter."""
+    types = (f"list of {kind.value_type}" if pa.types.is_list(kind) else str(kind) for kind in schema.types)
+    return list(zip(schema.names, types, strict=True))
+
+
+def tables_written(manifest: PublicManifest) -> list[tuple[str, str]]:
+    """Name and flavour of every published table that the manifest counts.
+
+    Args:
+        manifest: Of the run.
+    """
+    names = [name.removeprefix(f"{PLACE}/") for name in manifest.rows if name.startswith(f"{PLACE}/")]
+    return [(name.split(".")[0], name.split(".")[1]) for name in names]
+
+
+def text_check(run: Verified) -> Check:
+    """What the manifest says follows from configuration and tables, and the texts beside tables from the manifest.
+
+    Args:
+        run: The run.
+    """
+    failing = [f"manifest.json: {name}" for name, right in _manifest_follows(run).items() if not right]
+    texts = _texts(run)
+    failing += [str(path.relative_to(run.layout.path)) for path, text in texts.items() if not _begins(path, text, run)]
+    if not _marked(run):
+        failing.append(run.layout.marker.name)
+    rows = {
+        name.removeprefix("microdata/"): n for name, n in run.manifest.rows.items() if name.startswith("microdata/")
+    }
+    if _json(run.layout.microdata_rows) != rows:
+        failing.append(str(run.layout.microdata_rows.relative_to(run.layout.path)))
+    if not run.spine.is_census:
+        failing += [f"spine/spine.json: {name}" for name in _odd_spine(run)]
+    return Check.of((TEXTS, "", ""), len(texts) + 1, failing)
+
+
+def _manifest_follows(run: Verified) -> dict[str, bool]:
+    manifest, plan = run.manifest, run.plan
+    status, worst, relaxed = solver_facts_of(run.layout, run.spine.names)
+    told = data_dictionary(
+        plan.product,
+        plan.microdata_formats,
+        units=plan.invariants.units,
+        tabulated=bool(tables_written(manifest)),
+        areas=not run.spine.is_census,
+    )
+    return {
+        "config_hash": manifest.config_hash == config_hash(manifest.config),
+        "public_rules": manifest.public_rules == public_rules_of(plan),
+        "notices": manifest.notices == planned_notices(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
+        "solver_status": manifest.solver_status == status,
+        "worst_residuals": manifest.worst_residuals == worst,
+        "relaxed": manifest.relaxed == relaxed,
+        "data_dictionary": json.dumps(list(manifest.data_dictionary)) == json.dumps(list(told)),
+    }
+
+
+def _texts(run: Verified) -> dict[Path, str]:
+    """Texts by the files that are, or begin with, them."""
+    manifest, product = run.manifest, run.plan.product
+    facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
+    written = tables_written(manifest)
+    texts = {
+        run.layout.tables.table(table.name, flavour) / ABOUT: about_text(table, facts)
+        for table in product.tables
+        for flavour in dict.fromkeys(flavour for _, flavour in written)
+    }
+    form = run.plan.microdata_files
+    kinds = product.files(units=run.plan.invariants.units)
+    for flavour in run.plan.microdata_formats:
+        for kind in kinds:
+            of_counted = kind == product.record
+            columns = (
+                record_columns(product, flavour, units=len(kinds) > 1) if of_counted else unit_columns(product, flavour)
+            )
+            if form != PARTS:
+                columns = replace(columns, names_inside=False)
+            heads = heads_of(
+                product,
+                flavour,
+                columns,
+                form,
+                rows=manifest.rows[f"microdata/{kind}.{flavour}"],
+                created=manifest.created,
+                notices=manifest.notices,
+                software=str(manifest.versions.get("das_spark", "")),
+            )
+            folder = run.layout.microdata(kind, flavour)
+            texts |= {folder / name: text for name, text in heads.beside.items()}
+            if form == SINGLE and WRITERS[flavour].has_metadata_file:
+                texts[run.layout.microdata_single(kind, flavour)] = heads.before
+    return texts
+
+
+def _begins(path: Path, text: str, run: Verified) -> bool:
+    """Whether a file is a text; of files that go on with records, whether they begin with it."""
+    if not path.is_file():
+        return False
+    expected = text.encode()
+    single = {
+        run.layout.microdata_single(kind, flavour)
+        for flavour in run.plan.microdata_formats
+        for kind in run.plan.product.files(units=run.plan.invariants.units)
+    }
+    with path.open("rb") as file:
+        return file.read(len(expected)) == expected and (path in single or not file.read(1))
+
+
+def _marked(run: Verified) -> bool:
+    """Whether the marker of the public root is of this run."""
+    manifest = run.manifest
+    found = RunMarker.find(run.layout.path)
+    expected = RunMarker(manifest.run_id, manifest.config_hash, created=manifest.created, config=manifest.config)
+    return found is not None and replace(found, config=dict(found.config) or expected.config) == expected
+
+
+def _odd_spine(run: Verified) -> list[str]:
+    """What the record of a spine says otherwise than configuration and tables."""
+    path = run.layout.spine / "spine.json"
+    record = SpineRecord.from_json(path.read_text(encoding="utf-8"), str(path))
+    rows, names = run.manifest.rows, run.spine.names
+    sizes = [rows.get(f"geounits/{name}", 0) for name in names]
+    right = {
+        "settings": asdict(record.settings) == asdict(run.plan.geography.spine),
+        "framework": record.framework == str(run.plan.budget.framework),
+        "geounits": [level.geounits for level in record.levels] == sizes,
+        "children": [level.children for level in record.levels] == [*sizes[1:], 0],
+        "share": {level.name: level.share for level in record.levels}
+        == {level.geolevel: level.share for level in run.plan.budget.levels},
+    }
+    return [name for name, good in right.items() if not good]
+
+
+def _json(path: Path) -> Any:  # noqa: ANN401 - whatever it holds
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,529 @@
+"""Whether every column of the public tables holds what it must; plain Spark SQL, a check a table and level.
+
+`das_spark.spark.verify` compares estimates with invariants and bounds. Here every table is compared with what follows
+from others and from the configuration: geounits and parents from geocodes, the rows of invariants and bounds from what
+is declared, rows, lengths and variances of measurements from the estimates above and the budget, families from
+geounits. `RULES` says of each column what it is compared with; a column without a line there is an error of das_spark.
+
+Two kinds of columns have no other value to be compared with: noisy answers (they are given their number and nothing
+else), and what a solver says of its own work (given its range, and by the manifest its worst values and counts).
+What fails is named by geocode and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from das_spark.estimation import FamilyStatus
+from das_spark.spark.checks import Finding, Rule, findings
+from das_spark.spark.group_totals import GROUP_TOTAL
+from das_spark.spark.measure import UNMEASURED
+from das_spark.spark.noisy_rows import by_level, parent_of
+from das_spark.spark.verify import RunTables, present
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from das_spark.constraints import Invariants
+    from das_spark.geography import Spine
+    from das_spark.histogram import Query
+    from das_spark.spark.group_totals import TotalKey
+
+_PREFIX: Final = "a prefix of the geocode"
+_SPINE: Final = "the levels of the spine"
+_CELLS: Final = "children sum to parents; leaves equal the microdata"
+_RANGE: Final = "its range; counts and worst values in the manifest"
+#: Table -> column -> what verification compares it with.
+RULES: Final[Mapping[str, Mapping[str, str]]] = {
+    "geounits": {"geocode": _SPINE, "parent": _PREFIX, "children": "geounits one level below with that parent"},
+    "invariants": {
+        "geocode": "geounits",
+        "parent": _PREFIX,
+        "name": "declared invariants, each once",
+        "values": "estimates, microdata and the bounds that follow",
+    },
+    "bounds": {
+        "geocode": "bounds made again of the invariants",
+        "parent": _PREFIX,
+        **dict.fromkeys(("name", "member", "lower", "upper"), "bounds made again of the invariants"),
+    },
+    "measurements": {
+        "geocode": "geounits that are measured",
+        "parent": _PREFIX,
+        "query": "queries of the budget, each once",
+        "rows": "answers that the parent's estimate can touch, or all",
+        "values": "number of answers; their noise has nothing to be compared with",
+        "variance": "the mechanism of the budget",
+    },
+    "estimates": {"geocode": "geounits", "parent": "geounits", "cells": _CELLS, "counts": _CELLS},
+    "census_estimates": {
+        "geocode": "blocks",
+        "parent": _PREFIX,
+        **dict.fromkeys(("cells", "counts"), "sums over the blocks of the spine"),
+    },
+    "diagnostics": {
+        "geolevel": "the level of the folder",
+        "family": "parents of geounits",
+        "children": "geounits of the family",
+        "status": "known ones, as the manifest counts them",
+        "solver": "known ones, as the manifest counts them",
+        "relaxed": "the manifest",
+        "message": "empty unless relaxed",
+        "problem": "empty",
+        "rounding": "known ones",
+        "gap": "the tolerance of the configuration; the worst in the manifest",
+        **dict.fromkeys(("variables", "passes", "primal_residual", "iterations", "attempts", "rounding_gap"), _RANGE),
+    },
+    "shares": dict.fromkeys(("geocode", "parent", "share"), "paths of the spine"),
+    "spine/blocks": {
+        "block": "the end of its path",
+        "path": "prefixes of its last geocode",
+        "shares": "shares sum to 1 on every path",
+    },
+}
+
+_METHOD: Final = "(largest remainder|(linear|mixed-integer) program(, widened)?)"
+_ROUNDING: Final = f"^{_METHOD}(, {_METHOD})*$"
+_SHORTCUTS: Final = (str(FamilyStatus.ONLY_CHILD), str(FamilyStatus.EMPTY_PARENT))
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredQuery:
+    """A query that a level is asked.
+
+    Attributes:
+        query: The query.
+        variances: Share of the budget that geounits have, as text ("" stands for the level's) -> variance of the noise.
+    """
+
+    query: Query
+    variances: Mapping[str, float]
+
+
+def rule_name(table: str) -> str:
+    """Name of the check of a table.
+
+    Args:
+        table: Its name.
+    """
+    return f"columns of {table}"
+
+
+def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], checked: int | Column = 1) -> DataFrame:
+    """Findings that name a geocode and the first of its columns that is wrong; null is wrong, too.
+
+    Args:
+        frame: The rows, with columns level and geocode.
+        table: Name of the table.
+        wrong: Column -> whether it is wrong.
+        checked: How much a row adds to what was compared.
+    """
+    column = F.coalesce(*[F.when(F.coalesce(bad, F.lit(True)), F.lit(name)) for name, bad in wrong.items()])
+    told = frame.withColumn("wrong", column)
+    named = told.withColumn("geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), "wrong"))
+    return findings(named, Finding(rule_name(table), F.col("wrong").isNotNull(), checked))
+
+
+def columns_rule(found: DataFrame, table: str, levels: Sequence[str]) -> Rule:
+    """The rule of a table.
+
+    Args:
+        found: Result of `first_wrong`.
+        table: Name of the table.
+        levels: Where something must have been compared.
+    """
+    return Rule(found, tuple((rule_name(table), level, "") for level in levels))
+
+
+def geounit_columns(tables: RunTables, spine: Spine) -> Rule:
+    """Every geounit has a geocode of its level, a parent that is there and begins it, and the number of its children.
+
+    Args:
+        tables: The tables of the run.
+        spine: Levels and geocodes.
+    """
+    own = tables.geounits.select(
+        "level", "geocode", F.lit(1).alias("rows"), "children", _odd_parent(spine).cast("int").alias("parent")
+    )
+    lower = tables.geounits.where(F.col("level") != spine.names[0])
+    none = F.lit(0)
+    above = lower.select(_level_above(spine), F.col("parent").alias("geocode"), none, F.lit(-1).cast("bigint"), none)
+    summed = own.unionAll(above).groupBy("level", "geocode")
+    told = summed.agg(F.sum("rows").alias("rows"), F.sum("children").alias("children"), F.max("parent").alias("parent"))
+    wrong = {
+        "geocode": (F.col("rows") != 1) | ~_fits(spine),
+        "parent": F.col("parent") != 0,
+        "children": F.col("children") != 0,
+    }
+    return columns_rule(first_wrong(told, "geounits", wrong), "geounits", spine.names)
+
+
+def parent_columns(rows: DataFrame, table: str, spine: Spine) -> Rule:
+    """The parent of every row is that of its geocode.
+
+    Args:
+        rows: level, geocode, parent.
+        table: Name of the table.
+        spine: Levels and geocodes.
+    """
+    return columns_rule(first_wrong(rows, table, {"parent": _odd_parent(spine)}), table, spine.names)
+
+
+def invariant_columns(
+    tables: RunTables,
+    spine: Spine,
+    declared: Invariants,
+    classes: int,
+    *,
+    counts_units: bool,
+) -> Rule | None:
+    """Every geounit declares what the run declares, once, and nothing else.
+
+    Args:
+        tables: The tables of the run.
+        spine: Levels and geocodes.
+        declared: What is exact.
+        classes: Number of classes of units.
+        counts_units: Whether units are what is counted, so that those of the first class are the total.
+
+    Returns:
+        The rule; None where nothing is declared and nothing is there.
+    """
+    if tables.invariants is None:
+        return None
+    totals, leaf = declared.total_levels(spine.names), spine.leaf.name
+    units = [name for name in declared.names if name != "total"]
+    names = {level: ["total"] * (level in totals) + (units if level == leaf else []) for level in spine.names}
+    grouped = spine.total_key_at(declared.total_at) is not None
+    name = F.when((F.col("name") == GROUP_TOTAL) & F.lit(grouped), "total").otherwise(F.col("name"))
+    told = F.array(*[F.array(*map(F.lit, names[level])).cast("array<string>") for level in spine.names])
+    geounits = tables.geounits.where(F.col("level").isin(*[level for level in spine.names if names[level]])).select(
+        "level", "geocode", F.explode(F.get(told, by_level(spine, F.lit))).alias("name")
+    )
+    size = F.when(F.col("name") == "units", classes).otherwise(1)
+    possible = (F.size("values") == size) & ~F.exists("values", lambda value: value.isNull() | (value < 0))
+    first = F.col("values").getItem(0)
+    # Of a total and the units of the first class, where these are the same.
+    same = F.col("level").isin(*totals) & (F.col("level") == leaf) & F.lit(counts_units and "units" in units)
+    found = tables.invariants.select(
+        "level",
+        "geocode",
+        name.alias("name"),
+        F.lit(0).alias("expected"),
+        F.lit(1).alias("found"),
+        _odd_parent(spine).cast("int").alias("parent"),
+        F.coalesce(~possible, F.lit(True)).cast("int").alias("impossible"),
+        F.when(same & (F.col("name") == "total"), first).when(same & (F.col("name") == "units"), -first).alias("twice"),
+    )
+    none = F.lit(0)
+    rows = geounits.select("level", "geocode", "name", F.lit(1), none, none, none, none.cast("bigint"))
+    each = found.unionAll(rows).groupBy("level", "geocode", "name")
+    sums = ("expected", "found", "twice")
+    counted = each.agg(*[F.sum(x).alias(x) for x in sums], *[F.max(x).alias(x) for x in ("parent", "impossible")])
+    # A geounit of which nobody said how many vacant units it has declares none.
+    absent = (F.col("name") == "vacant") & (F.col("found") == 0)
+    odd = (F.col("expected") != F.col("found")) & ~absent
+    whole = counted.withColumn("odd", F.coalesce(odd, F.lit(True)).cast("int")).groupBy("level", "geocode")
+    summed = whole.agg(
+        *[F.max(x).alias(x) for x in ("odd", "parent", "impossible")],
+        F.sum("twice").alias("twice"),
+        F.sum("expected").alias("checked"),
+    )
+    wrong = {
+        "name": F.col("odd") != 0,
+        "parent": F.col("parent") != 0,
+        "values": (F.col("impossible") != 0) | (F.coalesce("twice", none) != 0),
+    }
+    declaring = [level for level in spine.names if names[level]]
+    return columns_rule(first_wrong(summed, "invariants", wrong, F.col("checked")), "invariants", declaring)
+
+
+def bound_columns(tables: RunTables, spine: Spine, expected: DataFrame, levels: Sequence[str]) -> Rule | None:
+    """The bounds are those that follow, and there are no others.
+
+    Args:
+        tables: The tables of the run.
+        spine: Levels and geocodes.
+        expected: `tables.BOUNDS` with a column level, made again of the invariants.
+        levels: Levels that have bounds.
+
+    Returns:
+        The rule; None where nothing is bounded and nothing is there.
+    """
+    if tables.bounds is None:
+        return None
+    keys, sides = ("level", "geocode", "name", "member"), ("parent", "lower", "upper")
+    marked = [
+        frame.select(*keys, *sides, F.lit(number).alias("side"))
+        for number, frame in enumerate((expected, tables.bounds))
+    ]
+    values = [
+        F.max(F.when(F.col("side") == number, F.col(name))).alias(f"{name}{number}")
+        for name in sides
+        for number in (0, 1)
+    ]
+    ones = [F.sum((F.col("side") == number).cast("int")).alias(f"rows{number}") for number in (0, 1)]
+    summed = reduce(DataFrame.unionAll, marked).groupBy(*keys).agg(*ones, *values)
+    wrong = {
+        "name or member": (F.col("rows0") != 1) | (F.col("rows1") != 1),
+        **{name: ~F.col(f"{name}0").eqNullSafe(F.col(f"{name}1")) for name in sides},
+    }
+    return columns_rule(first_wrong(summed, "bounds", wrong, F.col("rows0")), "bounds", levels)
+
+
+def measurement_columns(
+    measurements: DataFrame,
+    tables: RunTables,
+    spine: Spine,
+    asked: Mapping[str, Mapping[str, MeasuredQuery]],
+    size: int,
+    *,
+    lazy: bool,
+    shares: DataFrame | None = None,
+) -> Rule:
+    """Every geounit that is measured has each query of its level once, of the shape and variance that follow.
+
+    Args:
+        measurements: level, geocode, parent, query, rows, values, variance.
+        tables: The tables of the run.
+        spine: Levels and geocodes.
+        asked: Level -> query -> what is known of it.
+        size: Cells of the schema.
+        lazy: Whether answers that the parent's estimate cannot touch, and geounits alone in theirs, are left out.
+        shares: level, geocode, share; where geounits have shares of the budget of their own.
+    """
+    queries = F.broadcast(_queries(tables, asked, size))
+    named = F.broadcast(_variances(tables, asked))
+    wanted = _wanted(tables, spine, queries, lazy=lazy)
+    if shares is None:
+        wanted = wanted.withColumn("share", F.lit(""))
+    else:
+        wanted = wanted.join(shares.select("level", "geocode", "share"), ["level", "geocode"], "left")
+        wanted = wanted.withColumn("times", F.when(F.col("share") == UNMEASURED, 0).otherwise(F.col("times")))
+    expected = wanted.join(named, ["level", "query", "share"], "left").select(
+        "level", "geocode", "query", F.lit(0).alias("side"), "times", *_SHAPE, "variance", F.lit(0).alias("odd")
+    )
+    found = measurements.select(
+        "level",
+        "geocode",
+        "query",
+        F.lit(1).alias("side"),
+        F.lit(1).alias("times"),
+        *_shape(F.col("rows"), F.size("values")),
+        "variance",
+        (F.coalesce(_odd_parent(spine), F.lit(True))).cast("int").alias("odd"),
+    )
+    compared = (*_SHAPE, "variance")
+    values = [
+        F.max(F.when(F.col("side") == side, F.col(name))).alias(f"{name}{side}") for name in compared for side in (0, 1)
+    ]
+    times = [F.sum(F.when(F.col("side") == side, F.col("times")).otherwise(0)).alias(f"times{side}") for side in (0, 1)]
+    summed = (
+        expected.unionAll(found).groupBy("level", "geocode", "query").agg(*times, *values, F.max("odd").alias("odd"))
+    )
+    there = F.col("times1") > 0
+
+    def differ(name: str) -> Column:
+        return there & ~F.col(f"{name}0").eqNullSafe(F.col(f"{name}1"))
+
+    wrong = {
+        "geocode or query": F.col("times0") != F.col("times1"),
+        "parent": F.col("odd") != 0,
+        "rows": differ("kept") | differ("hash"),
+        "values": differ("length"),
+        "variance": differ("variance"),
+    }
+    return columns_rule(first_wrong(summed, "measurements", wrong), "measurements", spine.names)
+
+
+def diagnostic_columns(
+    diagnostics: DataFrame,
+    tables: RunTables,
+    spine: Spine,
+    solvers: Sequence[str],
+    gap: float,
+    total_key: TotalKey | None = None,
+) -> Rule:
+    """Every family has one row, which says nothing impossible.
+
+    Args:
+        diagnostics: `tables.DIAGNOSTICS` with a column level.
+        tables: The tables of the run.
+        spine: Levels and geocodes.
+        solvers: Names of solvers that the configuration allows.
+        gap: Largest relative duality gap that it allows.
+        total_key: Digits of the geocodes of the top that geounits of one family share; None where each is one.
+    """
+    top = tables.geounits.where(F.col("level") == spine.names[0])
+    key = F.col("geocode") if total_key is None else F.substring("geocode", *total_key)
+    firsts = top.groupBy("level", key.alias("key")).agg(
+        F.min("geocode").alias("family"), F.count(F.lit(1)).alias("members")
+    )
+    lower = tables.geounits.where(F.col("level") != spine.names[0])
+    families = lower.groupBy("level", F.col("parent").alias("family")).agg(F.count(F.lit(1)).alias("members"))
+    expected = firsts.select("level", "family", "members").unionAll(families)
+    impossible = _impossible(tables, solvers, gap)
+    said = F.coalesce(
+        *[F.when(F.coalesce(bad, F.lit(True)), F.lit(name)) for name, bad in impossible.items()], F.lit("")
+    )
+    none, nothing = F.lit(0), F.lit(0).cast("bigint")
+    found = diagnostics.select(
+        "level", "family", F.lit(1).alias("rows"), "children", none.alias("due"), said.alias("odd")
+    )
+    due = expected.select("level", "family", none, -F.col("members"), F.lit(1), F.lit(""))
+    summed = (
+        found.unionAll(due)
+        .groupBy("level", F.col("family").alias("geocode"))
+        .agg(*[F.sum(name).alias(name) for name in ("rows", "children", "due")], F.max("odd").alias("odd"))
+    )
+    wrong = {
+        "family": (F.col("rows") != 1) | (F.col("due") != 1),
+        "children": F.coalesce("children", nothing) != 0,
+        **{name: F.col("odd") == name for name in impossible},
+    }
+    return columns_rule(first_wrong(summed, "diagnostics", wrong, F.col("due")), "diagnostics", spine.names)
+
+
+def looser_bounds(tables: RunTables, spine: Spine, classes: int) -> Rule:
+    """Where class bounds were published by others: none is looser than the sum of those one level below.
+
+    Args:
+        tables: The tables of the run, with bounds.
+        spine: Levels and geocodes.
+        classes: Number of classes.
+    """
+    rows = present(tables.bounds, "bounds").where(F.col("name") == "class")
+    sides = ("lower", "upper")
+    own = [F.col(side).getItem(place).alias(f"{side}{place}") for side in sides for place in range(classes)]
+    less = [(-F.col(side).getItem(place)).alias(f"{side}{place}") for side in sides for place in range(classes)]
+    below = rows.where(F.col("level") != spine.names[0])
+    both = rows.select("level", "geocode", F.lit(1).alias("rows"), *own).unionAll(
+        below.select(_level_above(spine), F.col("parent").alias("geocode"), F.lit(0).alias("rows"), *less)
+    )
+    names = [f"{side}{place}" for side in sides for place in range(classes)]
+    summed = both.where(F.col("level") != spine.names[-1]).groupBy("level", "geocode")
+    differences = summed.agg(F.sum("rows").alias("rows"), *[F.sum(name).alias(name) for name in names])
+    wrong = {
+        "lower": reduce(or_, [F.col(f"lower{place}") < 0 for place in range(classes)]),
+        "upper": reduce(or_, [F.col(f"upper{place}") > 0 for place in range(classes)]),
+    }
+    return columns_rule(first_wrong(differences, "bounds", wrong, F.col("rows")), "bounds", spine.names[:-1])
+
+
+def _impossible(tables: RunTables, solvers: Sequence[str], gap: float) -> dict[str, Column]:
+    """Column of a row of diagnostics -> whether its value cannot be."""
+    usable = [str(status) for status in FamilyStatus if status.is_usable]
+    short = F.col("status").isin(*_SHORTCUTS)
+    names = "|".join(["presolve", *solvers])
+    exempt = F.lit(False)
+    for level, parents in tables.relaxed.items():
+        exempt |= (F.col("level") == level) & F.col("family").isin(*parents)
+    finite = {name: (F.col(name) >= 0) & (F.col(name) < float("inf")) for name in ("primal_residual", "rounding_gap")}
+    most = F.when(short, 0).otherwise(np.iinfo(np.int64).max)
+    counted = {name: F.col(name).between(F.lit(0), most) for name in ("variables", "iterations", "attempts")}
+    only = F.col("status") == str(FamilyStatus.ONLY_CHILD)
+    relaxed = (F.col("status") == str(FamilyStatus.RELAXED)) == exempt
+    right = {
+        "geolevel": F.col("geolevel") == F.col("level"),
+        "status": F.col("status").isin(*usable) & (~only | (F.col("children") == 1)) & relaxed,
+        "solver": F.col("solver").rlike(f"^({names})(, ({names}))*$") & (~short | (F.col("solver") == "presolve")),
+        "passes": F.col("passes") >= 1,
+        **counted,
+        **finite,
+        "gap": F.abs("gap") <= gap,
+        "rounding": (F.col("rounding") == "") | (~short & F.col("rounding").rlike(_ROUNDING)),
+        "relaxed": F.col("relaxed") == exempt,
+        "message": (F.col("message") == "") | (F.col("relaxed") & F.col("message").startswith("relaxed because: ")),
+        "problem": F.col("problem").isNull(),
+    }
+    return {name: ~each for name, each in right.items()}
+
+
+#: What is compared of a measurement besides its variance: how many rows it names, which, and how many values it has.
+_SHAPE: Final = ("kept", "hash", "length")
+
+
+def _shape(rows: Column, length: Column) -> tuple[Column, Column, Column]:
+    kept = F.when(rows.isNull(), -1).otherwise(F.size(rows))
+    return kept.alias("kept"), F.xxhash64(rows).alias("hash"), length.alias("length")
+
+
+def _wanted(tables: RunTables, spine: Spine, queries: DataFrame, *, lazy: bool) -> DataFrame:
+    """What each geounit and query must have: level, geocode, query, times (0: nothing), kept, hash, length."""
+    geounits = tables.geounits.select("level", "geocode", "parent")
+    everything = F.lit(None).cast("array<int>")
+    if not lazy:
+        every = geounits.join(queries, "level")
+        return every.select("level", "geocode", "query", F.lit(1).alias("times"), *_shape(everything, F.col("answers")))
+    below = F.create_map(*[F.lit(name) for pair in pairwise(spine.names) for name in pair] or [F.lit(""), F.lit("")])
+    upper = F.col("level") != spine.names[-1]
+    at = (below[F.col("level")].alias("level"), F.col("geocode").alias("parent"))
+    supports = tables.estimates.where(upper).select(*at, "cells")
+    several = tables.geounits.where(upper).select(*at, (F.col("children") > 1).cast("int").alias("times"))
+    touched = F.filter(
+        F.transform("cells", lambda cell: F.get("row_of_cell", cell)), lambda row: row.isNotNull() & (row >= 0)
+    )
+    kept = F.array_sort(F.array_distinct(touched))
+    parents = supports.join(several, ["level", "parent"]).join(queries, "level")
+    asked = parents.select("level", "parent", "query", "times", *_shape(kept, F.size(kept)))
+    columns = ("level", "geocode", "query", "times", *_SHAPE)
+    tops = geounits.where(F.col("level") == spine.names[0]).join(queries, "level")
+    first = tops.select("level", "geocode", "query", F.lit(1).alias("times"), *_shape(everything, F.col("answers")))
+    return first.unionAll(geounits.join(asked, ["level", "parent"]).select(*columns))
+
+
+def _queries(tables: RunTables, asked: Mapping[str, Mapping[str, MeasuredQuery]], size: int) -> DataFrame:
+    """level, query, answers (how many it has), row_of_cell (which answer counts a cell; -1: none)."""
+    levels, names, answers, rows = [], [], [], []
+    for level, queries in asked.items():
+        for name, each in queries.items():
+            levels.append(level)
+            names.append(name)
+            answers.append(each.query.rows)
+            rows.append(each.query.row_of(np.arange(size)).astype(np.int32))
+    table = {
+        "level": pa.array(levels, pa.string()),
+        "query": pa.array(names, pa.string()),
+        "answers": pa.array(answers, pa.int32()),
+        "row_of_cell": pa.array(rows, pa.list_(pa.int32())),
+    }
+    return tables.geounits.sparkSession.createDataFrame(pa.table(table))
+
+
+def _variances(tables: RunTables, asked: Mapping[str, Mapping[str, MeasuredQuery]]) -> DataFrame:
+    """level, query, share, variance."""
+    rows = [
+        (level, name, share, variance)
+        for level, queries in asked.items()
+        for name, each in queries.items()
+        for share, variance in each.variances.items()
+    ]
+    columns = zip(*rows, strict=True) if rows else [()] * 4
+    kinds = (pa.string(), pa.string(), pa.string(), pa.float64())
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+    return tables.geounits.sparkSession.createDataFrame(pa.table(arrays, ["level", "query", "share", "variance"]))
+
+
+def _odd_parent(spine: Spine) -> Column:
+    """Whether the parent of a row is another one than that of its geocode; null where one of them is."""
+    return F.col("parent") != parent_of(spine)
+
+
+def _fits(spine: Spine) -> Column:
+    """Whether a geocode has the digits of its level."""
+    length = by_level(spine, lambda depth: F.lit(spine.levels[depth].length or 1))
+    return F.col("geocode").rlike("^[0-9]+$") & (F.length("geocode") == length)
+
+
+def _level_above(spine: Spine) -> Column:
+    return by_level(spine, lambda depth: F.lit(spine.names[depth - 1] if depth else "")).alias("level")
