@@ -110,7 +110,9 @@ class OthersSource:
         plan, spark = self.plan, context.spark
         known = self._summarised(spark)
         if not context.is_finished("geounits"):
-            context.write_all("geounits", prefix_geounits(self._rows(spark, DPQUERY), plan.spine))
+            nested = prefix_geounits(self._rows(spark, DPQUERY), plan.spine)
+            leaves = nested.where(F.col("level") == plan.spine.leaf.name).select("geocode")
+            context.write_all("geounits", nested, leaves=leaves)
         geounits = context.read_all("geounits")
         if not context.is_finished("invariants"):
             context.write_all("invariants", published_totals(self._rows(spark, CONSTRAINT), geounits))
