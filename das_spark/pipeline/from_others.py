@@ -110,7 +110,8 @@ class OthersSource:
         plan, spark = self.plan, context.spark
         known = self._summarised(spark)
         if not context.is_finished("geounits"):
-            context.write_all("geounits", prefix_geounits(self._rows(spark, DPQUERY), plan.spine))
+            named = prefix_geounits(self._rows(spark, DPQUERY), plan.spine)
+            context.write_all("geounits", named, leaves=named.where(F.col("level") == plan.spine.leaf.name))
         geounits = context.read_all("geounits")
         if not context.is_finished("invariants"):
             context.write_all("invariants", published_totals(self._rows(spark, CONSTRAINT), geounits))
