@@ -175,7 +175,7 @@ def rehearse_microdata(plan: RunPlan, flavour: str, folder: Path) -> None:
         notices=planned_notices(plan, insecure=False),
         form=form,
     )
-    codes, kinds = microdata_codes(product), product.files(units=units)
+    codes, kinds = microdata_codes(product, units=units), product.files(units=units)
     parts = microdata_parts(layout, [flavour], units=len(kinds) > 1, record=product.record, form=form)
     rows = [row for part in parts for batch in digest_part(part, codes) for row in batch.to_pylist()]
     faults = [f"{row['rule']}: {row['geocode']}" for row in rows if row["record"] == FAULT]
