@@ -35,7 +35,8 @@ def look_at_areas(path: Path, length: int) -> None:
 
     Args:
         path: The file: public, so that its geocodes may be named.
-        length: Digits of the geocode of a leaf; codes with one less are those of census blocks.
+        length: Digits of the geocode of a leaf; codes with one less are those of census blocks. A file without a row is
+            one of no areas.
 
     Raises:
         InputError: It is not there or cannot be read, or a row is none of a leaf geounit, or a second one of it.
@@ -47,10 +48,10 @@ def look_at_areas(path: Path, length: int) -> None:
     codes = _codes(path, names)
     digits = pc.match_substring_regex(codes, f"^[0-9]{{{length - 1},{length}}}$")
     wrong = pc.sum(pc.invert(digits)).as_py() or 0
-    if wrong or not len(codes):
-        found = f"not so in {wrong:,} of {len(codes):,} rows" if wrong else "there is no row"
+    if wrong:
         raise InputError(
-            f"{path}, {names[0]}: expected geocodes of {length} digits (or {length - 1}, of census blocks); {found}",
+            f"{path}, {names[0]}: expected geocodes of {length} digits (or {length - 1}, of census blocks); not so in "
+            f"{wrong:,} of {len(codes):,} rows",
             hint="codes are text with their leading zeros, of the lowest geolevel of the run",
         )
     counted = pc.value_counts(_widened(codes, length - 1))

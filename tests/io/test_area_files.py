@@ -19,6 +19,7 @@ def written(path, codes, head="geocode,area"):
 def test_geocodes_of_leaves_and_of_census_blocks_are_taken(tmp_path):
     look_at_areas(written(tmp_path, BLOCKS), 16)
     look_at_areas(written(tmp_path, ["440070001001000", BLOCKS[1]]), 16)
+    look_at_areas(written(tmp_path, []), 16)
     look_at_areas(written(tmp_path, BLOCKS, head="\ufeffGEOCODE,AREA"), 16)
 
 

@@ -346,7 +346,6 @@ class TestFiles:
         [
             ("geocode\n0100100000\n", "1 columns, expected 2"),
             ("", "0 columns, expected 2"),
-            ("geocode,area\n", "there is no row"),
             ("geocode,area\n100100000,a\n1001000,b\n", "expected geocodes of 10 digits"),
             ("geocode,area\nfirst,a\n", "not so in 1 of 1 rows"),
             (GOOD + "0100100001,c\n", "geocode 0100100001 stands twice"),
