@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from das_spark.config.model import Simulate
 from das_spark.config.plan import InputSettings
@@ -158,8 +158,15 @@ def require_dataset(settings: InputSettings) -> None:
     problems.raise_if_any()
 
 
+#: What the statement says where the unit records, which are confidential, say which geounits exist.
+GEOUNITS_OF_UNITS: Final = (
+    "Which geounits exist was read from the records or counts of units themselves, not from a public list: a "
+    "geounit exists where one of them names it. This is published exactly, and treated as public."
+)
+
+
 def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
-    """What the statement says where the unit records, which are confidential, say which geounits exist.
+    """What the statement says of which geounits exist; whether it does follows from the input, not from its settings.
 
     Args:
         settings: How the run reads its input.
@@ -172,10 +179,7 @@ def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
             return ()
         if settings.path is not None and any(Path(settings.path).glob("geography.*")):
             return ()
-    return (
-        "Which geounits exist was read from the records or counts of units themselves, not from a public list: a "
-        "geounit exists where one of them names it. This is published exactly, and treated as public.",
-    )
+    return (GEOUNITS_OF_UNITS,)
 
 
 def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problems: Problems) -> None:

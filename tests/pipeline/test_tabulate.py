@@ -15,6 +15,7 @@ import pytest
 
 import das_spark
 from das_spark.cli.main import main
+from das_spark.config.resolve import config_hash
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.files import finished, part_files
 from das_spark.io.layout import PublicLayout, RunLayout
@@ -249,7 +250,10 @@ def test_tables_that_a_run_did_not_want_are_made_listed_and_verified_later(copie
     manifest["rows"] = {name: rows for name, rows in manifest["rows"].items() if not name.startswith("tables/")}
     manifest["stages"] = [record for record in manifest["stages"] if record["name"] != "tabulate"]
     manifest["data_dictionary"] = [e for e in manifest["data_dictionary"] if not e["path"].startswith("tables/")]
+    manifest["config_hash"] = config_hash(manifest["config"])
     copied.manifest.write_text(json.dumps(manifest))
+    marker = json.loads(copied.marker.read_text())
+    copied.marker.write_text(json.dumps(marker | {name: manifest[name] for name in ("config", "config_hash")}))
     content = csv_bytes(copied.tables.path)
     shutil.rmtree(copied.tables.path)
     summary = das_spark.tabulate(copied.path, spark=spark)
