@@ -153,6 +153,8 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
             f"no units are given for geounits such as {', '.join(unknown)}, and units are a declared invariant",
             hint="give them in the unit file, or set invariants.units to false",
         )
+    if plan.product.record == "unit":
+        _refuse_uncounted(context, leaves)
     if plan.product.unit_bounds is None:
         return staging, ()
     rule = UnitRule(plan.product.schema.query(plan.product.class_query), plan.product.unit_bounds)
@@ -175,6 +177,20 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
     context.progress.say("ingest: units changed to what the people allow where they contradicted them")
     expected = "units that the people of the geounit can live in"
     return settled, (Problem(_units_file(plan.input), "units", expected, number),)
+
+
+def _refuse_uncounted(context: RunContext, leaves: DataFrame) -> None:
+    """Where units are counted, the units of the first class are those that are counted."""
+    counted = list_total("counts") == F.col("units").getItem(0)
+    odd = leaves.where(~counted).select("geocode").orderBy("geocode").limit(NAMED).collect()
+    if odd:
+        product, settings = context.plan.product, context.plan.input
+        raise InputError(
+            f"units of class '{product.unit_classes[0]}' are not as many as the {product.counted} that are counted, in "
+            f"geounits such as {', '.join(row['geocode'] for row in odd)}",
+            hint=f"correct units_0 of {_units_file(settings)}: the two are the same units; or set invariants.units to "
+            "false",
+        )
 
 
 def _units_file(settings: InputSettings) -> str:

@@ -431,3 +431,27 @@ class TestGuards:
         arguments = ["run", str(workshop.run_file()), "--run-id", "edited", "--test-key", "x"]
         said(capsys, arguments, REFUSED, "privacy ledger, line 1")
         assert not workshop.layout("edited").public.table("measurements").exists()
+
+
+@pytest.mark.spark
+def test_units_that_are_not_those_that_are_counted_are_refused(capsys, tmp_path, spark):
+    """Of housing units, which are counted, as many are declared: the total and the units of the first class are one."""
+    blocks = [f"440010001001{number:04d}" for number in (1000, 1001)]
+    counted = {"geocode": [*blocks, blocks[1]], "h1": [1, 1, 0], "count": [5, 3, 1]}
+    pq.write_table(pa.table(counted), tmp_path / "records.parquet")
+    units = {"geocode": blocks, "units_0": [5, 3], **{f"units_{kind}": [0, 0] for kind in range(1, 8)}}
+    pq.write_table(pa.table(units), tmp_path / "units.parquet")
+    given = {
+        "input.reader": "tidy_counts",
+        "input.persons": tmp_path / "records.parquet",
+        "input.units": tmp_path / "units.parquet",
+        "privacy.acknowledge": "[]",
+        "budget.strategy": "state",
+        "output.root": tmp_path / "runs",
+    }
+    settings = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
+    conf = Path(__file__).parents[2] / "conf" / "pl94_2020_unit.toml"
+    arguments = ["run", str(conf), "--run-id", "bad", "--test-key", "x", *settings]
+    text = said(capsys, arguments, FAILED, "are not as many as the housing units that are counted", blocks[1])
+    assert blocks[0] not in text
+    assert readable(tmp_path) == charged(tmp_path) == []

@@ -139,10 +139,24 @@ def _spot(plan: RunPlan) -> _Spot:
 
 def _divides_at(plan: RunPlan) -> int:
     """The first level at which the record may lie in another geounit; below the leaf where totals are exact there."""
-    total_at = plan.invariants.total_at
-    if total_at is not None:
-        return plan.spine.index(total_at) + 1
+    exact = exact_at(plan)
+    if exact is not None:
+        return plan.spine.index(exact) + 1
     return 0 if plan.spine.levels[0].length else 1
+
+
+def exact_at(plan: RunPlan) -> str | None:
+    """The lowest geolevel in whose geounits the number of records is exact, so that none can move out of them.
+
+    Args:
+        plan: The run.
+
+    Returns:
+        That of exact totals, or the lowest one where the records are units, and units are declared; None for neither.
+    """
+    if plan.product.record == "unit" and plan.invariants.units:
+        return plan.spine.leaf.name
+    return plan.invariants.total_at
 
 
 def _digits(spine: Spine, depth: int, number: int) -> str:
@@ -188,11 +202,8 @@ def _pair(plan: RunPlan, spot: _Spot, *, crowded: bool) -> NeighbouringInputs:
     base = np.zeros((len(spot.every), plan.product.schema.size), dtype=np.int64)
     for cell in spot.cells if crowded else _companions(plan, spot.cells):
         base[:, cell] += people
-    units = units_for(plan, base)
-    first, second = (
-        SmallPopulation(spot.every, _with_one_more(base, spot.every.index(leaf), cell), units)
-        for leaf, cell in zip(spot.leaves, spot.cells, strict=True)
-    )
+    both = [_with_one_more(base, spot.every.index(at), cell) for at, cell in zip(spot.leaves, spot.cells, strict=True)]
+    first, second = (SmallPopulation(spot.every, counts, units_for(plan, base, counts)) for counts in both)
     _require_neighbours(plan, first, second)
     answers = _watched(plan, first, second)
     queries = dict.fromkeys((one.geolevel, one.query) for one in answers if one.differs)
@@ -245,20 +256,21 @@ def _companions(plan: RunPlan, cells: tuple[int, int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def units_for(plan: RunPlan, base: Cells) -> Cells:
-    """Units of each class in which the records of a leaf, and one more, find room: as few as can be.
+def units_for(plan: RunPlan, base: Cells, counts: Cells) -> Cells:
+    """Units of each class: the records themselves, where units are counted; else as few as hold people, and one more.
 
     Args:
         plan: The run.
-        base: Records by leaf and cell, (K, cells).
+        base: Records by leaf and cell, (K, cells), but for the one that is another one in the neighbour.
+        counts: All records, (K, cells).
 
     Returns:
         By leaf and class, (K, classes).
     """
     product = plan.product
-    units = np.zeros((len(base), len(product.unit_classes)), dtype=np.int64)
-    if not product.class_query or product.unit_bounds is None:
-        units[:, 0] = base.sum(axis=1) + 1
+    if product.record == "unit" or not product.class_query or product.unit_bounds is None:
+        units = np.zeros((len(base), len(product.unit_classes)), dtype=np.int64)
+        units[:, 0] = counts.sum(axis=1) if product.record == "unit" else base.sum(axis=1) + 1
         return units
     people = product.schema.query(product.class_query).answer_dense(base)
     room = np.maximum(np.asarray(product.unit_bounds.most, dtype=np.int64), 1)

@@ -28,7 +28,7 @@ from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.io.files import write_durably
 from das_spark.io.full_disk import disk_errors
-from das_spark.pipeline.audit.inputs import allowed_cells, units_for
+from das_spark.pipeline.audit.inputs import allowed_cells, exact_at, units_for
 from das_spark.pipeline.audit.population import SmallPopulation, geocode_at
 from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.joint import run_parts
@@ -331,10 +331,10 @@ def _population(plan: RunPlan, variant: Variant) -> SmallPopulation:
     ends = [(near[place], int(allowed[at])) for place, at in sorted({each.record for each in VARIANTS})]
     for place, at in product({place for place, _ in ends}, {at for _, at in ends}):
         base[place, at] += 3  # wherever the record is, there are others like it, and units for all of them
-    units = units_for(plan, base)
     place, at = variant.record
-    base[near[place], allowed[at]] += 1
-    return SmallPopulation(leaves, base, units)
+    counts = base.copy()
+    counts[near[place], allowed[at]] += 1
+    return SmallPopulation(leaves, counts, units_for(plan, base, counts))
 
 
 def _leaves(spine: Spine) -> tuple[str, ...]:
@@ -352,9 +352,10 @@ def _leaves(spine: Spine) -> tuple[str, ...]:
 
 def _together(plan: RunPlan, spine: Spine, leaves: tuple[str, ...]) -> list[int]:
     """Positions of leaves in one geounit of the level whose totals are exact: a record may move among them."""
-    if plan.invariants.total_at is None:
+    exact = exact_at(plan)
+    if exact is None:
         return list(range(len(leaves)))
-    depth = spine.index(plan.invariants.total_at)
+    depth = spine.index(exact)
     holders = [geocode_at(code, spine, depth) for code in leaves]
     return [place for place, holder in enumerate(holders) if holder == holders[0]]
 
