@@ -45,6 +45,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = properties(ROOT / "conf" / "spark" / "test.conf") | {
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
+        # One session has the stages of all tests: what Spark forgets first, skipped stages, belongs to the last run.
+        "spark.ui.retainedStages": "20000",
     }
     builder = SparkSession.builder.appName("das_spark tests")
     for key, value in settings.items():
