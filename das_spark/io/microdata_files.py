@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from das_spark.io.writers._columns import FileColumns
     from das_spark.products.base import Product
 
-__all__ = ["HEADER", "METADATA", "WrittenFolder", "records_of", "write_microdata", "write_one_slice"]
+__all__ = ["HEADER", "METADATA", "WrittenFolder", "files_of", "records_of", "write_microdata", "write_one_slice"]
 
 #: Records (persons and units) that a file holds, about.
 RECORDS_A_FILE = 4_000_000
@@ -175,9 +175,7 @@ def _written(  # noqa: PLR0913 - as `write_microdata`
     form: str,
 ) -> tuple[WrittenFolder, ...]:
     """Let a task write all parts, by whatever carries it out, and promote what it reports."""
-    files = _files(product, flavours, units=units)
-    if form != PARTS:  # column names stand once, before the first part
-        files = tuple((flavour, replace(columns, names_inside=False)) for flavour, columns in files)
+    files = files_of(product, flavours, units=units, form=form)
     folder = staging.folder
     discard(folder)
     with disk_errors(layout.path):
@@ -205,12 +203,27 @@ def _written(  # noqa: PLR0913 - as `write_microdata`
     return written
 
 
-def _files(product: Product, flavours: Sequence[str], *, units: bool) -> tuple[tuple[str, FileColumns], ...]:
-    """Flavour and columns of every file of a run that does or does not know units."""
+def files_of(
+    product: Product, flavours: Sequence[str], *, units: bool, form: str
+) -> tuple[tuple[str, FileColumns], ...]:
+    """Every file of a run.
+
+    Args:
+        product: Whose layout.
+        flavours: Names in `WRITERS`.
+        units: Whether the run knows units.
+        form: Of text files.
+
+    Returns:
+        Flavour and columns, those of what is counted first.
+    """
     dealt = len(product.files(units=units)) > 1
     counted = [(flavour, record_columns(product, flavour, units=dealt)) for flavour in flavours]
     of_units = [(flavour, unit_columns(product, flavour)) for flavour in flavours] if dealt else []
-    return (*counted, *of_units)
+    if form == PARTS:
+        return (*counted, *of_units)
+    # Column names stand once, before the first part.
+    return tuple((flavour, replace(columns, names_inside=False)) for flavour, columns in (*counted, *of_units))
 
 
 def _task(

@@ -31,6 +31,11 @@ class OwnEntry:
     entry: LedgerEntry
     entered: bool
 
+    @property
+    def is_charged(self) -> bool:
+        """Whether the ledger is known to have the run as charged."""
+        return self.entered and self.entry.is_charged
+
     @classmethod
     def find(cls, restricted: RestrictedLayout) -> Self | None:
         """The own entry of a run as it was last written; None where the run is not entered yet.

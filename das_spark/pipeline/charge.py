@@ -143,7 +143,7 @@ def is_charged(layout: RunLayout) -> bool:
         PrivacyGuardError: The run's own entry cannot be understood.
     """
     own = OwnEntry.find(layout.restricted)
-    return own is not None and own.entered and own.entry.is_charged
+    return own is not None and own.is_charged
 
 
 def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
@@ -213,7 +213,7 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
             the journal does not know, or the other way round, or of one that is open in another place.
     """
     own = OwnEntry.find(run.layout.restricted)
-    if own is None or not own.entered or not own.entry.is_charged:
+    if own is None or not own.is_charged:
         raise PrivacyGuardError(
             f"measurements of level {geolevel}: the run is not charged, and draws nothing before it is"
         )

@@ -52,19 +52,6 @@ class RunOptions:
     tried: bool = False
 
 
-def place_of(plan: RunPlan, run_id: str) -> RunLayout:
-    """Where a run lies, or will lie. Nothing is made.
-
-    Args:
-        plan: What to do.
-        run_id: Name of the run folder.
-
-    Raises:
-        OutputError: The name would lead out of the folder.
-    """
-    return RunLayout.of(plan.output, run_id)
-
-
 @contextmanager
 def at_work(
     plan: RunPlan,
@@ -80,7 +67,7 @@ def at_work(
 
     Args:
         plan: What to do.
-        layout: Result of `place_of`.
+        layout: Where it lies, or will lie.
         progress: Gets the log of the run.
         key: The run key; None where nothing confidential is read and nothing is drawn.
         origin: Where the measurements come from of a run without a key.

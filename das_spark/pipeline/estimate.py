@@ -104,9 +104,6 @@ def planned_estimation(plan: RunPlan, geolevel: str) -> EstimationTask:
         geolevel: The level.
     """
     schema = plan.product.schema
-    zero = np.zeros(schema.size, dtype=bool)
-    for each in plan.product.structural_zeros:
-        zero |= each.mask(schema)
     queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
     queries["total"] = schema.query("total")
     classes = schema.query(plan.product.class_query) if plan.product.class_query else None
@@ -118,7 +115,7 @@ def planned_estimation(plan: RunPlan, geolevel: str) -> EstimationTask:
         size=schema.size,
         plan=FamilyPlan(
             geolevel=geolevel,
-            zero_cells=np.flatnonzero(zero).astype(np.int32),
+            zero_cells=np.flatnonzero(plan.product.zero_cells()).astype(np.int32),
             solvers=plan.estimation.solvers,
             gap_tolerance=plan.estimation.gap_tolerance,
             rounding=plan.estimation.rounding,

@@ -16,7 +16,7 @@ from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
 from das_spark.io.layout import RunLayout, now
 from das_spark.io.manifest import PublicManifest
-from das_spark.pipeline.driver import RunOptions, place_of
+from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import charge, prepare, run_stages, usual_run_id
@@ -83,12 +83,12 @@ def run_parts(
     ids = {record: f"{name}-{record}" for record in plan.parts}
     chosen = options or RunOptions()
     created = layout.created() or chosen.created or now()
+    places = {record: RunLayout.of(part.output, ids[record]) for record, part in plan.parts.items()}
     for record in last:
-        try_stages(plan.parts[record], place_of(plan.parts[record], ids[record]), stages_of(plan.parts[record]))
+        try_stages(plan.parts[record], places[record], stages_of(plan.parts[record]))
     with disk_errors(layout.path):
         layout.path.mkdir(parents=True, exist_ok=True)
         write_durably(layout.marker, json.dumps({"run_id": name, "created": created, "parts": ids}, indent=1) + "\n")
-    places = {record: RunLayout.of(part.output, ids[record]) for record, part in plan.parts.items()}
     how = {
         record: replace(
             chosen,

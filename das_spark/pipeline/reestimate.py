@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from das_spark.config.stages import Stage, StageKind, stages_from_measurements
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.files import discard, finished
+from das_spark.io.layout import RunLayout
 from das_spark.io.noisy_files import RECORD
 from das_spark.io.run_lock import require_held
-from das_spark.pipeline.driver import at_work, place_of
+from das_spark.pipeline.driver import at_work
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.from_measurements import open_measurements
 from das_spark.pipeline.from_others import open_others
@@ -89,7 +90,7 @@ def estimate_from(
     """
     plan = source.plan
     name = run_id or usual_run_id(f"{plan.name}-estimate")
-    layout = place_of(plan, name)
+    layout = RunLayout.of(plan.output, name)
     try_stages(plan, layout, stages_from_measurements(plan))
     started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
     levels = [layout.public.level(table, level) for table in ADOPTED for level in plan.spine.names]

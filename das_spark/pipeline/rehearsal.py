@@ -384,17 +384,9 @@ def _require_estimated(
         )
 
 
-def _possible(product: Product) -> Counts:
-    """Cells that somebody can be in."""
-    zero = np.zeros(product.schema.size, dtype=bool)
-    for each in product.structural_zeros:
-        zero |= each.mask(product.schema)
-    return np.flatnonzero(~zero)
-
-
 def _everyone(product: Product) -> Counts:
     """One of every possible kind in the first geounit, and two of the first kind in the second."""
-    cells = _possible(product)
+    cells = np.flatnonzero(~product.zero_cells())
     counts = np.zeros((2, product.schema.size), dtype=np.int64)
     counts[0, cells] = 1
     counts[1, cells[0]] = 2
@@ -403,7 +395,7 @@ def _everyone(product: Product) -> Counts:
 
 def _few(product: Product) -> Counts:
     """A handful of kinds, of every class that there is."""
-    cells = _possible(product)
+    cells = np.flatnonzero(~product.zero_cells())
     chosen = cells[np.unique(np.linspace(0, len(cells) - 1, _CELLS).astype(np.int64))]
     if product.class_query:
         classes = product.schema.query(product.class_query).row_of(cells)

@@ -13,13 +13,13 @@ from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, sta
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
 from das_spark.io.files import set_times
-from das_spark.io.layout import now
+from das_spark.io.layout import RunLayout, now
 from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.concluded import Concluded
-from das_spark.pipeline.driver import RunOptions, at_work, place_of
+from das_spark.pipeline.driver import RunOptions, at_work
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
 from das_spark.pipeline.measure import measure
@@ -125,9 +125,14 @@ def charge(
         DasError: The run cannot be charged.
     """
     with _begun(plan, run_id, test_key, spark, progress, options) as context:
-        if not is_charged(context.layout):
-            require_room(context)
-        enter_run(context.required_ledger())
+        _charged(context)
+
+
+def _charged(context: RunContext) -> tuple[LedgerEntry, Ledger]:
+    """Charge a run that has read its input, if the disks can hold what is left of it."""
+    if not is_charged(context.layout):
+        require_room(context)
+    return enter_run(context.required_ledger())
 
 
 def usual_run_id(name: str) -> str:
@@ -155,7 +160,7 @@ def _begun(
     began = chosen.created or now()  # before the input is looked at
     if test_key is None:
         require_dataset(plan.input)  # before a folder is made
-    layout = place_of(plan, name)
+    layout = RunLayout.of(plan.output, name)
     if not chosen.tried:
         # All stages, also where this call ends before the last: another call goes on with what this one spends.
         try_stages(plan, layout, stages_of(plan))
@@ -167,13 +172,10 @@ def _begun(
 def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     stages = stages_until(context.plan, until)
     _read_input(context, stages)
-    ledger_of_run = context.required_ledger()
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
     if not levels:
         return stopped(context, stages)
-    if not is_charged(context.layout):
-        require_room(context)
-    entry, ledger = enter_run(ledger_of_run)  # a run that stops before it measures has spent nothing
+    entry, ledger = _charged(context)  # a run that stops before it measures has spent nothing
     for stage in levels:
         with under_way(context, stage):
             if stage.kind is StageKind.MEASURE:
@@ -181,7 +183,7 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
             else:
                 estimate(context, stage.geolevel)
         if stage.kind is StageKind.MEASURE:
-            entry, ledger = enter_level(ledger_of_run, entry, stage.geolevel)
+            entry, ledger = enter_level(context.required_ledger(), entry, stage.geolevel)
     return conclude(context, entry, ledger, until)
 
 

@@ -23,12 +23,12 @@ from das_spark.config.resolve import config_hash
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import part_files
 from das_spark.io.full_disk import disk_errors
-from das_spark.io.microdata_heads import PARTS, SINGLE, heads_of
+from das_spark.io.microdata_files import files_of
+from das_spark.io.microdata_heads import SINGLE, heads_of
 from das_spark.io.run_marker import RunMarker
 from das_spark.io.spine_files import BLOCKS, SpineRecord, read_spine
 from das_spark.io.table_files import ABOUT, PARQUET, about_text
 from das_spark.io.writers import WRITERS
-from das_spark.io.writers._columns import record_columns, unit_columns
 from das_spark.pipeline.origin import OriginKind
 from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_facts_of
 from das_spark.pipeline.tabulate import PLACE, facts_of_run, read_levels
@@ -288,8 +288,10 @@ def text_check(run: Verified) -> Check:
         run: The run.
     """
     failing = [f"manifest.json: {name}" for name, right in _manifest_follows(run).items() if not right]
-    texts = _texts(run)
-    failing += [str(path.relative_to(run.layout.path)) for path, text in texts.items() if not _begins(path, text, run)]
+    whole, begun = _texts(run)
+    wrong = [path for path, text in whole.items() if not _begins(path, text, whole=True)]
+    wrong += [path for path, text in begun.items() if not _begins(path, text, whole=False)]
+    failing += [str(path.relative_to(run.layout.path)) for path in wrong]
     if not _marked(run):
         failing.append(run.layout.marker.name)
     rows = {
@@ -299,7 +301,7 @@ def text_check(run: Verified) -> Check:
         failing.append(str(run.layout.microdata_rows.relative_to(run.layout.path)))
     if not run.spine.is_census:
         failing += [f"spine/spine.json: {name}" for name in _odd_spine(run)]
-    return Check.of((TEXTS, "", ""), len(texts) + 1, failing)
+    return Check.of((TEXTS, "", ""), len(whole) + len(begun) + 1, failing)
 
 
 def _manifest_follows(run: Verified) -> dict[str, bool]:
@@ -328,55 +330,44 @@ def _without_input(rules: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(rule for rule in rules if rule != GEOUNITS_OF_UNITS)
 
 
-def _texts(run: Verified) -> dict[Path, str]:
-    """Texts by the files that are, or begin with, them."""
+def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
+    """Texts by the files that they are, and by those that begin with them and go on with records."""
     manifest, product = run.manifest, run.plan.product
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     written = tables_written(manifest)
-    texts = {
+    begun: dict[Path, str] = {}
+    whole = {
         run.layout.tables.table(table.name, flavour) / ABOUT: about_text(table, facts)
         for table in product.tables
         for flavour in dict.fromkeys(flavour for _, flavour in written)
     }
     form = run.plan.microdata_files
-    kinds = product.files(units=run.plan.invariants.units)
-    for flavour in run.plan.microdata_formats:
-        for kind in kinds:
-            of_counted = kind == product.record
-            columns = (
-                record_columns(product, flavour, units=len(kinds) > 1) if of_counted else unit_columns(product, flavour)
-            )
-            if form != PARTS:
-                columns = replace(columns, names_inside=False)
-            heads = heads_of(
-                product,
-                flavour,
-                columns,
-                form,
-                rows=manifest.rows[f"microdata/{kind}.{flavour}"],
-                created=manifest.created,
-                notices=manifest.notices,
-                software=str(manifest.versions.get("das_spark", "")),
-            )
-            folder = run.layout.microdata(kind, flavour)
-            texts |= {folder / name: text for name, text in heads.beside.items()}
-            if form == SINGLE and WRITERS[flavour].has_metadata_file:
-                texts[run.layout.microdata_single(kind, flavour)] = heads.before
-    return texts
+    known = run.plan.invariants.units
+    for flavour, columns in files_of(product, run.plan.microdata_formats, units=known, form=form):
+        heads = heads_of(
+            product,
+            flavour,
+            columns,
+            form,
+            rows=manifest.rows[f"microdata/{columns.kind}.{flavour}"],
+            created=manifest.created,
+            notices=manifest.notices,
+            software=str(manifest.versions.get("das_spark", "")),
+        )
+        folder = run.layout.microdata(columns.kind, flavour)
+        whole |= {folder / name: text for name, text in heads.beside.items()}
+        if form == SINGLE and WRITERS[flavour].has_metadata_file:
+            begun[run.layout.microdata_single(columns.kind, flavour)] = heads.before
+    return whole, begun
 
 
-def _begins(path: Path, text: str, run: Verified) -> bool:
-    """Whether a file is a text; of files that go on with records, whether they begin with it."""
+def _begins(path: Path, text: str, *, whole: bool) -> bool:
+    """Whether a file begins with a text, and, where that is the whole of it, ends with it."""
     if not path.is_file():
         return False
     expected = text.encode()
-    single = {
-        run.layout.microdata_single(kind, flavour)
-        for flavour in run.plan.microdata_formats
-        for kind in run.plan.product.files(units=run.plan.invariants.units)
-    }
     with path.open("rb") as file:
-        return file.read(len(expected)) == expected and (path in single or not file.read(1))
+        return file.read(len(expected)) == expected and not (whole and file.read(1))
 
 
 def _marked(run: Verified) -> bool:

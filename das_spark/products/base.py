@@ -27,6 +27,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from das_spark.constraints import StructuralZero, UnitBounds
 from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
@@ -228,6 +231,13 @@ class Product:
         """
         dealt = units and self.record == "person" and self.microdata.unit
         return ("person", "unit") if dealt else (self.record,)
+
+    def zero_cells(self) -> NDArray[np.bool_]:
+        """Whether a cell is a structural zero, in which nobody can be, shape (cells,)."""
+        zero = np.zeros(self.schema.size, dtype=bool)
+        for each in self.structural_zeros:
+            zero |= each.mask(self.schema)
+        return zero
 
     def layout(self, flavour: str) -> MicrodataLayout:
         """The layout of the microdata files of a flavour.

@@ -176,11 +176,7 @@ def allowed_cells(plan: RunPlan) -> Cells:
     Args:
         plan: The run.
     """
-    schema = plan.product.schema
-    zero = np.zeros(schema.size, dtype=bool)
-    for each in plan.product.structural_zeros:
-        zero |= each.mask(schema)
-    return np.flatnonzero(~zero)
+    return np.flatnonzero(~plan.product.zero_cells())
 
 
 def _cells(plan: RunPlan, divides_at: int) -> tuple[int, int]:
