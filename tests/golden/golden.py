@@ -1,8 +1,8 @@
-"""Five whole runs under test keys, and the digests of all that they publish: the same before and after a change of code.
+"""Five whole runs under test keys, and the digests of what they publish: the same before and after a change of code.
 
     DAS_SPARK_DATA=FOLDER python tests/golden/golden.py [NAME ...] [--keep FOLDER] [--write]
 
-compares with digests.json beside this file, and prints the seconds of each run; `--write` records what is found instead,
+compares with digests.json beside this file, and prints the seconds of each run; `--write` records what is found,
 for a change that alters numbers on purpose (say why in the commit). Digests of tables are those of their rows in the
 order of their files, so that another version of a library that compresses otherwise is no difference; the bytes of
 files are compared by `das-spark audit --structure`.
