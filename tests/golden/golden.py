@@ -98,11 +98,15 @@ def published(public: Path) -> dict[str, str]:
             if file.is_file() and not file.name.startswith(("_", ".")):
                 folders.setdefault(f"{file.parent.relative_to(public)}/*{file.suffix}", []).append(file)
     return {
-        name: table_digest(files)
-        if name.endswith(".parquet")
-        else hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+        name: table_digest(files) if name.endswith(".parquet") else text_digest(files)
         for name, files in folders.items()
     }
+
+
+def text_digest(files: list[Path]) -> str:
+    """SHA-256 of the lines of text files, without those of metadata, which say when a run was begun."""
+    lines = (line for file in files for line in file.read_bytes().splitlines(keepends=True))
+    return hashlib.sha256(b"".join(line for line in lines if not line.startswith(b"#"))).hexdigest()
 
 
 def made(name: str, data: Path, folder: Path) -> tuple[dict[str, str], float]:
