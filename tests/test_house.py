@@ -26,6 +26,7 @@ REGISTRIES = {
     "das_spark.io.geography": "GEOGRAPHY_READERS",
     "das_spark.io.writers": "WRITERS",
     "das_spark.estimation.solvers": "SOLVERS",
+    "das_spark.core.estimators": "ESTIMATORS",
 }
 UNREGISTERED = {"base"}  # what the others in such a package share; so may modules whose name begins with "_"
 
@@ -35,6 +36,7 @@ PURE_ROOMS = [
     "geography",
     "constraints",
     "estimation",
+    "core",
     "evaluation",
     "experiments",
     "tabulation",

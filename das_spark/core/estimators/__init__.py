@@ -1,0 +1,12 @@
+"""The estimators: one module each, and one line in `ESTIMATORS`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from das_spark.core.estimators.base import Estimator, Needs
+from das_spark.core.estimators.top_down import TopDown
+
+#: Name in run files -> estimator.
+ESTIMATORS: Final[Mapping[str, Estimator]] = {"top_down": TopDown()}
+
+__all__ = ["ESTIMATORS", "Estimator", "Needs", "TopDown"]

@@ -1,0 +1,70 @@
+"""What an estimator is, and what it declares: the order of the steps of a run follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from das_spark.core.family import FamilyEstimate, MeasuredFamily, UpwardResult
+from das_spark.estimation import FamilyPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an estimator needs.
+
+    Attributes:
+        rows: Whether it reads every answer of every query, or those that the parent's estimate can touch.
+        upward: Levels through which it goes upwards before the first of them is estimated from the top: "none", "inner"
+            (all but the lowest) or "all". They are measured first, and all rows of them: there is no estimate yet.
+        arrays: Names of the arrays that it gives with the estimate of a geounit (`FamilyEstimate.arrays`).
+    """
+
+    rows: Literal["support", "all"] = "support"
+    upward: Literal["none", "inner", "all"] = "none"
+    arrays: tuple[str, ...] = ()
+
+    def upward_levels(self, levels: Sequence[str]) -> tuple[str, ...]:
+        """The levels of the upward pass, from the top; none where there is no such pass.
+
+        Args:
+            levels: All levels, from the top.
+        """
+        return {"none": (), "inner": tuple(levels[:-1]), "all": tuple(levels)}[self.upward]
+
+    def all_rows(self, geolevel: str, levels: Sequence[str]) -> bool:
+        """Whether a level must be measured on all rows.
+
+        Args:
+            geolevel: The level.
+            levels: All levels, from the top.
+        """
+        return self.rows == "all" or geolevel in self.upward_levels(levels)
+
+
+class Estimator(Protocol):
+    """Makes estimates of the children of a family from what is public. Picklable, since tasks receive it."""
+
+    @property
+    def needs(self) -> Needs:
+        """What it needs."""
+
+    def upward(self, family: MeasuredFamily, plan: FamilyPlan) -> UpwardResult:
+        """Carry what is known of a family upwards; never asked of an estimator without an upward pass.
+
+        Args:
+            family: Its measurements, and what came from below; it has no estimate of its parent.
+            plan: How the families of the level are estimated.
+        """
+
+    def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
+        """Estimate the children of a family.
+
+        Args:
+            family: Its measurements, the estimate of its parent, and what the upward pass found.
+            plan: How the families of the level are estimated.
+
+        Returns:
+            Whole numbers with a status; a family that is infeasible or unsolved is no error here.
+        """

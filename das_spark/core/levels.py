@@ -1,0 +1,132 @@
+"""Level by level: which steps there are, in which order, and the one loop that carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+
+from das_spark.core.estimators import Estimator, Needs
+from das_spark.core.family import NoisyAnswers
+from das_spark.estimation import LEAST_VARIANCE, FamilyMeasurement, FamilyPlan, FamilyProblem
+from das_spark.histogram import Histogram, Query
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """How the families whose children are of one level are estimated; small and picklable.
+
+    Attributes:
+        size: Cells of the histogram.
+        queries: Every query that a measurement or a bound of the level names: measured queries by their name, bounds by
+            the bound's name (`class`, `total`, `added:...`).
+        family: How its families are solved and rounded.
+        estimator: What estimates them.
+    """
+
+    size: int
+    queries: Mapping[str, Query]
+    family: FamilyPlan
+    estimator: Estimator
+
+    def measured(
+        self, declared: FamilyProblem, parent: Histogram | None, answers: Iterable[NoisyAnswers]
+    ) -> FamilyProblem:
+        """The problem of a family that is measured.
+
+        Args:
+            declared: What follows from declared invariants alone: the children and their bounds.
+            parent: The estimate of the parent; None at the top, and while nothing is estimated yet.
+            answers: Noisy answers of all children.
+        """
+        return replace(declared, parent=parent, measurements=tuple(self._measurement(each) for each in answers))
+
+    def _measurement(self, answers: NoisyAnswers) -> FamilyMeasurement:
+        query = self.queries[answers.query]
+        rows = np.arange(query.rows) if answers.rows is None else answers.rows
+        return FamilyMeasurement(query, rows, answers.values, np.maximum(answers.variance, LEAST_VARIANCE))
+
+
+class Work(StrEnum):
+    """What is done with the families of a level."""
+
+    MEASURE = "measure"
+    UPWARD = "upward"
+    ESTIMATE = "estimate"
+
+
+@dataclass(frozen=True, slots=True)
+class LevelStep:
+    """One kind of work on one level."""
+
+    work: Work
+    geolevel: str
+
+
+class Executor(Protocol):
+    """Brings what belongs to a family together, and lets it be measured or estimated.
+
+    A step finds the results of those before it where the executor has put them: in tables of a run, or in memory.
+    """
+
+    def measure(self, geolevel: str) -> None:
+        """Measure every family of a level; where not all rows are measured, the level above is estimated.
+
+        Args:
+            geolevel: The level of the children.
+        """
+
+    def upward(self, geolevel: str) -> None:
+        """Carry the families of a level upwards; it is measured, and so was every level below it.
+
+        Args:
+            geolevel: The level of the children.
+        """
+
+    def estimate(self, geolevel: str) -> None:
+        """Estimate every family of a level; it is measured, and the level above it is estimated.
+
+        Args:
+            geolevel: The level of the children.
+
+        Raises:
+            EstimationError: A family is infeasible or was not solved; nothing of the level is kept.
+        """
+
+
+def level_steps(levels: Sequence[str], needs: Needs) -> tuple[LevelStep, ...]:
+    """The steps through all levels, in order, as an estimator needs them.
+
+    Without an upward pass each level is measured and estimated before the next one, whose measurements can then leave
+    out what its parents' estimates do not touch. With one, its levels are measured first, and gone through from the
+    lowest to the top; then all levels are estimated from the top.
+
+    Args:
+        levels: Names of the levels, from the top.
+        needs: What the estimator declares.
+    """
+    first = needs.upward_levels(levels)
+    steps = [LevelStep(Work.MEASURE, level) for level in first]
+    steps += [LevelStep(Work.UPWARD, level) for level in reversed(first)]
+    for level in levels:
+        steps += [] if level in first else [LevelStep(Work.MEASURE, level)]
+        steps.append(LevelStep(Work.ESTIMATE, level))
+    return tuple(steps)
+
+
+def run_levels(steps: Iterable[LevelStep], executor: Executor) -> None:
+    """Carry out steps: the one loop over the levels of a run.
+
+    Args:
+        steps: As `level_steps` gives them; or the first of them, or those that are left.
+        executor: Carries out a step.
+
+    Raises:
+        DasError: As the executor does; later steps are not begun.
+    """
+    works = {Work.MEASURE: executor.measure, Work.UPWARD: executor.upward, Work.ESTIMATE: executor.estimate}
+    for step in steps:
+        works[step.work](step.geolevel)
