@@ -43,6 +43,7 @@ PURE_ROOMS = [
     "products",
     "simulation",
     "config",
+    "store",
 ]
 BLOCKED = ["pyspark", "py4j", "pandas", "typer", "rich"]
 

@@ -2,116 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from das_spark.io.writers._columns import Column, FileColumns, Scope, record_columns, unit_columns
+from das_spark.store.tables import GEOUNITS, INVARIANTS, OF_EVERY_RUN, OF_OPTIMIZED_SPINES, TableDeclaration
 
 if TYPE_CHECKING:
     from das_spark.products.base import MicrodataColumn, Product, Record
     from das_spark.tabulation import Table
 
-_GEOCODE = ("geocode", "string", "digits of the geounit; a prefix is the geocode of the geounit around it")
-_PARENT = ("parent", "string", "geocode of the parent; empty at the top")
-_HISTOGRAM = (
-    _GEOCODE,
-    _PARENT,
-    ("cells", "array<int>", "occupied cells: flat row-major indices of the schema, ascending"),
-    ("counts", "array<long>", "people in these cells"),
-)
-_TABLES: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
-    "histograms": ("restricted", "a geounit: its confidential histogram", _HISTOGRAM),
-    "geounits": (
-        "public",
-        "a geounit of the spine",
-        (_GEOCODE, _PARENT, ("children", "long", "geounits one level below")),
-    ),
-    "invariants": (
-        "public",
-        "a geounit and a declared invariant",
-        (
-            _GEOCODE,
-            _PARENT,
-            (
-                "name",
-                "string",
-                "total (people), group_total (people of all geounits that are parts of the same area), units (units by "
-                "class) or vacant (vacant units)",
-            ),
-            ("values", "array<long>", "exact values: people or units"),
-        ),
-    ),
-    "bounds": (
-        "public",
-        "a geounit and a bound that follows from invariants and public constants",
-        (
-            _GEOCODE,
-            _PARENT,
-            ("name", "string", "total, group_total, class (people by unit class), flow, or added:<constraint>"),
-            (
-                "member",
-                "string",
-                "the geounit itself; in a flow row the descendant that is bounded, or the area whose parts have a "
-                "total together; in a group_total row that area",
-            ),
-            ("lower", "array<long>", "least people, by answer of the query"),
-            ("upper", "array<long>", "most people, by answer of the query"),
-        ),
-    ),
-    "measurements": (
-        "public",
-        "a geounit and a measured query; written once",
-        (
-            _GEOCODE,
-            _PARENT,
-            ("query", "string", "what was asked"),
-            ("rows", "array<int>", "which answers are kept; null means all"),
-            ("values", "array<long>", "noisy answers, people; they may be negative"),
-            ("variance", "double", "variance of the noise of each value, people squared"),
-        ),
-    ),
-    "estimates": ("public", "a geounit: its protected histogram", _HISTOGRAM),
-    "diagnostics": (
-        "public",
-        "a family: a parent and its children",
-        (
-            ("geolevel", "string", "level of the children"),
-            ("family", "string", "geocode of the parent"),
-            ("children", "long", "children"),
-            ("variables", "long", "unknowns of the least-squares problem"),
-            ("status", "string", "how the family was solved"),
-            ("solver", "string", "which solver was certified"),
-            ("passes", "long", "least-squares passes"),
-            ("primal_residual", "double", "largest violation of a constraint before rounding, people"),
-            ("gap", "double", "relative duality gap of the certificate"),
-            ("iterations", "long", "solver iterations"),
-            ("attempts", "long", "solvers tried"),
-            ("rounding", "string", "how the rounder solved its problem"),
-            ("rounding_gap", "double", "how far the rounding may be from the best one, relative; 0 where it is proved"),
-            ("relaxed", "boolean", "consistency with the parent was relaxed"),
-            ("message", "string", "what went wrong, if anything did"),
-            ("problem", "binary", "the problem, where it could not be solved"),
-        ),
-    ),
-}
-#: Tables of runs whose spine is made of areas, besides.
-_OF_AREAS: Mapping[str, tuple[str, str, tuple[tuple[str, str, str], ...]]] = {
-    "spine/blocks": (
-        "public",
-        "a block: its way through the spine",
-        (
-            ("block", "string", "the 16 digits that the census gives it"),
-            ("path", "array<string>", "geocodes of the geounits that contain it, root first, itself last"),
-            ("shares", "array<string>", "exact shares of the budget of these geounits; they sum to 1"),
-        ),
-    ),
-    "shares/level=<geolevel>": (
-        "public",
-        "a geounit of the spine",
-        (_GEOCODE, _PARENT, ("share", "string", "exact share of the budget; 0/1 where it is not measured")),
-    ),
-    "census_estimates/level=<census geolevel>": ("public", "a census geounit: its protected histogram", _HISTOGRAM),
-}
+_GEOCODE = GEOUNITS.described()[0]
 _NUMBERS = {
     Scope.RECORD_NUMBER: "running number of the record over the whole file, from 0",
     Scope.UNIT_NUMBER: "running number of the unit over the whole file, from 0",
@@ -135,12 +36,7 @@ def data_dictionary(
     Returns:
         One entry an output: path, root, what a row is, columns (name, type, meaning); ready for JSON.
     """
-    known = {f"{name}/level=<geolevel>": told for name, told in _TABLES.items()}
-    known |= _OF_AREAS if areas else {}
-    tables = [
-        {"path": path, "root": root, "row": row, "columns": [_entry(*column) for column in columns]}
-        for path, (root, row, columns) in known.items()
-    ]
+    tables = [_declared(each) for each in (*OF_EVERY_RUN, *(OF_OPTIMIZED_SPINES if areas else ()))]
     cells = {
         "path": "(schema)",
         "root": "public",
@@ -179,7 +75,7 @@ def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
             "row": f"a geounit; universe: {table.universe}",
             "title": table.title,
             "columns": [
-                _entry("geocode", "string", _GEOCODE[2]),
+                _entry(*_GEOCODE),
                 *(_entry(name, "long", table.path(place)) for place, name in enumerate(table.names)),
             ],
         }
@@ -224,11 +120,7 @@ def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
         {"path": f"{product.name}/<geolevel>.parquet/{kind}", "root": "public", "row": row, "columns": columns}
         for kind, row in rows.items()
     ]
-    extra = [
-        {"path": f"{name}/level=<geolevel>", "root": "public", "row": row, "columns": [_entry(*each) for each in told]}
-        for name, (_, row, told) in _TABLES.items()
-        if name in ("geounits", "invariants")
-    ]
+    extra = [_declared(each) for each in (GEOUNITS, INVARIANTS)]
     record = {
         "path": "measurements.json",
         "root": "public",
@@ -260,6 +152,15 @@ def _meaning(column: Column, source: str) -> str:
     if column.scope is Scope.GEOCODE:
         return f"digits {column.begin + 1} to {column.end} of the geocode"
     return _NUMBERS.get(column.scope, source)
+
+
+def _declared(table: TableDeclaration) -> dict[str, Any]:
+    return {
+        "path": table.path or f"{table.name}/level=<geolevel>",
+        "root": "restricted" if table.restricted else "public",
+        "row": table.row,
+        "columns": [_entry(*each) for each in table.described()],
+    }
 
 
 def _entry(name: str, kind: str, meaning: str) -> dict[str, str]:

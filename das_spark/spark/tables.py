@@ -1,14 +1,13 @@
-"""The schema of every table that a run keeps, in one place.
+"""The schema of every table that a run keeps, as Spark has it: made from the declarations of `das_spark.store`.
 
-Counts are people (or units of the histogram's universe); `cells` are flat row-major indices of the product's schema.
+Two further schemas are no tables: they are the forms in which rows travel within a job.
 """
 
 from __future__ import annotations
 
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
-    BooleanType,
     DoubleType,
     IntegerType,
     LongType,
@@ -17,107 +16,36 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from das_spark.store import tables as declared
+
 GEOCODE = StructField("geocode", StringType(), nullable=False)
 PARENT = StructField("parent", StringType(), nullable=False)
 
+LEAVES = from_arrow_schema(declared.LEAVES.schema)
+GEOUNITS = from_arrow_schema(declared.GEOUNITS.schema)
+BLOCKS = from_arrow_schema(declared.BLOCKS.schema)
+SHARES = from_arrow_schema(declared.SHARES.schema)
+HISTOGRAMS = from_arrow_schema(declared.HISTOGRAMS.schema)
+INVARIANTS = from_arrow_schema(declared.INVARIANTS.schema)
+BOUNDS = from_arrow_schema(declared.BOUNDS.schema)
+MEASUREMENTS = from_arrow_schema(declared.MEASUREMENTS.schema)
+ESTIMATES = from_arrow_schema(declared.ESTIMATES.schema)
+DIAGNOSTICS = from_arrow_schema(declared.DIAGNOSTICS.schema)
+SECONDS = from_arrow_schema(declared.SECONDS.schema)
 
-def _longs(name: str, *, nullable: bool = False) -> StructField:
-    return StructField(name, ArrayType(LongType(), containsNull=False), nullable)
+#: Every table with geolevels, by name: its schema and whether it is restricted.
+LEVEL_TABLES = {
+    name: (from_arrow_schema(each.schema), each.restricted) for name, each in declared.TABLES.items() if each.by_level
+}
 
 
-def _integers(name: str, *, nullable: bool = False) -> StructField:
-    return StructField(name, ArrayType(IntegerType(), containsNull=False), nullable)
+def _longs(name: str) -> StructField:
+    return StructField(name, ArrayType(LongType(), containsNull=False), nullable=True)
 
 
-#: restricted; one row a leaf geounit, as ingested. `units` counts units by class, null where no units are known.
-LEAVES = StructType(
-    [
-        GEOCODE,
-        _integers("cells"),
-        _longs("counts"),
-        _longs("units", nullable=True),
-        StructField("vacant", LongType(), nullable=True),
-    ]
-)
+def _integers(name: str) -> StructField:
+    return StructField(name, ArrayType(IntegerType(), containsNull=False), nullable=True)
 
-#: public; one row a geounit of the spine. `parent` is empty at the top; `children` is 0 in the lowest level.
-GEOUNITS = StructType([GEOCODE, PARENT, StructField("children", LongType(), nullable=False)])
-
-#: public; one row a block of a spine that is made of areas: the geounits that contain it, root first, and their shares.
-BLOCKS = StructType(
-    [
-        StructField("block", StringType(), nullable=False),
-        StructField("path", ArrayType(StringType(), containsNull=False), nullable=False),
-        StructField("shares", ArrayType(StringType(), containsNull=False), nullable=False),
-    ]
-)
-
-#: public; one row a geounit of a spine that is made of areas: its exact share of the budget, as text; "0/1" where
-#: it is not measured.
-SHARES = StructType([GEOCODE, PARENT, StructField("share", StringType(), nullable=False)])
-
-#: restricted; one row a geounit, empty geounits too.
-HISTOGRAMS = StructType([GEOCODE, PARENT, _integers("cells"), _longs("counts")])
-
-#: public; one row a geounit and declared invariant (`total`, `units`, `vacant`). A `group_total` is the total of all
-#: geounits that share the spine's `total_key` with this one, whose own total is not known.
-INVARIANTS = StructType([GEOCODE, PARENT, StructField("name", StringType(), nullable=False), _longs("values")])
-
-#: public; one row a geounit and bound, derived from invariants only. `member` is the geounit itself, or, in a `flow`
-#: row, the descendant whose total is invariant: its class bounds followed by its total. In a `group_total` row it is
-#: the key of the group of geounits that have the total together.
-BOUNDS = StructType(
-    [
-        GEOCODE,
-        PARENT,
-        StructField("name", StringType(), nullable=False),
-        StructField("member", StringType(), nullable=False),
-        _longs("lower"),
-        _longs("upper"),
-    ]
-)
-
-#: public, written once; one row a geounit and query. `rows` null means every answer of the query.
-MEASUREMENTS = StructType(
-    [
-        GEOCODE,
-        PARENT,
-        StructField("query", StringType(), nullable=False),
-        _integers("rows", nullable=True),
-        _longs("values"),
-        StructField("variance", DoubleType(), nullable=False),
-    ]
-)
-
-#: public; one row a geounit: integer, nonnegative, summing to the parent cell by cell.
-ESTIMATES = HISTOGRAMS
-
-#: public; one row a family.
-DIAGNOSTICS = StructType(
-    [
-        StructField("geolevel", StringType(), nullable=False),
-        StructField("family", StringType(), nullable=False),
-        StructField("children", LongType(), nullable=False),
-        StructField("variables", LongType(), nullable=False),
-        StructField("status", StringType(), nullable=False),
-        StructField("solver", StringType(), nullable=False),
-        StructField("passes", LongType(), nullable=False),
-        StructField("primal_residual", DoubleType(), nullable=False),
-        StructField("gap", DoubleType(), nullable=False),
-        StructField("iterations", LongType(), nullable=False),
-        StructField("attempts", LongType(), nullable=False),
-        StructField("rounding", StringType(), nullable=False),
-        StructField("rounding_gap", DoubleType(), nullable=False),
-        StructField("relaxed", BooleanType(), nullable=False),
-        StructField("message", StringType(), nullable=False),
-        StructField("problem", BinaryType(), nullable=True),
-    ]
-)
-
-#: restricted; one row a family: how long its estimation took.
-SECONDS = StructType(
-    [StructField("family", StringType(), nullable=False), StructField("seconds", DoubleType(), nullable=False)]
-)
 
 #: What one estimation job writes: estimates and diagnostics side by side, told apart by `record`. `seconds` is the time
 #: that a family took; it is never published, since the same measurements must publish the same bytes.
@@ -126,25 +54,12 @@ ESTIMATION_OUTPUT = StructType(
         StructField("record", StringType(), nullable=False),
         GEOCODE,
         PARENT,
-        _integers("cells", nullable=True),
-        _longs("counts", nullable=True),
+        _integers("cells"),
+        _longs("counts"),
         StructField("diagnostics", DIAGNOSTICS, nullable=True),
         StructField("seconds", DoubleType(), nullable=True),
     ]
 )
-
-#: Every table with geolevels, by name: its schema and whether it is restricted.
-LEVEL_TABLES = {
-    "histograms": (HISTOGRAMS, True),
-    "geounits": (GEOUNITS, False),
-    "shares": (SHARES, False),
-    "invariants": (INVARIANTS, False),
-    "bounds": (BOUNDS, False),
-    "measurements": (MEASUREMENTS, False),
-    "estimates": (ESTIMATES, False),
-    "census_estimates": (ESTIMATES, False),
-    "diagnostics": (DIAGNOSTICS, False),
-}
 
 #: The long form in which everything that belongs to a family travels to the task that works on it.
 FAMILY_ROWS = StructType(
@@ -156,9 +71,9 @@ FAMILY_ROWS = StructType(
         StructField("name", StringType(), nullable=False),
         StructField("geocode", StringType(), nullable=False),
         StructField("member", StringType(), nullable=False),
-        _integers("integers", nullable=True),
-        _longs("longs", nullable=True),
-        _longs("longs_upper", nullable=True),
+        _integers("integers"),
+        _longs("longs"),
+        _longs("longs_upper"),
         StructField("variance", DoubleType(), nullable=True),
     ]
 )

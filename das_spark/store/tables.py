@@ -1,0 +1,233 @@
+"""Every table that a run keeps, declared once: its root, what a row is, and its columns with type, unit and meaning.
+
+Spark's schemas (`das_spark.spark.tables`), what writers of Parquet are given, and the data dictionary of a manifest
+(`das_spark.io.dictionary`) are all made from these declarations. Counts are people, or units of the histogram's
+universe; `cells` are flat row-major indices of the product's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+#: Types of columns; an element of a list is never null.
+_STRING: Final = pa.string()
+_LONG: Final = pa.int64()
+_DOUBLE: Final = pa.float64()
+_INTEGERS: Final = pa.list_(pa.field("element", pa.int32(), nullable=False))
+_LONGS: Final = pa.list_(pa.field("element", _LONG, nullable=False))
+_STRINGS: Final = pa.list_(pa.field("element", _STRING, nullable=False))
+#: As a reader of SQL calls them.
+_SPELLED: Final = {
+    _STRING: "string",
+    _LONG: "long",
+    _DOUBLE: "double",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    _INTEGERS: "array<int>",
+    _LONGS: "array<long>",
+    _STRINGS: "array<string>",
+}
+_PEOPLE: Final = "people"
+
+
+@dataclass(frozen=True, slots=True)
+class TableDeclaration:
+    """One table of a run.
+
+    Attributes:
+        name: Its name, which is that of its folder below its root.
+        row: What a row is.
+        columns: Its columns; the metadata of each has its `description` and its `unit`, where it has one.
+        restricted: Whether it tells of the confidential input, so that it lies under the restricted root.
+        path: Of its files below the root, as users are told it; by default one folder a geolevel.
+    """
+
+    name: str
+    row: str
+    columns: pa.Schema
+    restricted: bool = False
+    path: str = ""
+
+    @property
+    def by_level(self) -> bool:
+        """Whether it has a folder for each geolevel."""
+        return not self.path or "level=" in self.path
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names, types and nullability alone: what stands in files, of which every byte is given by their rows."""
+        return pa.schema([each.remove_metadata() for each in self.columns])
+
+    def described(self) -> tuple[tuple[str, str, str], ...]:
+        """Name, type and description of every column, as the data dictionary says them."""
+        return tuple((each.name, _SPELLED[each.type], each.metadata[b"description"].decode()) for each in self.columns)
+
+
+def _column(name: str, kind: pa.DataType, description: str, unit: str = "", *, nullable: bool = False) -> pa.Field:
+    metadata = {"description": description} | ({"unit": unit} if unit else {})
+    return pa.field(name, kind, nullable, metadata)
+
+
+_GEOCODE: Final = _column("geocode", _STRING, "digits of the geounit; a prefix is the geocode of the geounit around it")
+_PARENT: Final = _column("parent", _STRING, "geocode of the parent; empty at the top")
+_CELLS: Final = _column("cells", _INTEGERS, "occupied cells: flat row-major indices of the schema, ascending")
+_COUNTS: Final = _column("counts", _LONGS, "people in these cells", _PEOPLE)
+_HISTOGRAM: Final = pa.schema([_GEOCODE, _PARENT, _CELLS, _COUNTS])
+
+LEAVES: Final = TableDeclaration(
+    "leaves",
+    "a geounit of the lowest level, as ingested",
+    pa.schema(
+        [
+            _GEOCODE,
+            _CELLS,
+            _COUNTS,
+            _column("units", _LONGS, "units by class; null where no units are known", "units", nullable=True),
+            _column("vacant", _LONG, "vacant units; null where no units are known", "units", nullable=True),
+        ]
+    ),
+    restricted=True,
+    path="leaves",
+)
+#: `children` is 0 in the lowest level.
+GEOUNITS: Final = TableDeclaration(
+    "geounits",
+    "a geounit of the spine",
+    pa.schema([_GEOCODE, _PARENT, _column("children", _LONG, "geounits one level below", "geounits")]),
+)
+HISTOGRAMS: Final = TableDeclaration("histograms", "a geounit: its confidential histogram", _HISTOGRAM, restricted=True)
+#: A `group_total` is the total of all geounits that share the spine's `total_key` with this one, whose own total is not
+#: known.
+INVARIANTS: Final = TableDeclaration(
+    "invariants",
+    "a geounit and a declared invariant",
+    pa.schema(
+        [
+            _GEOCODE,
+            _PARENT,
+            _column(
+                "name",
+                _STRING,
+                "total (people), group_total (people of all geounits that are parts of the same area), units (units by "
+                "class) or vacant (vacant units)",
+            ),
+            _column("values", _LONGS, "exact values: people or units", "people or units"),
+        ]
+    ),
+)
+#: Derived from invariants and public constants only. In a `flow` row `member` is the descendant whose total is
+#: invariant: its class bounds followed by its total. In a `group_total` row it is the key of the group.
+BOUNDS: Final = TableDeclaration(
+    "bounds",
+    "a geounit and a bound that follows from invariants and public constants",
+    pa.schema(
+        [
+            _GEOCODE,
+            _PARENT,
+            _column("name", _STRING, "total, group_total, class (people by unit class), flow, or added:<constraint>"),
+            _column(
+                "member",
+                _STRING,
+                "the geounit itself; in a flow row the descendant that is bounded, or the area whose parts have a "
+                "total together; in a group_total row that area",
+            ),
+            _column("lower", _LONGS, "least people, by answer of the query", _PEOPLE),
+            _column("upper", _LONGS, "most people, by answer of the query", _PEOPLE),
+        ]
+    ),
+)
+MEASUREMENTS: Final = TableDeclaration(
+    "measurements",
+    "a geounit and a measured query; written once",
+    pa.schema(
+        [
+            _GEOCODE,
+            _PARENT,
+            _column("query", _STRING, "what was asked"),
+            _column("rows", _INTEGERS, "which answers are kept; null means all", nullable=True),
+            _column("values", _LONGS, "noisy answers, people; they may be negative", _PEOPLE),
+            _column("variance", _DOUBLE, "variance of the noise of each value, people squared", "people^2"),
+        ]
+    ),
+)
+#: Integer, nonnegative, summing to the parent cell by cell.
+ESTIMATES: Final = TableDeclaration("estimates", "a geounit: its protected histogram", _HISTOGRAM)
+DIAGNOSTICS: Final = TableDeclaration(
+    "diagnostics",
+    "a family: a parent and its children",
+    pa.schema(
+        [
+            _column("geolevel", _STRING, "level of the children"),
+            _column("family", _STRING, "geocode of the parent"),
+            _column("children", _LONG, "children", "geounits"),
+            _column("variables", _LONG, "unknowns of the least-squares problem"),
+            _column("status", _STRING, "how the family was solved"),
+            _column("solver", _STRING, "which solver was certified"),
+            _column("passes", _LONG, "least-squares passes"),
+            _column("primal_residual", _DOUBLE, "largest violation of a constraint before rounding, people", _PEOPLE),
+            _column("gap", _DOUBLE, "relative duality gap of the certificate"),
+            _column("iterations", _LONG, "solver iterations"),
+            _column("attempts", _LONG, "solvers tried"),
+            _column("rounding", _STRING, "how the rounder solved its problem"),
+            _column(
+                "rounding_gap",
+                _DOUBLE,
+                "how far the rounding may be from the best one, relative; 0 where it is proved",
+            ),
+            _column("relaxed", pa.bool_(), "consistency with the parent was relaxed"),
+            _column("message", _STRING, "what went wrong, if anything did"),
+            _column("problem", pa.binary(), "the problem, where it could not be solved", nullable=True),
+        ]
+    ),
+)
+#: How long families took: never published, since the same measurements must publish the same bytes.
+SECONDS: Final = TableDeclaration(
+    "seconds",
+    "a family",
+    pa.schema(
+        [
+            _column("family", _STRING, "geocode of the parent"),
+            _column("seconds", _DOUBLE, "how long its estimation took", "s"),
+        ]
+    ),
+    restricted=True,
+    path="seconds",
+)
+BLOCKS: Final = TableDeclaration(
+    "blocks",
+    "a block: its way through the spine",
+    pa.schema(
+        [
+            _column("block", _STRING, "the 16 digits that the census gives it"),
+            _column("path", _STRINGS, "geocodes of the geounits that contain it, root first, itself last"),
+            _column("shares", _STRINGS, "exact shares of the budget of these geounits; they sum to 1"),
+        ]
+    ),
+    path="spine/blocks",
+)
+SHARES: Final = TableDeclaration(
+    "shares",
+    "a geounit of the spine",
+    pa.schema(
+        [_GEOCODE, _PARENT, _column("share", _STRING, "exact share of the budget; 0/1 where it is not measured")]
+    ),
+)
+CENSUS_ESTIMATES: Final = TableDeclaration(
+    "census_estimates",
+    "a census geounit: its protected histogram",
+    _HISTOGRAM,
+    path="census_estimates/level=<census geolevel>",
+)
+
+#: What every run keeps by geolevel, in the order of the data dictionary; and what an optimized spine adds to it.
+OF_EVERY_RUN: Final = (HISTOGRAMS, GEOUNITS, INVARIANTS, BOUNDS, MEASUREMENTS, ESTIMATES, DIAGNOSTICS)
+OF_OPTIMIZED_SPINES: Final = (BLOCKS, SHARES, CENSUS_ESTIMATES)
+#: Every table of a run by name.
+TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
+    {each.name: each for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, SECONDS)}
+)
