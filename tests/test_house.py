@@ -32,6 +32,7 @@ UNREGISTERED = {"base"}  # what the others in such a package share; so may modul
 
 PURE_ROOMS = [
     "histogram",
+    "report",
     "privacy",
     "geography",
     "constraints",

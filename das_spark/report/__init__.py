@@ -1,0 +1,85 @@
+"""Reports as data, and one renderer for each medium.
+
+A function of another package turns numbers into a `Report`: sections of paragraphs, `ReportTable`s of raw values and
+`Figure`s (panels of curves, bars, whiskers, boxes, violins and guides, with axes and a caption). `page` makes one
+self-contained HTML file of it, `print_report` prints it, `csv_files` and `parquet_bytes` write its tables, `json_text`
+all of it. Each column says how people read it and which media have it, so that a table is written once. Only
+`figures` knows matplotlib, and only `html` the template.
+"""
+
+from das_spark.report.figures import drawn
+from das_spark.report.files import csv_files, csv_text, parquet_bytes
+from das_spark.report.html import page
+from das_spark.report.json import json_text, records
+from das_spark.report.model import (
+    CSV,
+    EVERYWHERE,
+    JSON,
+    PAGE,
+    PEOPLE,
+    PROGRAMS,
+    STROKES,
+    TERMINAL,
+    Axis,
+    Bars,
+    Block,
+    Boxes,
+    Cell,
+    Curve,
+    Figure,
+    Guide,
+    Panel,
+    Report,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+    Series,
+    Span,
+    Violins,
+    Whiskers,
+)
+from das_spark.report.terminal import print_report, print_table, table
+from das_spark.report.text import duration, number, percent, shown, size
+
+__all__ = [
+    "CSV",
+    "EVERYWHERE",
+    "JSON",
+    "PAGE",
+    "PEOPLE",
+    "PROGRAMS",
+    "STROKES",
+    "TERMINAL",
+    "Axis",
+    "Bars",
+    "Block",
+    "Boxes",
+    "Cell",
+    "Curve",
+    "Figure",
+    "Guide",
+    "Panel",
+    "Report",
+    "ReportColumn",
+    "ReportSection",
+    "ReportTable",
+    "Series",
+    "Span",
+    "Violins",
+    "Whiskers",
+    "csv_files",
+    "csv_text",
+    "drawn",
+    "duration",
+    "json_text",
+    "number",
+    "page",
+    "parquet_bytes",
+    "percent",
+    "print_report",
+    "print_table",
+    "records",
+    "shown",
+    "size",
+    "table",
+]

@@ -1,0 +1,62 @@
+"""Reports and tables in the terminal: without frames, so that they survive in a log file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from das_spark.report.model import Report, ReportTable
+from das_spark.report.text import shown
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+
+def print_report(report: Report, out: Console) -> None:
+    """Banners, tables that the terminal has, and notes."""
+    for notice in (report.restricted, *report.notices):
+        if notice:
+            out.print(notice, style="bold red")
+    for place, each in enumerate(report.tables("terminal")):
+        if place:
+            out.print()
+        print_table(each, out)
+    for note in report.notes:
+        out.print(f"note: {note}")
+
+
+def print_table(of: ReportTable, out: Console) -> None:
+    """A table of raw values, and its note."""
+    columns, rows = of.for_medium("terminal")
+    texts = [all(isinstance(row[at], str | tuple) for row in rows if row[at] is not None) for at in range(len(columns))]
+    cells = [[shown(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
+    out.print(_grid(of.title, [column.heading or column.name for column in columns], cells, texts))
+    if of.note:
+        out.print(of.note)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> Group:
+    """A table of texts.
+
+    Args:
+        title: Printed above.
+        columns: Headings.
+        rows: Cells, turned to text.
+        left: How many first columns hold text; the others are numbers and stand to the right.
+    """
+    return _grid(
+        title, columns, ([str(cell) for cell in row] for row in rows), [at < left for at in range(len(columns))]
+    )
+
+
+def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence[bool]) -> Group:
+    from rich.console import Group  # noqa: PLC0415 - pure packages build reports, and know nothing of terminals
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    cells = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column, text in zip(columns, texts, strict=True):
+        cells.add_column(column, justify="left" if text else "right", overflow="fold")
+    for row in rows:
+        cells.add_row(*row)
+    return Group(Text(title, style="bold"), cells)

@@ -1,0 +1,227 @@
+"""One report, made of data, in every medium."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from fractions import Fraction
+from html.parser import HTMLParser
+from math import nan
+from xml.etree import ElementTree
+
+import pytest
+from pyarrow import BufferReader, parquet
+from rich.console import Console
+
+from das_spark.report import (
+    CSV,
+    JSON,
+    PAGE,
+    PEOPLE,
+    PROGRAMS,
+    STROKES,
+    Axis,
+    Bars,
+    Boxes,
+    Curve,
+    Figure,
+    Guide,
+    Panel,
+    Report,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+    Span,
+    Violins,
+    Whiskers,
+    csv_files,
+    csv_text,
+    drawn,
+    json_text,
+    page,
+    parquet_bytes,
+    print_report,
+)
+
+ERRORS = ReportTable(
+    "errors",
+    "Errors, in people",
+    (
+        ReportColumn("place", "geolevel"),
+        ReportColumn("mean_absolute", "mean abs.", ",.2f"),
+        ReportColumn("over_residuals", "95 %", ",.2f", fields=("low", "high")),
+        ReportColumn("share", form="percent"),
+        ReportColumn("n", "counts"),
+        ReportColumn("of_runs", media=JSON),
+        ReportColumn("runs", media=CSV),
+    ),
+    (
+        ("State", 0.5, Span(0.25, 0.75, 0.95), Fraction(1, 8), 12345, (0.25, nan), 2),
+        ("<County>", nan, None, None, 0, (), 0),
+    ),
+    note="Two geolevels.",
+    marked=frozenset({1}),
+)
+HIDDEN = ReportTable.of("hidden", "Details", ("name", "value"), [("a", 1)], media=PAGE, folded=True)
+BY_LEVEL = Figure(
+    "Mean absolute error by geolevel. Bars: people.",
+    (Panel((Bars((0, 1), (0.5, 2.0), "mean", texts=("0.50", "2.00")),), Axis("people"), rows=("State", "County")),),
+    legend="right",
+)
+REPORT = Report(
+    "Errors of <one> run",
+    (
+        ReportSection("Errors", ("In people.", ERRORS, BY_LEVEL, HIDDEN)),
+        ReportSection("For programs", (ReportTable.of("more", "", ("x",), [(1,)], media=PROGRAMS),)),
+    ),
+    restricted="RESTRICTED: tells of confidential counts",
+    notices=("INSECURE: a test key",),
+    lead=("One run.",),
+    notes=("a note",),
+    definitions={"residual": "protected minus confidential"},
+    facts={"schema_version": 1},
+)
+
+
+class _Balanced(HTMLParser):
+    """Fails where tags are not closed in order; keeps the cells of tables, and identifiers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.cells: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells.append(data)
+
+
+def read(text: str) -> _Balanced:
+    found = _Balanced()
+    found.feed(text)
+    assert not found.open
+    return found
+
+
+def printed(report: Report) -> str:
+    out = Console(file=io.StringIO(), width=160)
+    print_report(report, out)
+    return out.file.getvalue()
+
+
+def test_the_page_shows_everything_that_is_for_people_and_needs_nothing_else():
+    text = page(REPORT)
+    found = read(text)
+    assert text.startswith("<!doctype html>")
+    assert "Errors of &lt;one&gt; run</h1>" in text
+    assert text.count('<p class="restricted">') == 2
+    assert found.cells[:5] == ["geolevel", "mean abs.", "95 %", "share", "counts"]
+    assert found.cells[5:15] == ["State", "0.50", "0.25 to 0.75", "12.5 %", "12,345", "<County>", "-", "-", "-", "0"]
+    assert '<tr class="marked">' in text
+    assert "<details><summary>Details</summary>" in text
+    assert "For programs" not in text, "a section without anything to show has no heading"
+    assert not re.search(r"<script|<link|https?://(?!www\.w3\.org)|@import|url\((?!#)", text)
+
+
+def test_tables_scroll_and_are_named_and_figures_say_what_they_show():
+    text = page(REPORT)
+    assert text.count('<div class="wide" tabindex="0" role="region" aria-label="') == text.count("<table ")
+    assert '<svg role="img" aria-label="Mean absolute error by geolevel"' in text
+    assert '<th scope="row" class="text">State</th>' in text
+    assert "<td>0.50</td>" in text
+
+
+def test_identifiers_are_unique_with_several_figures():
+    section = ReportSection("Twice", (BY_LEVEL, BY_LEVEL))
+    ids = read(page(Report("Two", (section,)))).ids
+    assert len(ids) == len(set(ids)) > 10
+
+
+def test_the_terminal_has_the_same_table_and_no_frames():
+    text = printed(REPORT)
+    assert "RESTRICTED: tells of confidential counts" in text
+    row = next(line for line in text.splitlines() if line.startswith("State"))
+    assert row.split() == ["State", "0.50", "0.25", "to", "0.75", "12.5", "%", "12,345"]
+    assert "Details" not in text
+    assert "note: a note" in text
+    assert "|" not in text
+
+
+def test_csv_has_plain_fields_and_says_who_may_see_it():
+    files = csv_files(REPORT)
+    assert set(files) == {"errors.restricted.csv", "more.restricted.csv"}
+    rows = list(csv.DictReader(io.StringIO(files["errors.restricted.csv"])))
+    assert rows[0] == {
+        **{"place": "State", "mean_absolute": "0.5", "low": "0.25", "high": "0.75", "share": "1/8"},
+        **{"n": "12345", "runs": "2", "classification": "RESTRICTED"},
+    }
+    assert rows[1]["mean_absolute"] == rows[1]["low"] == rows[1]["share"] == ""
+    assert csv_text(HIDDEN) == "name,value\na,1\n"
+
+
+def test_parquet_has_the_fields_of_csv():
+    found = parquet.read_table(BufferReader(parquet_bytes(ERRORS))).to_pylist()
+    assert found[0]["low"] == 0.25
+    assert found[1]["mean_absolute"] is None
+    assert list(found[0]) == csv_text(ERRORS).splitlines()[0].split(",")
+
+
+def test_json_has_facts_definitions_and_tables_without_what_is_no_number():
+    content = json.loads(json_text(REPORT))
+    assert content["schema_version"] == 1
+    assert content["classification"] == REPORT.restricted
+    assert content["errors"][0]["over_residuals"] == {"low": 0.25, "high": 0.75, "level": 0.95}
+    assert content["errors"][0]["of_runs"] == [0.25, None]
+    assert content["errors"][0]["share"] == "1/8"
+    assert content["more"] == [{"x": 1}]
+    assert "hidden" not in content
+
+
+def test_a_span_around_a_value_shows_both():
+    column = ReportColumn("mean", form=".1f", media=PEOPLE)
+    of = ReportTable("t", "T", (column,), ((Span(0.5, 1.5, value=1.0),),))
+    report = Report("R", (ReportSection("", (of,)),))
+    assert "1.0<br><small>0.5 to 1.5</small>" in page(report)
+    assert "1.0 (0.5 to 1.5)" in printed(report)
+
+
+ALL_KINDS = Figure(
+    "Every kind.",
+    (
+        Panel((Curve((1, 10, 1000), (1, 2, 5), "up", texts=("a",)), Guide()), Axis("x", "log"), Axis("y", "decades")),
+        Panel((Boxes((0, 1), (-2, -1), (-1, 0), (0, 1), (1, 2), (2, 3), (0, 1)), Guide(x=0)), rows=("one", "two")),
+        Panel((Violins((0,), ((-1.0, 0.0, 1.0),), ((0.1, 1.0, 0.1),), (0.0,), 0.4, "v"),), Axis(ticks=((0, "zero"),))),
+        Panel((Whiskers((1, 2), (0, 1), (2, 3), values=(1, 2), label="w"), Guide(y=1.5, dashed=True))),
+        Panel((Curve((0, 1, 2), (1, nan, 3), stroke=STROKES[1], marker=2, steps=True),), Axis(scale="symlog", low=-1)),
+        Panel((Whiskers((0,), (1,), (2,)),), rows=("only",)),
+    ),
+    legend="above",
+)
+
+
+def test_every_kind_of_series_is_drawn_the_same_every_time():
+    text = drawn(ALL_KINDS)
+    ElementTree.fromstring(text)
+    assert all(f">{word}<" in text for word in ("1,000", "100", "one", "zero", "a", "v", "w"))
+    assert text == drawn(ALL_KINDS)
+    assert "dc:date" not in text
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_as_many_plots_as_panels_are_drawn(number):
+    text = drawn(Figure("Some.", ALL_KINDS.panels[:number]))
+    assert len(re.findall(r'<g id="axes_\d+">', text)) == number
