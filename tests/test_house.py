@@ -39,7 +39,6 @@ PURE_ROOMS = [
     "estimation",
     "core",
     "evaluation",
-    "experiments",
     "tabulation",
     "products",
     "simulation",

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 import typer
 
 from das_spark import load_plan
-from das_spark.cli.main import app
+from das_spark.cli.main import COMMANDS, app
 from das_spark.cli.render import shown_places
 from das_spark.config.stages import stages_of
 from das_spark.io.layout import RunLayout
@@ -165,7 +166,9 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
 
 def test_the_table_of_commands_is_whole():
     listed = set(re.findall(r"^\| `das-spark (\w+)", README, flags=re.MULTILINE))
-    assert listed == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    registered = project["entry-points"][COMMANDS]
+    assert listed == {*typer.main.get_command(app).commands, *registered}  # type: ignore[attr-defined]
 
 
 def test_links_of_the_readme_lead_somewhere():

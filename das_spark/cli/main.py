@@ -12,9 +12,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer.core import TyperGroup
 
 from das_spark import __version__, errors
 from das_spark.cli import (
@@ -22,7 +24,6 @@ from das_spark.cli import (
     catalogue,
     doctor,
     evaluate,
-    experiment,
     log_format,
     measurements,
     plans,
@@ -37,14 +38,38 @@ from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.full_disk import is_disk_full, no_room
 
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context
+
 INTERRUPTED = 130
 FAILED = 1
 DEBUG = "--debug"
 #: Errors of the command line: unknown options, values that cannot be.
 _USAGE = typer.BadParameter.__base__ or typer.BadParameter
 
+#: Entry points of this group are commands, too; each names a Typer application.
+COMMANDS: Final = "das_spark.commands"
+
+
+class _Commands(TyperGroup):
+    """The commands below, and those that installed packages register; these are loaded when they are asked for."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return [*super().list_commands(ctx), *sorted(self._registered())]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        found = super().get_command(ctx, cmd_name)
+        if found is not None or cmd_name not in (registered := self._registered()):
+            return found
+        return typer.main.get_command(registered[cmd_name].load())
+
+    def _registered(self) -> dict[str, EntryPoint]:
+        return {each.name: each for each in entry_points(group=COMMANDS)}
+
+
 app = typer.Typer(
     name="das-spark",
+    cls=_Commands,
     help="The disclosure avoidance system of a national census, as open software. Wherever a command takes RUN, "
     "runs/latest serves.",
     no_args_is_help=True,
@@ -69,7 +94,6 @@ app.command("list")(catalogue.list_registry)
 app.command("simulate")(simulate.simulate)
 app.command("doctor")(doctor.doctor)
 app.add_typer(spine.app)
-app.add_typer(experiment.app)
 
 
 def _print_version(wanted: bool) -> None:

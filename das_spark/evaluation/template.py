@@ -1,18 +1,18 @@
-"""Pages from HTML templates, of this room and of the room of experiments; all share `style.html`."""
+"""Pages from HTML templates; all share `style.html`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Where templates lie.
-_ROOMS: Final = ("evaluation", "experiments")
+_PACKAGE: Final = "das_spark.evaluation"
 
 
-def rendered(name: str, **values: object) -> str:
+def rendered(name: str, package: str = _PACKAGE, /, **values: object) -> str:
     """Fill a template.
 
     Args:
         name: File of the template, such as "accuracy.html".
+        package: Where it lies, if not here.
         values: What it shows, by the names that it uses; every one that it uses must be there. Text is escaped.
 
     Returns:
@@ -25,5 +25,5 @@ def rendered(name: str, **values: object) -> str:
         StrictUndefined,
     )
 
-    loader = ChoiceLoader([PackageLoader(f"das_spark.{room}", ".") for room in _ROOMS])
+    loader = ChoiceLoader([PackageLoader(each, ".") for each in (package, _PACKAGE)])
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template(name).render(values)

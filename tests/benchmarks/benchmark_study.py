@@ -15,11 +15,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from das_spark.evaluation.definitions import TOTAL
-from das_spark.experiments.published_1940 import PRIVACY_LOSS, Key, bias_at, nearest_share, protected, sampled
-from das_spark.experiments.replication import Comparison, verdict_table
-from das_spark.experiments.table import shown
-from das_spark.pipeline.replication import replicate
 from das_spark.products.e2e_1940 import STRATA
+from das_spark.studies.published_1940 import PRIVACY_LOSS, Key, bias_at, nearest_share, protected, sampled
+from das_spark.studies.replication import Comparison, verdict_table
+from das_spark.studies.replication_sweep import replicate
+from das_spark.studies.table import shown
 
 STATISTICS = ("median_absolute", "p95_absolute", "rmse", PRIVACY_LOSS)
 LINES = (("County", TOTAL), ("Enumdist", TOTAL), ("State", STRATA), ("County", STRATA), ("Enumdist", STRATA))

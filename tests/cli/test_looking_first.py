@@ -29,8 +29,6 @@ def without_spark(monkeypatch, tmp_path):
         ("show", "nowhere"),
         ("evaluate", "nowhere"),
         ("evaluate", "--compare", "nowhere", "nowhere"),
-        ("experiment", "occupancy", "--run", "nowhere"),
-        ("experiment", "replication", "nowhere"),
         ("spine", "report", "nowhere", *GEOGRAPHY),
         ("spine", "build", *GEOGRAPHY, "--spine", "optimised", "--product", "pl94_2020_person", "--out", "spine"),
     ],

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from calibration_1940 import Figures, Whole, figures, homogeneity
+from targets_1940 import TARGETS, Target
 
 import das_spark.simulation
 from das_spark.simulation import LIKES, Population
-from das_spark.simulation.calibration_1940 import Figures, Whole, figures, homogeneity
-from das_spark.simulation.targets_1940 import TARGETS, Target
 
 CENSUS = LIKES["1940"]
 

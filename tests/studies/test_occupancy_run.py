@@ -1,0 +1,84 @@
+"""Occupancy of made runs of housing units: read from both roots, and refused where it means nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_runs import finished_run, histograms, manifest
+
+from das_spark.errors import InputError, OutputError
+from das_spark.io.layout import RunLayout, open_run
+from das_spark.products import PRODUCTS
+from das_spark.studies.occupancy_measures import level_occupancy
+from das_spark.studies.occupancy_run import occupancy_of_run, occupied_cells
+
+LEVELS = ["County", "Block"]
+BLOCKS = 40
+
+
+def unit_run(root, name, *, total_at="Block", product="pl94_2020_unit"):
+    """A run of one county and its blocks, in which every third block with vacant units loses them."""
+    layout = RunLayout.at(root, name)
+    open_run(layout, "0" * 64)
+    made = manifest(name)
+    changed = {
+        "run": {"product": product},
+        "geography": {"levels": LEVELS},
+        "invariants": {"total_at": total_at, "units": True},
+    }
+    replace(made, product=product, config=made.config | changed).save(layout.public.manifest)
+    random = np.random.default_rng(4)
+    units = random.poisson(9, BLOCKS)
+    occupied = random.binomial(units, 0.8)
+    released = np.where(np.arange(BLOCKS) % 3 == 0, units, np.maximum(occupied - 1, 0))
+    for level in LEVELS:
+        for table, households in (
+            (layout.restricted.level("histograms", level), occupied),
+            (layout.public.level("estimates", level), released),
+        ):
+            dense = np.stack([units - households, households], axis=1)
+            histograms(table, dense if level == "Block" else dense.sum(axis=0, keepdims=True), 5)
+    return layout, units, occupied, released
+
+
+@pytest.mark.spark
+def test_every_geolevel_of_a_run_is_compared(tmp_path, spark):
+    layout, units, occupied, released = unit_run(tmp_path, "units")
+    found = occupancy_of_run(layout.folder, spark=spark)
+    assert (found.product, found.run) == ("pl94_2020_unit", "units")
+    assert [level.geolevel for level in found.report.levels] == LEVELS
+    assert found.report.level("Block").parts == level_occupancy("Block", units, occupied, released).parts
+    assert found.report.level("Block").occupancy.filled > 5
+    county = found.report.level("County").quintiles
+    assert [one.differences.values.tolist() for one in county if one.geounits] == [[(released - occupied).sum()]]
+
+
+@pytest.mark.spark
+def test_the_truth_of_another_run_serves(tmp_path, spark):
+    layout, *_ = unit_run(tmp_path, "one")
+    other, *_ = unit_run(tmp_path, "other")
+    expected = occupancy_of_run(layout.folder, spark=spark).report
+    for part in (layout.restricted.level("histograms", level) for level in LEVELS):
+        (part / "_SUCCESS").unlink()
+    with pytest.raises(OutputError, match="confidential histograms"):
+        occupancy_of_run(layout.folder, spark=spark)
+    found = occupancy_of_run(layout.folder, other.folder, spark).report
+    assert [level.parts for level in found.levels] == [level.parts for level in expected.levels]
+
+
+def test_a_product_that_does_not_count_vacant_units_is_refused_by_name(tmp_path):
+    layout, *_ = finished_run(tmp_path, "people", 1)
+    with pytest.raises(InputError, match=r"e2e_1940.*pl94_2020_unit"):
+        occupancy_of_run(layout.folder)
+
+
+def test_a_run_whose_housing_units_are_not_exact_everywhere_is_refused(tmp_path):
+    layout, *_ = unit_run(tmp_path, "noisy", total_at="County")
+    with pytest.raises(InputError, match="not exact in every Block"):
+        occupancy_of_run(layout.folder)
+
+
+def test_occupied_units_are_found_in_the_schema_of_products():
+    found = {name: occupied_cells(product) for name, product in PRODUCTS.items()}
+    assert found["pl94_2020_unit"] == [1]
+    assert [name for name, cells in found.items() if cells is not None] == ["pl94_2020_unit"]
