@@ -23,8 +23,7 @@ from das_spark.errors import DasError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import JointPlan, RunPlan
-    from das_spark.config.sweep import SweepPlan
+    from das_spark.config import JointPlan, RunPlan, SweepPlan
     from das_spark.evaluation import AccuracyReport, RunComparison
     from das_spark.pipeline import (
         JointSummary,
@@ -70,9 +69,9 @@ def load_plan(
     Raises:
         ConfigurationError: With all problems together, each with its key path.
     """
-    from das_spark.config import resolve  # noqa: PLC0415 - see the module's docstring; so below
+    from das_spark import config  # noqa: PLC0415 - see the module's docstring; so below
 
-    return resolve.load_plan(path, overlays, settings, files=files)
+    return config.load_plan(path, overlays, settings, files=files)
 
 
 def load_sweep(
@@ -99,9 +98,9 @@ def load_sweep(
     Raises:
         ConfigurationError: With all problems of grid and run file together.
     """
-    from das_spark.config import sweep as sweeps  # noqa: PLC0415
+    from das_spark import config  # noqa: PLC0415
 
-    return sweeps.load_sweep(
+    return config.load_sweep(
         path,
         epsilon=epsilon,
         rho=rho,
@@ -159,11 +158,11 @@ def run_parts(
     Raises:
         DasError: See `das_spark.errors`.
     """
-    from das_spark.config import joint  # noqa: PLC0415
+    from das_spark.config import load_parts  # noqa: PLC0415
     from das_spark.pipeline import run_parts as run_together  # noqa: PLC0415
 
     if isinstance(plan, str | Path):
-        plan = joint.load_parts(plan)
+        plan = load_parts(plan)
     return run_together(plan, run_id=run_id, test_key=test_key, spark=spark, progress=progress)
 
 

@@ -11,8 +11,7 @@ import typer
 
 from das_spark.cli.options import Conf, Json, Overlays, Settings
 from das_spark.cli.render import console, table
-from das_spark.config.joint import load_run
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -61,7 +61,7 @@ def _strategies() -> tuple[tuple[str, ...], Rows]:
 
 
 def _readers() -> tuple[tuple[str, ...], Rows]:
-    from das_spark.config.inputs import READER_NEEDS  # noqa: PLC0415
+    from das_spark.config import READER_NEEDS  # noqa: PLC0415
 
     rows = [(name, needs.what, " or ".join(needs.person_keys)) for name, needs in READER_NEEDS.items()]
     return ("name", "reads", "input keys"), list(rows)
@@ -85,7 +85,7 @@ def _solvers() -> tuple[tuple[str, ...], Rows]:
 
 
 def _configurations() -> tuple[tuple[str, ...], Rows]:
-    from das_spark.config.shipped import shipped_run_files  # noqa: PLC0415
+    from das_spark.config import shipped_run_files  # noqa: PLC0415
 
     rows = [(name, _first_sentence(path), str(path)) for name, path in shipped_run_files().items()]
     return ("name", "what it is", "copy it from"), list(rows)

@@ -115,7 +115,7 @@ def _write(reports: Sequence[AccuracyReport], found: Study, out: Path, terminal:
 
 
 def _shares(text: str) -> tuple[Fraction, ...]:
-    from das_spark.config.sweep import sample_shares  # noqa: PLC0415
+    from das_spark.config import sample_shares  # noqa: PLC0415
 
     return sample_shares(None if text == EVERY else listed(text))
 

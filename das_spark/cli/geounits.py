@@ -9,12 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.inputs import SIMULATED
+from das_spark.config import SIMULATED
 from das_spark.errors import ConfigurationError
 from das_spark.geography import CENSUS_BLOCK, block_geocode
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.geography import Spine
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from das_spark.config.geography import AREA_READERS
+from das_spark.config import AREA_READERS
 from das_spark.errors import ConfigurationError
 
 Conf = Annotated[

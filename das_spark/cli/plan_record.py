@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from das_spark.cli.unread import unread_shares
-from das_spark.config.acknowledgements import (
+from das_spark.config import (
     ANSWERS_ALONE,
     extent_of_loss,
+    geounit_sentences,
     holding_losses,
     published_from_people,
     rules_from_people,
 )
-from das_spark.config.inputs import geounit_sentences
 from das_spark.privacy import (
     PUBLISHED_DELTA,
     DiscreteLaplace,
@@ -25,7 +25,7 @@ from das_spark.privacy import (
 
 if TYPE_CHECKING:
     from das_spark.cli.geounits import Geounits
-    from das_spark.config.plan import JointPlan, RunPlan
+    from das_spark.config import JointPlan, RunPlan
     from das_spark.privacy import Mechanism
 
 _ANSWER_BYTES = 8

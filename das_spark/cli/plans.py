@@ -12,11 +12,7 @@ from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey
 from das_spark.cli.plan_record import joint_record, plan_record
 from das_spark.cli.render import console, number, size, table
-from das_spark.config.acknowledgements import BANNER, published_from_people
-from das_spark.config.geography import CENSUS
-from das_spark.config.joint import load_run
-from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.stages import stage_names, stages_of
+from das_spark.config import BANNER, CENSUS, JointPlan, RunPlan, load_run, published_from_people, stage_names, stages_of
 from das_spark.privacy import Framework
 
 if TYPE_CHECKING:

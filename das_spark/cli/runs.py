@@ -22,9 +22,7 @@ from das_spark.cli.options import (
     with_output,
 )
 from das_spark.cli.render import console, shown_places, table
-from das_spark.config.joint import load_run
-from das_spark.config.plan import JointPlan
-from das_spark.config.stages import names_until
+from das_spark.config import JointPlan, load_run, names_until
 from das_spark.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 from das_spark.cli import spine_report
 from das_spark.cli.options import AreaReader, Json, Settings
 from das_spark.cli.render import console, number, table
-from das_spark.config.places import absolute
+from das_spark.config import absolute
 
 if TYPE_CHECKING:
     from das_spark.io.spine_files import SpineRecord
@@ -66,7 +66,7 @@ def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     Example: das-spark spine build --geography geography.txt --reader grfc --spine optimised
     --product pl94_2020_person --strategy us --set spine.fanout_cutoff=12 --out spine
     """
-    from das_spark.config.spine_choice import choose_spine  # noqa: PLC0415 - `das-spark --help` needs no product
+    from das_spark.config import choose_spine  # noqa: PLC0415 - `das-spark --help` needs no product
 
     choice = choose_spine(kind, preset, shares=shares, product_name=product, strategy=strategy, settings=settings or ())
     # Wrong options are refused before Spark is imported.

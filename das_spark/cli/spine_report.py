@@ -9,7 +9,7 @@ import typer
 
 from das_spark.cli.options import AreaReader, Json
 from das_spark.cli.render import console, number, table
-from das_spark.config.places import absolute
+from das_spark.config import absolute
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -52,7 +52,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
     Example: das-spark sweep conf/quickstart.toml --epsilon 0.25,1,4 --runs 2 --out sweep
     """
-    from das_spark.config.sweep import load_sweep  # noqa: PLC0415 - `das-spark --help` needs no product
+    from das_spark.config import load_sweep  # noqa: PLC0415 - `das-spark --help` needs no product
 
     plan = load_sweep(
         conf,

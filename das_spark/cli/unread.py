@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from das_spark.cli.geounits import unread_levels
-from das_spark.config.passes import unread_queries
+from das_spark.config import unread_queries
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,107 @@
-"""A run, as typed frozen values: read from TOML, checked as a whole, resolved against a product. No Spark, no data."""
+"""A run, as one typed frozen value: read from TOML, checked as a whole, resolved against a product. No Spark, no data.
+
+`load` reads run files into the sections of `model`; `resolve` (with `inputs`, `geography`, `acknowledgements`) makes a
+`RunPlan` of them, or reports all that is wrong at once; `joint` and `sweep` make several plans of one file. A plan is
+what every stage is given; `stages` says in which order they come.
+"""
+
+from das_spark.config.acknowledgements import (
+    ANSWERS_ALONE,
+    BANNER,
+    UNITS_ALONE,
+    extent_of_loss,
+    holding_losses,
+    is_void,
+    notice_of_people,
+    published_from_people,
+    rules_from_people,
+    stays_within,
+)
+from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, planned_spine, spine_of
+from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, SIMULATED, geounit_sentences, require_dataset
+from das_spark.config.joint import load_parts, load_run
+from das_spark.config.load import FOLDER, ROOTS, absolute, near, shipped_run_files
+from das_spark.config.plan import (
+    EvaluationSettings,
+    InputSettings,
+    JointPlan,
+    LedgerSettings,
+    OutputSettings,
+    RunPlan,
+    differences,
+    differing_settings,
+)
+from das_spark.config.resolve import config_hash, load_plan, plan_of, unread_queries
+from das_spark.config.spine_choice import choose_spine
+from das_spark.config.stages import (
+    OF_A_LEVEL,
+    PREPARING,
+    Stage,
+    StageKind,
+    names_until,
+    part_of,
+    stage_names,
+    stages_from_measurements,
+    stages_of,
+    stages_until,
+)
+from das_spark.config.sweep import GridRun, SweepPlan, difference, load_sweep, sample_shares, without_total
+
+__all__ = [
+    "ANSWERS_ALONE",
+    "AREA_READERS",
+    "BANNER",
+    "CENSUS",
+    "FOLDER",
+    "GEOUNITS_OF_UNITS",
+    "OF_A_LEVEL",
+    "PREPARING",
+    "READER_NEEDS",
+    "ROOTS",
+    "SIMULATED",
+    "UNITS_ALONE",
+    "EvaluationSettings",
+    "GridRun",
+    "InputSettings",
+    "JointPlan",
+    "LedgerSettings",
+    "OutputSettings",
+    "RunPlan",
+    "Stage",
+    "StageKind",
+    "SweepPlan",
+    "absolute",
+    "choose_spine",
+    "config_hash",
+    "difference",
+    "differences",
+    "differing_settings",
+    "extent_of_loss",
+    "geounit_sentences",
+    "holding_losses",
+    "is_void",
+    "known_levels",
+    "load_parts",
+    "load_plan",
+    "load_run",
+    "load_sweep",
+    "names_until",
+    "near",
+    "notice_of_people",
+    "part_of",
+    "plan_of",
+    "planned_spine",
+    "published_from_people",
+    "require_dataset",
+    "rules_from_people",
+    "sample_shares",
+    "shipped_run_files",
+    "spine_of",
+    "stage_names",
+    "stages_from_measurements",
+    "stages_of",
+    "stages_until",
+    "stays_within",
+    "unread_queries",
+    "without_total",
+]

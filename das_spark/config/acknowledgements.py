@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.inputs import READER_NEEDS
-from das_spark.config.problems import Problems, nearest
+from das_spark.config.load import Problems, nearest
 from das_spark.privacy import attribute_losses, within_geolevel_losses
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from das_spark.config.model import Input
+    from das_spark.config.model import InputSection
     from das_spark.config.plan import RunPlan
     from das_spark.privacy import Loss
     from das_spark.products import Product
@@ -85,7 +85,7 @@ GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType(
 )
 
 
-def given_up(section: Input, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
+def given_up(section: InputSection, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
     """Names of what a run publishes exactly although it follows from people; all of them must be acknowledged.
 
     Args:

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from das_spark.config.load import Problems, nearest
 from das_spark.config.plan import GeographySettings
-from das_spark.config.problems import Problems, nearest
 from das_spark.geography import BLOCK, DHC, Geolevel, Spine, SpineSettings
 
 if TYPE_CHECKING:
-    from das_spark.config.model import Geography, Input, RunFile
+    from das_spark.config.model import GeographySection, InputSection, RunFile
     from das_spark.products import Product
 
 CENSUS: Final = "census"
@@ -173,7 +173,9 @@ def _check_levels(spine: Spine, problems: Problems) -> None:
         problems.add("geography.levels", sentence)
 
 
-def _areas(section: Geography, given: Input, problems: Problems, *, files: bool) -> tuple[str | None, str | None]:
+def _areas(
+    section: GeographySection, given: InputSection, problems: Problems, *, files: bool
+) -> tuple[str | None, str | None]:
     """Who reads the areas of blocks, and what: as said, or from the files of the input."""
     own, keys = _OWN.get(given.reader, (None, ()))
     reader = section.reader or own
@@ -189,7 +191,7 @@ def _areas(section: Geography, given: Input, problems: Problems, *, files: bool)
     return reader, path
 
 
-def _own_path(given: Input, keys: Sequence[str]) -> str | None:
+def _own_path(given: InputSection, keys: Sequence[str]) -> str | None:
     for key in keys:
         value = getattr(given, key)
         if value is not None:

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config.model import Simulate
+from das_spark.config.load import Problems, nearest
+from das_spark.config.model import SimulateSection
 from das_spark.config.plan import InputSettings
-from das_spark.config.problems import Problems, nearest
 
 if TYPE_CHECKING:
-    from das_spark.config.model import Input
+    from das_spark.config.model import InputSection
     from das_spark.products import Product
 
 #: Fields of tidy tables besides the attributes of the product; `block`, the 15 digits of a census block, stands for the
@@ -90,7 +90,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
 
 
 def resolve_input(
-    section: Input, product: Product | None, *, units_invariant: bool, files: bool, problems: Problems
+    section: InputSection, product: Product | None, *, units_invariant: bool, files: bool, problems: Problems
 ) -> InputSettings:
     """Check `[input]` against the reader's needs.
 
@@ -115,7 +115,7 @@ def resolve_input(
             _check_files(section, needs, problems, units_invariant=units_invariant, counts_people=counts_people)
     values = section.model_dump(exclude={"simulate"})
     if section.reader == SIMULATED:
-        values["simulate"] = (section.simulate or Simulate()).model_dump(mode="json")
+        values["simulate"] = (section.simulate or SimulateSection()).model_dump(mode="json")
     if product is not None:
         attributes = [attribute.name for attribute in product.schema.attributes]
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]
@@ -189,7 +189,7 @@ def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problem
             problems.add(f"input.{key}.{field}", f"there is no such field; {nearest(field, names)}")
 
 
-def _check_keys(section: Input, needs: ReaderNeeds, problems: Problems) -> None:
+def _check_keys(section: InputSection, needs: ReaderNeeds, problems: Problems) -> None:
     allowed = ("reader", DATASET, *needs.person_keys, *needs.optional, "unit_conflicts")
     for key in sorted(section.model_fields_set - set(allowed)):
         problems.add(f"input.{key}", f"the reader '{section.reader}' does not use it; it uses {', '.join(allowed)}")
@@ -198,7 +198,7 @@ def _check_keys(section: Input, needs: ReaderNeeds, problems: Problems) -> None:
 
 
 def _check_units_from_people(
-    section: Input, product: Product | None, problems: Problems, *, units_invariant: bool
+    section: InputSection, product: Product | None, problems: Problems, *, units_invariant: bool
 ) -> None:
     if not section.units_from_people:
         return
@@ -220,7 +220,7 @@ def _check_units_from_people(
 
 
 def _check_files(
-    section: Input, needs: ReaderNeeds, problems: Problems, *, units_invariant: bool, counts_people: bool
+    section: InputSection, needs: ReaderNeeds, problems: Problems, *, units_invariant: bool, counts_people: bool
 ) -> None:
     given = units_invariant and not section.units_from_people
     people = (needs.person_keys, "nothing says where the people are")

@@ -19,12 +19,10 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, Strict, ValidationError
 
 from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up
-from das_spark.config.load import merged, read_tables, run_file_of
+from das_spark.config.load import merged, read_tables, run_file_of, run_file_path, sentence_of
 from das_spark.config.model import ConfigVersion, Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.config.resolve import names_parts, plan_of
-from das_spark.config.shipped import run_file_path
-from das_spark.config.validate import sentence_of
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS
 

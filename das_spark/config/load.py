@@ -1,46 +1,377 @@
-"""From TOML files, overlays and `--set` options to a checked `RunFile`. No product is looked up here."""
+"""From TOML files, overlays and `--set` options to a checked `RunFile`. No product is looked up here.
+
+All that is wrong is gathered (`Problems`), so that it can be mended in one go.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from textwrap import shorten
+from types import TracebackType
+from typing import Any, Final
 
-from das_spark.config.model import RunFile
-from das_spark.config.places import PATH_KEYS
-from das_spark.config.problems import Problems, near
-from das_spark.config.shipped import run_file_path, shipped_run_files
-from das_spark.config.validate import validated
+from pydantic import BaseModel, ValidationError
+
+from das_spark.config.model import CONFIG_VERSION, RunFile
 from das_spark.errors import ConfigurationError
+
+
+@dataclass(slots=True)
+class Problems:
+    """Problems of one run file, each with the path of its key.
+
+    Attributes:
+        source: The file, for the message.
+        found: Pairs of key path and sentence, in the order of finding.
+        muted: Key paths that are known to be wrong already: what follows from that is not said again.
+        met: Problems met so far, those included that were not said.
+    """
+
+    source: str
+    found: list[tuple[str, str]] = field(default_factory=list)
+    muted: set[str] = field(default_factory=set)
+    met: int = 0
+
+    def add(self, key: str, sentence: str) -> None:
+        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said.
+
+        Args:
+            key: Path of the key, such as `geography.levels`; "" where the problem is of no one key.
+            sentence: What is wrong, without the key.
+        """
+        self.met += 1
+        muted = any(f"{key}.".startswith(f"{path}.") for path in self.muted)
+        if not muted and (key, sentence) not in self.found:
+            self.found.append((key, sentence))
+
+    def at(self, key: str) -> _At:
+        """Turn a configuration error of a `with` block into a problem of a key.
+
+        Args:
+            key: Path of the key.
+
+        Returns:
+            A context whose block ends at the error; what stands behind the block is carried out.
+        """
+        return _At(self, key)
+
+    def raise_if_any(self) -> None:
+        """Raise all problems as one error.
+
+        Raises:
+            ConfigurationError: If there is a problem.
+        """
+        if not self.found:
+            return
+        lines = [f"{key}: {sentence}" if key else sentence for key, sentence in self.found]
+        if len(lines) == 1:
+            raise ConfigurationError(f"{self.source}: {lines[0]}")
+        raise ConfigurationError("\n  - ".join([f"{self.source}: {len(lines)} problems", *lines]))
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    problems: Problems
+    key: str
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """Note a configuration error and go on; let any other pass."""
+        if not isinstance(error, ConfigurationError):
+            return False
+        self.problems.add(self.key, f"{error.message}; {error.hint}" if error.hint else error.message)
+        return True
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A half sentence that helps with a misspelt name.
+
+    Args:
+        name: The unknown name.
+        known: The names that exist.
+
+    Returns:
+        "did you mean 'x'?", or the list of names where none is near.
+    """
+    names = list(known)
+    return near(name, names) or f"known: {', '.join(names) or 'none'}"
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The same where all names are listed anyhow.
+
+    Args:
+        name: The unknown name.
+        known: The names that exist.
+
+    Returns:
+        "did you mean 'x'?", or nothing where none is near.
+    """
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{found[0]}'?" if found else ""
+
+
+_BESIDE, _WITHIN = Path(__file__).parents[2] / "conf", Path(__file__).parents[1] / "conf"
+#: Run files, and Spark properties in `spark/`: a wheel has them within the package, a checkout beside it.
+FOLDER = _WITHIN if _WITHIN.is_dir() else _BESIDE
+
+
+def shipped_run_files() -> dict[str, Path]:
+    """The run files that come with das_spark, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def run_file_path(path: str | Path) -> Path:
+    """Where a run file lies that is given by its path or, if it came with das_spark, by its bare name.
+
+    A path is never looked for elsewhere: a run must not spend a budget on another file than the one that was meant.
+
+    Args:
+        path: A path, or a name without folder and ending such as `quickstart`.
+    """
+    given = Path(path)
+    if given.exists() or given.name != str(path) or given.suffix:
+        return given
+    return shipped_run_files().get(given.name, given)
+
+
+#: Roots of a run, by section and key; what is left of them in the resolved configuration is nothing.
+ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
+#: What a run reads.
+SOURCES: Final = (
+    ("input", "path"),
+    ("input", "persons"),
+    ("input", "units"),
+    ("input", "geography"),
+    ("geography", "path"),
+    ("geography", "crosswalk"),
+    ("evaluation", "areas"),
+)
+#: The ledger is no part of the resolved configuration at all.
+PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
+#: How an address begins that only a library for it could open, such as `s3a://bucket/x` or `hdfs:/x`.
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def absolute_places(run_file: RunFile, problems: Problems) -> RunFile:
+    """Make every path of a run file absolute, seen from the working folder of now.
+
+    Args:
+        run_file: What the user wrote.
+        problems: Where to note what is no path; nothing more is said of such a key.
+    """
+    for section, key in PATH_KEYS:
+        table = getattr(run_file, section)
+        value = getattr(table, key)
+        if value is None:
+            continue
+        wrong = _wrong(value, is_root=(section, key) in ROOTS)
+        if wrong:
+            problems.add(f"{section}.{key}", wrong)
+            problems.muted.add(f"{section}.{key}")
+            continue
+        run_file = run_file.model_copy(update={section: table.model_copy(update={key: absolute(value)})})
+    return run_file
+
+
+def absolute(value: str | Path) -> str:
+    """The absolute path of a place; `~` is the home of whoever runs the command, as in a shell.
+
+    Args:
+        value: As it was typed. Links and `..` stay, since they mean what the operating system says.
+    """
+    # `os.path`: of a user who does not exist it leaves the name as it is, where `Path` fails.
+    return str(Path(os.path.expanduser(value)).absolute())
+
+
+def places_of(run_file: RunFile) -> dict[str, str]:
+    """Every place that a run file names, by key path.
+
+    Args:
+        run_file: Result of `absolute_places`.
+    """
+    named = {f"{section}.{key}": getattr(getattr(run_file, section), key) for section, key in PATH_KEYS}
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def without_places(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved configuration that tells nothing of the machine: files by their names, no roots.
+
+    Args:
+        resolved: The configuration as JSON values.
+    """
+    found = dict(resolved)
+    for section, key in SOURCES:
+        if found[section].get(key) is not None:
+            found[section] = {**found[section], key: _name(found[section][key])}
+    for section, key in ROOTS:
+        found[section] = {name: value for name, value in found[section].items() if name != key}
+    return found
+
+
+def _name(value: str) -> str:
+    """The last part of a path; of one that ends in `..`, that of the folder which it leads to."""
+    path = Path(value)
+    return (path.resolve() if path.name == ".." else path).name
+
+
+def _wrong(value: str, *, is_root: bool) -> str:
+    """What is wrong with a path; empty where nothing is."""
+    if not value.strip():
+        return 'is empty; name a folder, such as "runs"' if is_root else "is empty; name a file or folder"
+    if "\0" in value:
+        return "holds a character that no path can have"
+    if _ADDRESS.match(value) is None:
+        return ""
+    if is_root:
+        return (
+            f"{value} is no path of a mounted file system; runs are written to folders, whose rights are set and whose "
+            "files are made durable: name a folder such as /data/runs, and copy public/ to other stores afterwards"
+        )
+    return (
+        f"{value} is no path of a mounted file system; inputs are files or folders, by whose bytes the ledger of their "
+        "budget is kept: copy them, or name their folder"
+    )
+
+
+#: Kinds of failures of pydantic -> what the key must be.
+_MUST_BE: Final = {
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "float_type": "a number",
+    "string_type": "a text",
+    "tuple_type": "a list",
+    "model_type": "a table",
+    "dict_type": "a table",
+}
+#: Signs of a wrong value that a message shows.
+_SAID: Final = 60
+#: `section.key` is a key; anything deeper is an entry of a table or list.
+_ENTRY_DEPTH = 2
+
+
+def validated(data: dict[str, Any], problems: Problems) -> RunFile | None:
+    """Validate; where that fails, note why and try again without the keys that are wrong.
+
+    Args:
+        data: The tables of a run file; keys that are wrong are taken out of it.
+        problems: Where to note what is wrong.
+
+    Returns:
+        The run file, or None where too much is missing.
+    """
+    try:
+        return RunFile.model_validate(data)
+    except ValidationError as error:
+        failures = error.errors(include_url=False)
+    silent = set()
+    inside = {tuple(failure["loc"])[:-1] for failure in failures}
+    for failure in failures:
+        place = tuple(failure["loc"])
+        if failure["type"] == "too_short" and place in inside:
+            continue  # nothing is left of the list, since what stands in it is wrong
+        key = ".".join(str(part) for part in place)
+        if failure["type"] == "extra_forbidden":
+            problems.add(key, f"unknown key; {nearest(str(place[-1]), _known_keys(place[:-1]))}")
+        else:
+            problems.add(key, sentence_of(failure))
+            # A table whose entry is wrong is not complete without it.
+            silent.add(".".join(str(part) for part in (place[:-1] if len(place) > _ENTRY_DEPTH else place)))
+        _remove(data, place)
+    problems.muted |= silent
+    try:
+        return RunFile.model_validate(data)
+    except ValidationError:
+        return None
+
+
+def sentence_of(failure: Mapping[str, Any]) -> str:
+    """What is wrong with a key, in words of a run file instead of Python's.
+
+    Args:
+        failure: An entry of `ValidationError.errors`.
+    """
+    kind, value = str(failure["type"]), failure.get("input")
+    if tuple(failure["loc"]) == ("config_version",):
+        if kind == "missing":
+            return f"is missing; write config_version = {CONFIG_VERSION}"
+        return f"must be {CONFIG_VERSION}, the version that this das_spark reads, found {value!r}"
+    found = shorten(repr(value), _SAID, placeholder="...")
+    context = failure.get("ctx", {})
+    if kind in _MUST_BE:
+        return f"must be {_MUST_BE[kind]}, found {found}{_written(kind, value)}"
+    if kind == "too_short":
+        least, number = context["min_length"], context["actual_length"]
+        return f"names {number}, and {least} are needed" if number else "is empty; name one, or leave the key out"
+    if kind == "literal_error":
+        return f"{found} is not one of {context['expected']}{_near(value, context['expected'])}"
+    plain = {
+        "missing": "is missing",
+        "extra_forbidden": "unknown key",
+        "value_error": str(context.get("error")),
+        "string_pattern_mismatch": f"{found} may have letters, digits, '.', '_' and '-' only, the first no sign",
+    }
+    text = str(failure["msg"]).replace("Input should", "must", 1)
+    return plain.get(kind, f"{text[0].lower()}{text[1:]}, found {found}")
+
+
+def _written(kind: str, value: object) -> str:
+    """How a single value is written where a list or a text is expected."""
+    if isinstance(value, bool | int | str) and kind in ("tuple_type", "string_type"):
+        spelled = json.dumps(value)
+        return f"; write [{spelled}]" if kind == "tuple_type" else f'; write it in quotes: "{spelled}"'
+    return ""
+
+
+def _near(value: object, expected: str) -> str:
+    """A half sentence about the nearest of some words, where one is near."""
+    found = near(str(value), re.findall(r"'([^']*)'", expected))
+    return f"; {found}" if found else ""
+
+
+def _known_keys(place: Iterable[str | int]) -> list[str]:
+    """Keys of the section at a path."""
+    model: type[BaseModel] = RunFile
+    for part in place:
+        if isinstance(part, str):
+            model = _section_type(model, part)
+    return list(model.model_fields)
+
+
+def _section_type(model: type[BaseModel], key: str) -> type[BaseModel]:
+    annotation = model.model_fields[key].annotation
+    for candidate in (annotation, *getattr(annotation, "__args__", ())):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    raise TypeError(f"{key} is not a section")
+
+
+def _remove(data: dict[str, Any], place: Sequence[str | int]) -> None:
+    """Take out what is at a path, if it is there; of a list, the whole list."""
+    names = [str(part) for part in takewhile(lambda part: isinstance(part, str), place)]
+    for name in names[:-1]:
+        if not isinstance(data.get(name), dict):
+            return
+        data = data[name]
+    data.pop(names[-1], None)
+
 
 #: Tables of shares are one statement each: an overlay replaces them as a whole.
 _WHOLE_TABLES = {("budget", "geolevels"), ("budget", "queries"), ("budget", "level_queries")}
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def read_run_file(
-    path: str | Path, overlays: Sequence[str | Path] = (), settings: Sequence[str] = ()
-) -> tuple[RunFile | None, Problems]:
-    """Read a run file with its overlays and settings.
-
-    Args:
-        path: The TOML file.
-        overlays: Further TOML files, each laid over what came before.
-        settings: Texts `key.path=value`, applied last.
-
-    Returns:
-        The run file, or None where it is beyond reading, and the problems found so far. A run file that comes with
-        problems lacks the keys that they are about, so that the rest can still be examined.
-
-    Raises:
-        ConfigurationError: A file is missing or no TOML, or a setting is malformed: nothing else can be examined.
-    """
-    data = read_tables(path, overlays, settings)
-    return run_file_of(data, str(path))
 
 
 def read_tables(path: str | Path, overlays: Sequence[str | Path] = (), settings: Sequence[str] = ()) -> dict[str, Any]:
@@ -63,14 +394,10 @@ def read_tables(path: str | Path, overlays: Sequence[str | Path] = (), settings:
 
 
 def run_file_of(data: dict[str, Any], source: str) -> tuple[RunFile | None, Problems]:
-    """Check tables key by key.
-
-    Args:
-        data: The tables; those that are wrong are taken out.
-        source: The file, for messages.
+    """Check tables key by key; those that are wrong are taken out, so that the rest can still be examined.
 
     Returns:
-        As `read_run_file`.
+        The run file, or None where it is beyond reading, and the problems found so far.
     """
     problems = Problems(source)
     _expand_variables(data, problems)

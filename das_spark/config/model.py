@@ -71,14 +71,14 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Run(Section):
+class RunSection(Section):
     """`[run]`: name and product."""
 
     name: Name | None = None
     product: str
 
 
-class Simulate(Section):
+class SimulateSection(Section):
     """`[input.simulate]`: which population the simulator invents."""
 
     like: Annotated[Literal["quickstart", "1940", "2020", "2020-state"], BeforeValidator(_text)] = "quickstart"
@@ -86,7 +86,7 @@ class Simulate(Section):
     share: Annotated[Exact, Field(gt=0, le=1)] = Fraction(1)
 
 
-class Input(Section):
+class InputSection(Section):
     """`[input]`: where the confidential records are and how they are read."""
 
     reader: str
@@ -99,10 +99,10 @@ class Input(Section):
     code_base: dict[str, int] = {}
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
-    simulate: Simulate | None = None
+    simulate: SimulateSection | None = None
 
 
-class Output(Section):
+class OutputSection(Section):
     """`[output]`: where the run is written, and as what."""
 
     root: str = "runs"
@@ -113,7 +113,7 @@ class Output(Section):
     tables: Annotated[tuple[TableFormat, ...], Strict(False)] | None = None
 
 
-class Cap(Section):
+class CapSection(Section):
     """`ledger.cap`: an epsilon, with the delta at which it is meant, or a rho."""
 
     epsilon: Exact | None = None
@@ -121,15 +121,15 @@ class Cap(Section):
     rho: Exact | None = None
 
 
-class Ledger(Section):
+class LedgerSection(Section):
     """`[ledger]`: where the privacy ledger of the dataset is kept, and the most that all runs may cost together."""
 
     path: str | None = None
-    cap: Cap | None = None
-    cap_was: Cap | None = None
+    cap: CapSection | None = None
+    cap_was: CapSection | None = None
 
 
-class Geography(Section):
+class GeographySection(Section):
     """`[geography]`: the levels of the spine, root first, and how the spine is made."""
 
     levels: Names | None = None
@@ -146,7 +146,7 @@ class Geography(Section):
     consider_gq: bool | None = None
 
 
-class Budget(Section):
+class BudgetSection(Section):
     """`[budget]`: the total, and how levels and queries share it."""
 
     framework: Literal["pure_dp", "zcdp"] | None = None
@@ -158,20 +158,20 @@ class Budget(Section):
     level_queries: dict[str, Shares] = {}
 
 
-class Privacy(Section):
+class PrivacySection(Section):
     """`[privacy]`: what the run gives up knowingly."""
 
     acknowledge: Annotated[tuple[str, ...], Strict(False)] = ()
 
 
-class Invariants(Section):
+class InvariantsSection(Section):
     """`[invariants]`: what is published exactly."""
 
     total_at: str | None = None
     units: bool = True
 
 
-class Constraint(Section):
+class ConstraintSection(Section):
     """`[[constraints]]`: a linear rule with public constants that estimates must keep."""
 
     name: str
@@ -181,13 +181,13 @@ class Constraint(Section):
     right: RightHandSides
 
 
-class Measurement(Section):
+class MeasurementSection(Section):
     """`[measurement]`: which noisy answers are kept."""
 
     rows: MeasurementRows = "support"
 
 
-class Pass(Section):
+class PassSection(Section):
     """`[[estimation.passes]]`: an outer pass of some geolevels."""
 
     geolevels: Names
@@ -195,7 +195,7 @@ class Pass(Section):
     rounding: InnerPasses
 
 
-class Estimation(Section):
+class EstimationSection(Section):
     """`[estimation]`: how families are solved, rounded and certified."""
 
     solvers: Names | None = None
@@ -203,10 +203,10 @@ class Estimation(Section):
     rounding: Rounding = "nearest"
     failsafe: bool = False
     partitions_per_core: Annotated[int, Field(ge=1, le=1000)] = 4
-    passes: Annotated[tuple[Pass, ...], Strict(False)] = ()
+    passes: Annotated[tuple[PassSection, ...], Strict(False)] = ()
 
 
-class Evaluation(Section):
+class EvaluationSection(Section):
     """`[evaluation]`: the restricted comparison with the confidential histograms."""
 
     enabled: bool = True
@@ -217,15 +217,15 @@ class RunFile(Section):
     """A whole run file."""
 
     config_version: ConfigVersion
-    run: Run
-    input: Input
-    output: Output = Output()
-    ledger: Ledger = Ledger()
-    geography: Geography = Geography()
-    budget: Budget = Budget()
-    privacy: Privacy = Privacy()
-    invariants: Invariants = Invariants()
-    constraints: Annotated[tuple[Constraint, ...], Strict(False)] = ()
-    measurement: Measurement = Measurement()
-    estimation: Estimation = Estimation()
-    evaluation: Evaluation = Evaluation()
+    run: RunSection
+    input: InputSection
+    output: OutputSection = OutputSection()
+    ledger: LedgerSection = LedgerSection()
+    geography: GeographySection = GeographySection()
+    budget: BudgetSection = BudgetSection()
+    privacy: PrivacySection = PrivacySection()
+    invariants: InvariantsSection = InvariantsSection()
+    constraints: Annotated[tuple[ConstraintSection, ...], Strict(False)] = ()
+    measurement: MeasurementSection = MeasurementSection()
+    estimation: EstimationSection = EstimationSection()
+    evaluation: EvaluationSection = EvaluationSection()

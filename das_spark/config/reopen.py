@@ -12,13 +12,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from das_spark.config.acknowledgements import given_up
-from das_spark.config.load import apply_setting
-from das_spark.config.model import Geography, Input, Privacy, RunFile
-from das_spark.config.places import ROOTS
+from das_spark.config.load import ROOTS, Problems, apply_setting, validated
+from das_spark.config.model import GeographySection, InputSection, PrivacySection, RunFile
 from das_spark.config.plan import EvaluationSettings, RunPlan
-from das_spark.config.problems import Problems
 from das_spark.config.resolve import NO_TOTAL, config_hash, resolve
-from das_spark.config.validate import validated
 from das_spark.errors import ConfigurationError
 from das_spark.privacy.budget import Framework
 from das_spark.products import PRODUCTS
@@ -110,7 +107,7 @@ def _as_run_file(resolved: Mapping[str, Any]) -> dict[str, Any]:
     if data["invariants"]["total_at"] is None:
         data["invariants"]["total_at"] = NO_TOTAL
     shape = data["geography"].pop("shape", {})
-    data["geography"] |= {key: value for key, value in shape.items() if key in Geography.model_fields}
+    data["geography"] |= {key: value for key, value in shape.items() if key in GeographySection.model_fields}
     passes = data["estimation"]["passes"]
     data["estimation"]["passes"] = [{**each, "geolevels": [each["geolevel"]]} for each in passes]
     for each in data["estimation"]["passes"]:
@@ -118,7 +115,7 @@ def _as_run_file(resolved: Mapping[str, Any]) -> dict[str, Any]:
     for section, key in ROOTS:  # of a run by an earlier version, whose configuration still named them
         data[section].pop(key, None)
     # A reader refuses keys that it does not use, so what was not said is left out.
-    defaults = {name: field.default for name, field in Input.model_fields.items()}
+    defaults = {name: field.default for name, field in InputSection.model_fields.items()}
     data["input"] = {key: value for key, value in data["input"].items() if value != defaults[key]}
     return data
 
@@ -129,7 +126,7 @@ def _acknowledging(run_file: RunFile) -> RunFile:
     if product is None:
         return run_file
     names = given_up(run_file.input, product, units_invariant=run_file.invariants.units)
-    return run_file.model_copy(update={"privacy": Privacy(acknowledge=names)})
+    return run_file.model_copy(update={"privacy": PrivacySection(acknowledge=names)})
 
 
 def _check_open(setting: str) -> None:

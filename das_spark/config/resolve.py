@@ -5,35 +5,45 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
 from das_spark.config.inputs import check_dataset, resolve_input
-from das_spark.config.ledger import resolve_ledger
-from das_spark.config.load import read_tables, run_file_of
-from das_spark.config.model import RunFile
-from das_spark.config.passes import as_json, measured_queries, resolve_passes
-from das_spark.config.places import absolute_places, places_of, without_places
+from das_spark.config.load import (
+    Problems,
+    absolute_places,
+    nearest,
+    places_of,
+    read_tables,
+    run_file_of,
+    without_places,
+)
 from das_spark.config.plan import (
     EstimationSettings,
     EvaluationSettings,
     GeographySettings,
+    LedgerSettings,
     OutputSettings,
     RunPlan,
     TableFormat,
 )
-from das_spark.config.problems import Problems, nearest
-from das_spark.config.shares import resolve_budget
 from das_spark.constraints import AddedConstraint, Invariants, Sense
-from das_spark.errors import ConfigurationError
-from das_spark.estimation import FAMILY_SOLVERS
-from das_spark.geography import Spine
-from das_spark.privacy.budget import Budget
+from das_spark.errors import BudgetError, ConfigurationError, QueryError
+from das_spark.estimation import FAMILY_SOLVERS, OuterPass
+from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
+from das_spark.privacy.caps import Cap
 from das_spark.products import PRODUCTS, Product
+
+if TYPE_CHECKING:
+    from das_spark.config.model import BudgetSection, CapSection, LedgerSection, PassSection, RunFile
+    from das_spark.geography import Spine
+    from das_spark.histogram import Query, Schema
+    from das_spark.products import Strategy
 
 #: Key of `[run]` that makes a file that of a joint run.
 PARTS = "parts"
@@ -326,3 +336,337 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
     """
     canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+Shares = Mapping[str, Fraction]
+
+
+def resolve_budget(
+    section: BudgetSection, product: Product, levels: Sequence[str], problems: Problems
+) -> tuple[Budget, dict[str, Query]] | None:
+    """Make the budget of a run.
+
+    Args:
+        section: `[budget]`.
+        product: Gives the strategies, and the schema that queries are asked of.
+        levels: Geolevels of the run, root first; empty where they are wrong themselves.
+        problems: Where to note what is wrong.
+
+    Returns:
+        The budget and its queries by name, or None where something is wrong.
+    """
+    before = problems.met
+    strategy = _strategy(section, product, problems)
+    framework, total = _total(section, strategy, problems)
+    geolevels = _geolevels(section, strategy)
+    if levels and geolevels is not None:
+        _check_levels(geolevels, levels, problems)
+    queries: dict[str, Query] = {}
+    level_budgets = []
+    for level in levels:
+        found = _queries(section, strategy, level)
+        if found is None or geolevels is None:
+            problems.add("budget", f"nothing says the shares of '{level}'; {_ways(product)}")
+            break
+        key, shares = found
+        level_budgets.append((level, geolevels.get(level), _named_shares(key, shares, product, queries, problems)))
+    if problems.met > before or framework is None or total is None:
+        return None
+    with problems.at("budget"):
+        return Budget(framework, total, tuple(_level_budget(*each) for each in level_budgets)), queries
+    return None
+
+
+def _ways(product: Product) -> str:
+    names = ", ".join(product.strategies)
+    return f"name a strategy of the product ({names}) or spell out [budget.geolevels] and [budget.queries]"
+
+
+def _strategy(section: BudgetSection, product: Product, problems: Problems) -> Budget | None:
+    if section.strategy is None:
+        return None
+    found = product.strategies.get(section.strategy)
+    if found is None:
+        problems.add(
+            "budget.strategy", f"unknown strategy '{section.strategy}'; {nearest(section.strategy, product.strategies)}"
+        )
+        return None
+    return found.budget
+
+
+def _total(
+    section: BudgetSection, strategy: Budget | None, problems: Problems
+) -> tuple[Framework | None, Fraction | None]:
+    """Framework and total: what the section says, else the strategy's."""
+    if section.epsilon is not None and section.rho is not None:
+        problems.add("budget", "epsilon and rho are both given; a run has one of them")
+        return None, None
+    if section.framework is not None:
+        framework = Framework(section.framework)
+    elif strategy is not None:
+        framework = strategy.framework
+    else:
+        framework = Framework.ZCDP if section.rho is not None else Framework.PURE_DP
+    key = framework.symbol
+    other = "rho" if key == "epsilon" else "epsilon"
+    if getattr(section, other) is not None:
+        problems.add(f"budget.{other}", f"the framework is {framework}, whose total is called {key}")
+        return None, None
+    total: Fraction | None = getattr(section, key)
+    if total is None and strategy is not None and strategy.framework is framework:
+        total = strategy.total
+    if total is None:
+        problems.add(f"budget.{key}", "is missing")
+    elif total <= 0:
+        problems.add(f"budget.{key}", f"must be greater than 0, is {total}")
+    return framework, total
+
+
+def _geolevels(section: BudgetSection, strategy: Budget | None) -> Shares | None:
+    if section.geolevels is not None:
+        return section.geolevels
+    return None if strategy is None else {level.geolevel: level.share for level in strategy.levels}
+
+
+def _check_levels(shares: Shares, levels: Sequence[str], problems: Problems) -> None:
+    key = "budget.geolevels"
+    for level in levels:
+        if level not in shares:
+            problems.add(key, f"geolevel '{level}' has no budget; give it a share or take it out of geography.levels")
+    for name in shares:
+        if name not in levels:
+            problems.add(f"{key}.{name}", f"there is no such geolevel in the run; {nearest(name, levels)}")
+    _check_shares(key, shares, problems)
+
+
+def _check_shares(key: str, shares: Shares, problems: Problems) -> None:
+    for name, share in shares.items():
+        if share <= 0:
+            problems.add(f"{key}.{name}", f"a share must be greater than 0, is {share}")
+    total = sum(shares.values(), Fraction(0))
+    if total != 1:
+        problems.add(key, f"shares sum to {total}, not 1")
+
+
+def _queries(section: BudgetSection, strategy: Budget | None, level: str) -> tuple[str, Shares] | None:
+    """Key path and query shares of a level: its own, those of all levels, or the strategy's."""
+    if level in section.level_queries:
+        return f"budget.level_queries.{level}", section.level_queries[level]
+    if section.queries is not None:
+        return "budget.queries", section.queries
+    for found in strategy.levels if strategy is not None else ():
+        if found.geolevel == level:
+            return "budget.strategy", {item.query: item.share for item in found.queries}
+    return None
+
+
+def _named_shares(
+    key: str, shares: Shares, product: Product, queries: dict[str, Query], problems: Problems
+) -> dict[str, Fraction]:
+    """Shares under the canonical names of their queries; every query goes into `queries`."""
+    _check_shares(key, shares, problems)
+    named: dict[str, Fraction] = {}
+    for text, share in shares.items():
+        try:
+            query = product.schema.query(text)
+        except QueryError as error:
+            problems.add(f"{key}.{text}", f"{error.message}; {error.hint}")
+            continue
+        twin = next((name for name in named if queries[name] == query), None)
+        if twin is not None:
+            problems.add(f"{key}.{text}", f"is the query '{twin}', which has a share already")
+        elif not query.is_partition:
+            problems.add(
+                f"{key}.{text}", "leaves out some cells; a measured query counts every cell in exactly one answer"
+            )
+        else:
+            queries[query.name] = query
+            named[query.name] = share
+    return named
+
+
+def _level_budget(level: str, share: Fraction | None, queries: Shares) -> LevelBudget:
+    return LevelBudget(level, share or Fraction(0), tuple(QueryShare(name, part) for name, part in queries.items()))
+
+
+Passes = Mapping[str, tuple[OuterPass, ...]]
+#: Geolevel -> measured queries by name.
+Measured = Mapping[str, Mapping[str, "Query"]]
+KEY = "estimation.passes"
+
+
+def resolve_passes(
+    sections: Sequence[PassSection],
+    strategy: Strategy | None,
+    schema: Schema,
+    levels: Sequence[str],
+    measured: Measured | None,
+    problems: Problems,
+) -> dict[str, tuple[OuterPass, ...]]:
+    """Find the passes of every level.
+
+    A level that a section names has the passes of the sections that name it, in their order, and no others; any other
+    level has those of the strategy.
+
+    Args:
+        sections: `[[estimation.passes]]`.
+        strategy: The strategy that the run names, or None.
+        schema: Which queries are asked of.
+        levels: Geolevels of the run, root first; empty where they are wrong themselves.
+        measured: What the run measures; None where that is wrong itself.
+        problems: Where to note what is wrong.
+
+    Returns:
+        Passes by level, root first; levels without any are left out.
+    """
+    spelled = _Spelled(schema, measured, problems)
+    own: dict[str, tuple[OuterPass, ...]] = {}
+    last_key: dict[str, str] = {}
+    for place, section in enumerate(sections):
+        key = f"{KEY}.{place}"
+        for level in dict.fromkeys(section.geolevels):
+            if levels and level not in levels:
+                sentence = f"there is no such geolevel in the run; {nearest(level, levels)}"
+                problems.add(f"{key}.geolevels", f"'{level}': {sentence}")
+                continue
+            own[level] = (*own.get(level, ()), spelled.outer(key, section, level))
+            last_key[level] = f"{key}.rounding"
+    for level, passes in own.items():
+        spelled.check_end(last_key[level], passes, level)
+    given = {} if strategy is None else strategy.passes
+    found = {}
+    for level in levels:
+        if level in own:
+            found[level] = own[level]
+        elif level in given:
+            spelled.check_given(given[level], level)
+            found[level] = given[level]
+    return found
+
+
+def measured_queries(budget: Budget, queries: Mapping[str, Query]) -> dict[str, dict[str, Query]]:
+    """What each level measures.
+
+    Args:
+        budget: Of the run.
+        queries: Every query of the budget by its name.
+    """
+    return {level.geolevel: {item.query: queries[item.query] for item in level.queries} for level in budget.levels}
+
+
+def unread_queries(passes: Passes, level: str, measured: Sequence[str]) -> tuple[str, ...]:
+    """Measured queries that no pass of a level reads; none where the level has no passes, since all are read then.
+
+    Args:
+        passes: Of the run.
+        level: The geolevel.
+        measured: Names of its measured queries.
+    """
+    if level not in passes:
+        return ()
+    read = {name for each in passes[level] for inner in each.least_squares for name in inner}
+    return tuple(name for name in measured if name not in read)
+
+
+def as_json(passes: Passes) -> list[dict[str, Any]]:
+    """The passes as JSON values: one entry a level and outer pass, in order.
+
+    Args:
+        passes: Of the run, as `resolve_passes` gives them.
+    """
+    return [
+        {
+            "geolevel": level,
+            "least_squares": [list(inner) for inner in each.least_squares],
+            "rounding": [list(inner) for inner in each.rounding],
+        }
+        for level, outer in passes.items()
+        for each in outer
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelled:
+    """What names of queries mean in a run."""
+
+    schema: Schema
+    measured: Measured | None
+    problems: Problems
+
+    def outer(self, key: str, section: PassSection, level: str) -> OuterPass:
+        """A section as the pass of a level, right or wrong."""
+        return OuterPass(
+            tuple(
+                self._inner(f"{key}.least_squares.{place}", inner, level)
+                for place, inner in enumerate(section.least_squares)
+            ),
+            tuple(self._inner(f"{key}.rounding.{place}", inner) for place, inner in enumerate(section.rounding)),
+        )
+
+    def check_end(self, key: str, passes: Sequence[OuterPass], level: str) -> None:
+        """Whether the last rounding leaves nothing open."""
+        last = passes[-1].rounding[-1]
+        detailed = self.schema.query("detailed")
+        if all(self.schema.query(name) != detailed for name in last):
+            sentence = "must end with an inner pass that has 'detailed', or cells are left open"
+            self.problems.add(key, f"the last rounding of {level} {sentence}")
+
+    def check_given(self, passes: Sequence[OuterPass], level: str) -> None:
+        """Whether what the passes of the strategy fit is measured."""
+        if self.measured is None:
+            return
+        names = dict.fromkeys(name for each in passes for inner in each.least_squares for name in inner)
+        missing = [name for name in names if name not in self.measured[level]]
+        if missing:
+            sentence = f"the strategy's passes fit '{missing[0]}' at {level}, which the run does not measure there"
+            self.problems.add(KEY, f"{sentence}; spell out the passes of {level} in [[{KEY}]]")
+
+    def _inner(self, key: str, texts: Sequence[str], fitted_at: str | None = None) -> tuple[str, ...]:
+        """Canonical names of an inner pass, without those that are wrong; of what is fitted, the measured names."""
+        names: list[str] = []
+        for text in texts:
+            try:
+                query = self.schema.query(text)
+            except QueryError as error:
+                self.problems.add(key, f"{error.message}; {error.hint}")
+                continue
+            name = query.name
+            if fitted_at is not None and self.measured is not None:
+                known = self.measured[fitted_at]
+                name = next((each for each, other in known.items() if other == query), "")
+                if not name:
+                    self.problems.add(key, f"'{text}' is not measured at {fitted_at}; {nearest(text, known)}")
+                    continue
+            if name in names:
+                self.problems.add(key, f"'{text}' stands twice")
+                continue
+            names.append(name)
+        return tuple(names)
+
+
+def resolve_ledger(section: LedgerSection, problems: Problems) -> LedgerSettings:
+    """Check `[ledger]`.
+
+    Args:
+        section: `[ledger]`.
+        problems: Where to note what is wrong.
+
+    Returns:
+        The settings, right or wrong.
+    """
+    cap, was = (_cap(name, getattr(section, name), problems) for name in ("cap", "cap_was"))
+    if section.cap_was is not None and section.cap is None:
+        problems.add("ledger.cap_was", "says which cap is raised; give the new one as ledger.cap")
+    elif cap is not None and was is not None and cap.kind != was.kind:
+        problems.add("ledger.cap_was", f"is a cap on {was.kind}, and ledger.cap one on {cap.kind}")
+    return LedgerSettings(section.path, cap, was)
+
+
+def _cap(name: str, section: CapSection | None, problems: Problems) -> Cap | None:
+    if section is None:
+        return None
+    try:
+        return Cap(section.epsilon, section.rho, section.delta)
+    except BudgetError as error:
+        problems.add(f"ledger.{name}", f"{error.message}; {error.hint}" if error.hint else error.message)
+        return None

@@ -18,9 +18,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config.joint import load_run
-from das_spark.config.load import apply_setting, read_tables
+from das_spark.config.load import apply_setting, nearest, read_tables
 from das_spark.config.plan import JointPlan
-from das_spark.config.problems import nearest
 from das_spark.errors import ConfigurationError
 from das_spark.geography import DHC, DHC_SHARES, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
 from das_spark.privacy.budget import Framework, exact

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from das_spark.config.load import near
 from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.problems import near
 from das_spark.errors import ConfigurationError
 
 

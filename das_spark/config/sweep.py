@@ -15,9 +15,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final
 
-from das_spark.config.load import read_tables, run_file_of
+from das_spark.config.load import Problems, read_tables, run_file_of
 from das_spark.config.plan import RunPlan
-from das_spark.config.problems import Problems
 from das_spark.config.resolve import plan_of, refuse_parts, resolve
 from das_spark.errors import BudgetError, ConfigurationError
 from das_spark.evaluation.sampling import SHARES

@@ -23,7 +23,7 @@ from das_spark.io.restricted_layout import RestrictedLayout
 from das_spark.io.run_marker import MARKER, PUBLIC, RESTRICTED, RunMarker
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import OutputSettings
+    from das_spark.config import OutputSettings
 
 JOINT_MARKER = "joint.json"
 LATEST = "latest"

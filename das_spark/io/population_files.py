@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.config.problems import near
+from das_spark.config import near
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef_text, ipums_text
 from das_spark.io.cef_layout import ENDINGS, FILES

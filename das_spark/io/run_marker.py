@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Self
 
-from das_spark.config.alike import differences
+from das_spark.config import differences
 from das_spark.errors import OutputError
 from das_spark.io.claims import create_durably, names_in
 

@@ -11,7 +11,7 @@ import numpy as np
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
-from das_spark.config.geography import planned_spine
+from das_spark.config import planned_spine
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.constraints import Invariants
 from das_spark.io.existing_runs import open_public

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from das_spark.config.plan import JointPlan
-from das_spark.config.stages import names_until, part_of
+from das_spark.config import JointPlan, names_until, part_of
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.layout import RunLayout
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
 
 
 def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = None) -> None:

@@ -26,7 +26,7 @@ from das_spark.pipeline.ledgers import Book, contents_of, folder_of
 from das_spark.privacy import AttemptLine, DeclaredInvariants, EntryState, Ledger, LedgerEntry, compose
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.io.layout import RunLayout
     from das_spark.pipeline.progress import Progress
 

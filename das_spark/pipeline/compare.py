@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.alike import differing_settings
+from das_spark.config import differing_settings
 from das_spark.errors import InputError
 from das_spark.evaluation.run_comparison import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of

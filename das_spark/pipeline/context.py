@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.geography import Spine
     from das_spark.io.files import FileRecord
     from das_spark.io.layout import RunLayout

@@ -22,7 +22,7 @@ from das_spark.spark.session import require_safe_session, session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey

@@ -23,7 +23,7 @@ from das_spark.spark.families import Writing
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
 
 #: How many failed families an error names and saves.

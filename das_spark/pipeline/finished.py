@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from das_spark.config.alike import differing_settings
-from das_spark.config.geography import planned_spine
+from das_spark.config import differing_settings, planned_spine
 from das_spark.errors import InputError, OutputError
 from das_spark.io.existing_runs import find_run, open_public
 from das_spark.io.files import finished

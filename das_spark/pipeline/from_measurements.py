@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from das_spark.config import config_hash
 from das_spark.config.reopen import ORIGIN, reopen
-from das_spark.config.resolve import config_hash
 from das_spark.errors import DasError, InputError
 from das_spark.io.files import part_files, record_of
 from das_spark.io.manifest import MeasurementsManifest
@@ -53,7 +53,7 @@ from das_spark.spark.tables import LEVEL_TABLES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
 
 #: Geounits that an error names.

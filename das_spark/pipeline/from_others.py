@@ -53,7 +53,7 @@ from das_spark.spark.published_bounds import published_boxes, published_class_bo
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
 
 #: Geounits that an error names.

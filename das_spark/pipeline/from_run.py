@@ -31,7 +31,7 @@ from das_spark.spark.noisy_rows import unknown_geounits
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
 
 #: Public tables that come before estimation.

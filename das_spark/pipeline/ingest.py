@@ -25,7 +25,7 @@ from das_spark.spark.lists import list_total
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from das_spark.config.plan import InputSettings
+    from das_spark.config import InputSettings
     from das_spark.constraints import UnitBounds
     from das_spark.pipeline.context import Check, RunContext
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.io.layout import RunLayout
     from das_spark.io.readers import Problem
     from das_spark.pipeline.context import RunContext

@@ -9,8 +9,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.acknowledgements import ANSWERS_ALONE, notice_of_people, published_from_people
-from das_spark.config.stages import PREPARING, names_until, part_of, stage_names, stages_of
+from das_spark.config import (
+    ANSWERS_ALONE,
+    PREPARING,
+    names_until,
+    notice_of_people,
+    part_of,
+    published_from_people,
+    stage_names,
+    stages_of,
+)
 from das_spark.io.files import set_times, write_durably
 from das_spark.io.full_disk import disk_errors
 from das_spark.io.joint_layout import JointLayout
@@ -26,7 +34,7 @@ from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_stateme
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import JointPlan
+    from das_spark.config import JointPlan
 
 
 @dataclass(frozen=True, slots=True)

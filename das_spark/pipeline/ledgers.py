@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.inputs import SIMULATED
+from das_spark.config import SIMULATED
 from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.io.files import sync_folder
 from das_spark.io.full_disk import disk_errors
@@ -26,7 +26,7 @@ from das_spark.io.run_marker import RunMarker
 from das_spark.privacy import Ledger
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import InputSettings, RunPlan
+    from das_spark.config import InputSettings, RunPlan
     from das_spark.io.layout import RunLayout
 
 _BLOCK = 1 << 22

@@ -15,7 +15,7 @@ from das_spark.pipeline.run_record import write_page
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.io.layout import RunLayout
     from das_spark.pipeline.progress import Progress
 

@@ -26,7 +26,7 @@ from das_spark.spark.tables import MEASUREMENTS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import KeyedStream, RunKey
 

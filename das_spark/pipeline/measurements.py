@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from das_spark.config.plan import RunPlan
+from das_spark.config import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary

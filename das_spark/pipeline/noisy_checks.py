@@ -13,7 +13,7 @@ from das_spark.errors import InputError, QueryError
 from das_spark.spark.noisy_rows import MEASURED, Binning, binning
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
 
 #: Problems that one error lists.
 NAMED: Final = 10

@@ -13,7 +13,7 @@ from das_spark.privacy import LedgerEntry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config.stages import StageKind
+from das_spark.config import StageKind
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.io.area_files import look_at_areas
 from das_spark.io.files import finished, require_writable
@@ -30,8 +30,7 @@ from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
-    from das_spark.config.stages import Stage
+    from das_spark.config import RunPlan, Stage
     from das_spark.io.layout import RunLayout
 
 #: How the stage of what no stage has alone is called in messages.

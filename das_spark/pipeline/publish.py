@@ -9,16 +9,18 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from das_spark import __version__
-from das_spark.config.acknowledgements import (
+from das_spark.config import (
+    StageKind,
+    geounit_sentences,
     holding_losses,
     notice_of_people,
     published_from_people,
     rules_from_people,
+    stages_from_measurements,
+    stages_of,
     stays_within,
 )
-from das_spark.config.inputs import geounit_sentences
 from das_spark.config.reopen import ORIGIN
-from das_spark.config.stages import StageKind, stages_from_measurements, stages_of
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import finished, write_durably
@@ -38,8 +40,7 @@ from das_spark.spark.spine_report import share_paths
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from das_spark.config.plan import RunPlan
-    from das_spark.config.stages import Stage
+    from das_spark.config import RunPlan, Stage
     from das_spark.evaluation.run_record import StageLine
     from das_spark.evaluation.spine_lines import SharePath
     from das_spark.io.layout import PublicLayout

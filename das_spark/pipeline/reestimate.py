@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.stages import Stage, StageKind, stages_from_measurements
+from das_spark.config import Stage, StageKind, stages_from_measurements
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.files import discard, finished
 from das_spark.io.layout import RunLayout
@@ -30,7 +30,7 @@ from das_spark.spark.session import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.pipeline.origin import Source
     from das_spark.pipeline.summary import RunSummary

@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from das_spark.config.inputs import require_dataset
-from das_spark.config.stages import OF_A_LEVEL, PREPARING, Stage, StageKind, stages_of, stages_until
+from das_spark.config import OF_A_LEVEL, PREPARING, Stage, StageKind, require_dataset, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
 from das_spark.io.files import set_times
@@ -39,7 +38,7 @@ from das_spark.privacy import Ledger, LedgerEntry, RunKey
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.checks import VerificationReport
 

@@ -21,7 +21,7 @@ from das_spark.io.files import nearest, part_files, require_space
 from das_spark.spark.session import in_local_mode
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.io.layout import RunLayout
     from das_spark.pipeline.context import RunContext
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.config.geography import planned_spine, spine_of
+from das_spark.config import planned_spine, spine_of
 from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.files import discard, finished

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config.acknowledgements import extent_of_loss, published_from_people
-from das_spark.config.stages import Stage, stages_of
+from das_spark.config import Stage, extent_of_loss, published_from_people, stages_of
 from das_spark.io.layout import RunLayout
 
 if TYPE_CHECKING:

@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config.inputs import require_dataset
-from das_spark.config.places import ROOTS
-from das_spark.config.stages import stages_of
-from das_spark.config.sweep import difference, without_total
+from das_spark.config import ROOTS, difference, require_dataset, stages_of, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.io.layout import RunLayout, is_concluded, now
 from das_spark.io.manifest import PublicManifest
@@ -33,8 +30,7 @@ from das_spark.spark.session import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.plan import RunPlan
-    from das_spark.config.sweep import GridRun, SweepPlan
+    from das_spark.config import GridRun, RunPlan, SweepPlan
     from das_spark.evaluation.sweep_page import PageTable
     from das_spark.evaluation.sweep_report import SweepReport
 

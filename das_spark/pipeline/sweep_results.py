@@ -21,7 +21,7 @@ from das_spark.pipeline.samples import sample_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config.sweep import SweepPlan
+    from das_spark.config import SweepPlan
     from das_spark.evaluation.sweep_page import PageTable
     from das_spark.io.layout import RunLayout
     from das_spark.io.sweep_files import SweepLayout

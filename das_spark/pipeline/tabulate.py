@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from das_spark.config.geography import planned_spine
-from das_spark.config.stages import StageKind
+from das_spark.config import StageKind, planned_spine
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.existing_runs import open_public

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config.sweep import difference, without_total
+from das_spark.config import difference, without_total
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import discard, finished, link_parts, supplant, write_durably
 from das_spark.io.manifest import PublicManifest
@@ -20,7 +20,7 @@ from das_spark.spark.tables import LEVEL_TABLES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.io.layout import PublicLayout, RunLayout
     from das_spark.io.restricted_layout import RestrictedLayout
     from das_spark.pipeline.context import RunContext

@@ -18,8 +18,7 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from das_spark.config.inputs import GEOUNITS_OF_UNITS
-from das_spark.config.resolve import config_hash
+from das_spark.config import GEOUNITS_OF_UNITS, config_hash
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.files import part_files
 from das_spark.io.full_disk import disk_errors
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.geography import Spine
     from das_spark.io.layout import PublicLayout
     from das_spark.io.manifest import PublicManifest

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from das_spark.config.shipped import FOLDER
+from das_spark.config import FOLDER
 from das_spark.errors import EnvironmentProblemError, PrivacyGuardError, SessionError
 from das_spark.spark.java import usable_java
 

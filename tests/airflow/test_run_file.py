@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.geography import known_levels
+from das_spark.config import known_levels
 from das_spark.products import PRODUCTS
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.cli.unread import unread_shares
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 
 CONF = Path(__file__).parents[2] / "conf"
 

@@ -36,7 +36,7 @@ from plays import (
 from published_files import differences
 from standalone import ROOT, standalone_cluster, wait_until
 
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]

@@ -16,7 +16,7 @@ import pytest
 from plays import KEY, PATIENCE, canaries, pipeline_tools
 from standalone import ROOT, StandaloneCluster, standalone_cluster
 
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 from das_spark.privacy import RunKey
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]

@@ -15,7 +15,7 @@ import pytest
 from published_files import differences, published
 from standalone import ROOT, marked_processes, pack_environment, standalone_cluster
 
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]

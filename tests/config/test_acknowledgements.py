@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.cli.main import main
+from das_spark.config import load_plan
 from das_spark.config.acknowledgements import (
     GIVEN_UP,
     extent_of_loss,
@@ -16,7 +17,6 @@ from das_spark.config.acknowledgements import (
     stays_within,
 )
 from das_spark.config.reopen import reopen
-from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import attribute_losses, within_geolevel_losses
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.joint import load_run
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan, load_run
 from das_spark.errors import ConfigurationError
 from das_spark.pipeline import run_stages
 from das_spark.pipeline.sweep import carry_out
@@ -52,7 +51,7 @@ def test_python_is_refused_too_before_a_folder_is_made(write_run_file, tmp_path)
 
 
 def test_a_sweep_is_refused_before_its_folder_is_made(write_run_file, tmp_path):
-    from das_spark.config.sweep import load_sweep
+    from das_spark.config import load_sweep
     from das_spark.io.sweep_files import SweepLayout
 
     plan = load_sweep(write_run_file(), epsilon=["1"], runs=1)
@@ -124,6 +123,6 @@ def test_parts_of_a_joint_run_have_one_ledger(tmp_path):
 
 
 def load_text(name: str) -> str:
-    from das_spark.config.shipped import run_file_path
+    from das_spark.config.load import run_file_path
 
     return run_file_path(name.removesuffix(".toml")).read_text()

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.geography import AREA_READERS, planned_spine
-from das_spark.config.places import absolute
+from das_spark.config import AREA_READERS, absolute, load_plan, planned_spine
 from das_spark.config.reopen import reopen
-from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
 from das_spark.geography import PL94_PERSON, PL94_UNIT, PRESETS
 from das_spark.io.geography import GEOGRAPHY_READERS

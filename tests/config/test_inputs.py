@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config import resolve
-from das_spark.config.inputs import geounit_sentences
-from das_spark.config.plan import InputSettings
-from das_spark.config.resolve import load_plan
+from das_spark.config import InputSettings, geounit_sentences, load_plan, resolve
 from das_spark.constraints import UnitBounds
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS

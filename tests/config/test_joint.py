@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.joint import load_parts, load_run
-from das_spark.config.places import absolute
-from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.resolve import load_plan
+from das_spark.config import JointPlan, RunPlan, absolute, load_parts, load_plan, load_run
 from das_spark.errors import ConfigurationError
 
 CONF = Path(__file__).parents[2] / "conf"

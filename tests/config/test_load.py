@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from das_spark.config import load_plan
 from das_spark.config.load import apply_setting, merged
-from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
 
 

@@ -10,9 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from das_spark.cli.main import main
-from das_spark.config.joint import load_run
+from das_spark.config import load_run, load_sweep
 from das_spark.config.model import RunFile
-from das_spark.config.sweep import load_sweep
 from das_spark.errors import ConfigurationError, DasError
 
 CONF = Path(__file__).parents[2] / "conf" / "quickstart.toml"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.places import PATH_KEYS
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
+from das_spark.config.load import PATH_KEYS
 from das_spark.errors import ConfigurationError
 
 CONF = Path(__file__).parents[2] / "conf"

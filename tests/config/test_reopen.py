@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.places import absolute
-from das_spark.config.plan import RunPlan
+from das_spark.config import RunPlan, absolute, load_plan
 from das_spark.config.reopen import ORIGIN, reopen, same_estimation
-from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
 
 CONF = Path(__file__).parents[2] / "conf"

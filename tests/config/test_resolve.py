@@ -13,11 +13,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from das_spark.config.inputs import READER_NEEDS
-from das_spark.config.joint import load_run
+from das_spark.config import READER_NEEDS, JointPlan, load_plan, load_run
 from das_spark.config.model import RunFile
-from das_spark.config.plan import JointPlan
-from das_spark.config.resolve import load_plan
 from das_spark.errors import ConfigurationError
 from das_spark.io.readers import READERS
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from das_spark.config.joint import load_run
-from das_spark.config.load import read_tables
-from das_spark.config.shipped import FOLDER, run_file_path, shipped_run_files
+from das_spark.config import load_run
+from das_spark.config.load import FOLDER, read_tables, run_file_path, shipped_run_files
 from das_spark.errors import ConfigurationError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.spine_choice import choose_spine
+from das_spark.config import choose_spine
 from das_spark.errors import BudgetError, ConfigurationError, GeographyError
 from das_spark.geography import DHC, DHC_SHARES, PL94_UNIT, PRESETS, SpineSettings
 

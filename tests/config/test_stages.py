@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.joint import load_run
+from das_spark.config import load_run
 from das_spark.config.stages import (
     Stage,
     StageKind,

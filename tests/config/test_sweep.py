@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.config.resolve import load_plan
-from das_spark.config.sweep import difference, load_sweep, sample_shares, without_total
+from das_spark.config import difference, load_plan, load_sweep, sample_shares, without_total
 from das_spark.errors import ConfigurationError
 from das_spark.evaluation.sampling import SHARES
 

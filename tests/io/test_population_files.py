@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import population_files
 from das_spark.io.ipums_text import lines

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.plan import RunPlan
-from das_spark.config.resolve import load_plan
+from das_spark.config import RunPlan, load_plan
 from das_spark.io.layout import RunLayout, created_at, open_run
 from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.charge import enter_run, open_ledger

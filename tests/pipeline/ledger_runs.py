@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from das_spark.config.plan import InputSettings, LedgerSettings
+from das_spark.config import InputSettings, LedgerSettings
 from das_spark.constraints import Invariants
 from das_spark.io.journal import Journal
 from das_spark.io.layout import RunLayout, open_run

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from das_spark.config.joint import load_run
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan, load_run
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.files import succeed
 from das_spark.io.layout import RunLayout, open_run

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from das_spark.cli.main import main
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import succeed
 from das_spark.io.layout import RunLayout, open_run

@@ -14,9 +14,7 @@ import pytest
 from pyarrow import csv
 
 from das_spark.cli.main import main
-from das_spark.config.joint import load_parts
-from das_spark.config.plan import JointPlan
-from das_spark.config.stages import stage_names
+from das_spark.config import JointPlan, load_parts, stage_names
 from das_spark.errors import OutputError
 from das_spark.io.existing_runs import find_run
 from das_spark.pipeline import estimate_from, joint, open_source, publish_measurements, run_parts, runner

@@ -137,7 +137,7 @@ def control(tmp_path_factory, tools) -> Watched:
 
 @pytest.fixture(scope="module")
 def plan(real) -> Any:
-    from das_spark.config.resolve import load_plan
+    from das_spark.config import load_plan
 
     return load_plan(real.folder / "whole.toml")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from das_spark.config.plan import InputSettings, LedgerSettings
+from das_spark.config import InputSettings, LedgerSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.io import ledger_file
 from das_spark.io.layout import RunLayout, open_run

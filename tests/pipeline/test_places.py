@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 from das_spark.io.manifest import PublicManifest, RestrictedManifest
 from das_spark.pipeline import run_stages, verify_run
 

@@ -15,10 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.resolve import plan_of
-from das_spark.config.stages import Stage, StageKind, stages_from_measurements, stages_of
-from das_spark.config.sweep import load_sweep
+from das_spark.config import (
+    JointPlan,
+    RunPlan,
+    Stage,
+    StageKind,
+    load_sweep,
+    plan_of,
+    stages_from_measurements,
+    stages_of,
+)
 from das_spark.errors import (
     BudgetError,
     ConfigurationError,

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.plan import RunPlan
-from das_spark.config.resolve import load_plan
+from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
 from das_spark.io.layout import PublicLayout, RunLayout, created_at, open_run
 from das_spark.pipeline import estimate_from, open_source, run_stages, runner, spines, verify_run

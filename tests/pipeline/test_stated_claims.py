@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from das_spark.config.plan import RunPlan
-from das_spark.config.resolve import load_plan
+from das_spark.config import RunPlan, load_plan
 from das_spark.pipeline import publish
 from das_spark.pipeline.summary import summary_of
 from das_spark.privacy import Ledger, LedgerEntry

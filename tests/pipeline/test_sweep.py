@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from das_spark.config.sweep import SweepPlan, load_sweep
+from das_spark.config import SweepPlan, load_sweep
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.evaluation import report_from_json
 from das_spark.io.files import write_durably

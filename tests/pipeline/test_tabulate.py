@@ -15,7 +15,7 @@ import pytest
 
 import das_spark
 from das_spark.cli.main import main
-from das_spark.config.resolve import config_hash
+from das_spark.config import config_hash
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.files import finished, part_files
 from das_spark.io.layout import PublicLayout, RunLayout

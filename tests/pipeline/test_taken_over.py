@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.plan import RunPlan
+from das_spark.config import RunPlan
 from das_spark.errors import InputError, OutputError
 from das_spark.io.files import discard, finished, part_files
 from das_spark.io.layout import RunLayout

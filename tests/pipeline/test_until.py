@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config.stages import stage_names
+from das_spark.config import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
 from das_spark.io.journal import Journal
 from das_spark.io.layout import RunLayout

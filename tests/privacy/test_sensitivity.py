@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from das_spark.config.plan import RunPlan
-from das_spark.config.resolve import plan_of
+from das_spark.config import RunPlan, plan_of
 from das_spark.geography import tree
 from das_spark.geography.bypass import bypass_rule, sweep
 from das_spark.pipeline.audit.population import SmallPopulation

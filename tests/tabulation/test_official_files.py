@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from official_files import read_table
 
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.io.readers import READERS
 from das_spark.products import PRODUCTS
 from das_spark.tabulation import Table, housing_tables, incidence, redistricting_tables, tabulate

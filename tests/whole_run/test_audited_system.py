@@ -14,7 +14,7 @@ import pytest
 from local_system import Rule, run_system
 from small_census import made_of
 
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 from das_spark.constraints import AddedConstraint, Sense
 from das_spark.pipeline.audit import LocalSystem, SmallPopulation
 from das_spark.privacy import RunKey

@@ -17,7 +17,7 @@ from das_spark.io.readers.tidy_counts import TidyCounts
 from das_spark.io.readers.tidy_records import TidyRecords
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import InputSettings
+    from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products import Product
 

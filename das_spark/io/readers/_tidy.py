@@ -20,7 +20,7 @@ from das_spark.io.readers.base import reading
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from das_spark.config.plan import InputSettings
+    from das_spark.config import InputSettings
     from das_spark.io.readers.base import Problem
 
 NO_RECORD = "there is no record to protect"

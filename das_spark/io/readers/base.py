@@ -16,7 +16,7 @@ from das_spark.io.full_disk import is_disk_full, no_room
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from das_spark.config.plan import InputSettings
+    from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products import Product
 

@@ -25,7 +25,7 @@ from das_spark.simulation import LIKES, Population, parts_of, share_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from das_spark.config.plan import InputSettings
+    from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products import Product
 

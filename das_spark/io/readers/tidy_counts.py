@@ -32,7 +32,7 @@ from das_spark.io.readers.base import IngestedTables, Problem, refuse
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from das_spark.config.plan import InputSettings
+    from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products import Product
 

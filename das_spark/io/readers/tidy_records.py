@@ -33,7 +33,7 @@ from das_spark.io.readers.tidy_counts import Places, geounits_of, locate
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from das_spark.config.plan import InputSettings
+    from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products import Product
 

@@ -38,7 +38,7 @@ from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
 
 Stage = Literal["measurement", "estimates", "both"]
 PIPELINE: Final = "pipeline"

@@ -23,7 +23,7 @@ from das_spark.geography import Spine
 from das_spark.pipeline.audit.population import SmallPopulation, declared_bounds
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.privacy import Mechanism
 
 Cells = NDArray[np.int64]

@@ -18,7 +18,7 @@ from das_spark.spark.families import flat_lists
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.pipeline.audit.inputs import NeighbouringInputs, WatchedAnswer
     from das_spark.pipeline.audit.system import Release
 

@@ -20,7 +20,7 @@ from das_spark.geography import ROOT_GEOCODE, Spine
 from das_spark.spark.bounds import UNBOUNDED
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.histogram import Query
 
 Counts = NDArray[np.int64]

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.config.plan import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
+from das_spark.config import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.io.files import write_durably

@@ -25,7 +25,7 @@ from das_spark.spark import tables
 from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, as_family, batch_of, flat_lists
 
 if TYPE_CHECKING:
-    from das_spark.config.plan import RunPlan
+    from das_spark.config import RunPlan
     from das_spark.privacy import RunKey
     from das_spark.spark.measure import MeasurementTask
 

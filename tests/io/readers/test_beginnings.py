@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import InputError
 from das_spark.io.readers import READERS
 from das_spark.io.readers._sources import columns_in

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import Spine
 from das_spark.io.readers import READERS, BadInputError

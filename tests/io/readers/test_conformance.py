@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
 
 import das_spark.io.readers as room
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.io.readers import READERS, reader
 from das_spark.io.readers import look as look_at_input

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import InputError
 from das_spark.io.readers import READERS, BadInputError
 
@@ -35,7 +35,7 @@ READ = """
 import sys
 
 from das_spark.io.readers._tidy import Table, check_rows
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.spark.session import session
 table = Table.open(session("test"), sys.argv[1], InputSettings("tidy_counts"))
 print(check_rows(table, table.geocode_checks("geocode", 16)[1])[0])

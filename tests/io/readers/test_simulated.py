@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError
 from das_spark.io.readers import READERS
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.config.plan import InputSettings
+from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, PrivacyGuardError
 from das_spark.geography import Spine
 from das_spark.io.readers import READERS, BadInputError

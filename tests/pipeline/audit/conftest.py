@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config.plan import RunPlan
-from das_spark.config.resolve import load_plan
+from das_spark.config import RunPlan, load_plan
 
 # `faulty_systems` is a module, not a test: put it where the tests of this folder can import it.
 sys.path.insert(0, str(Path(__file__).parent))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.audit import SmallPopulation, neighbouring_inputs
 from das_spark.pipeline.audit.inputs import _require_neighbours

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from das_spark.config.joint import load_run
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan, load_run
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.files import part_files, record_of
 from das_spark.pipeline import context as contexts

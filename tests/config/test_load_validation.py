@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan
 from das_spark.errors import ConfigurationError
 
 SPELLED_OUT = """

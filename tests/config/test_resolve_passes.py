@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from das_spark.config.passes import unread_queries
-from das_spark.config.resolve import load_plan
+from das_spark.config import load_plan, unread_queries
 from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
 from das_spark.products import PRODUCTS

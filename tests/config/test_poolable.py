@@ -5,8 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from das_spark.config.alike import differing_settings
-from das_spark.config.resolve import load_plan
+from das_spark.config import differing_settings, load_plan
 
 CONFIG = json.loads(json.dumps(load_plan("conf/quickstart.toml", files=False).resolved))
 
