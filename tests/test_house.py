@@ -12,8 +12,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "das_spark"
 
@@ -50,6 +48,7 @@ MACHINE_PATHS = re.compile(
     r"(?<![\w.-])/(?:work|home|Users|root)/\w|\bwork/(?:main|shared)\b|\.\./shared\b|\.librar[y]\b|/tmp/(?:plan|bash_jobs)"
 )
 NOT_OURS = {"runs", "build", "dist", "__pycache__", "spark-warehouse", "metastore_db"}
+
 
 def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()

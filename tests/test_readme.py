@@ -1,6 +1,6 @@
 """The README as a stranger uses it: every command of it is run, block by block, in a fresh copy of the checkout.
 
-So are, outside the quick path, those of conf/README.md, which goes through the run files.
+So are, outside the quick path, worked examples and studies, and with `--long` every run file of conf/README.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def blocks_of(text: str) -> list[Block]:
 
 
 BLOCKS = blocks_of(README)
-BLOCKS_OF_CONF = blocks_of((ROOT / "conf" / "README.md").read_text(encoding="utf-8"))
+WORKED, RUN_FILES = (ROOT / "conf" / "README.md").read_text(encoding="utf-8").split("## Runs, one by one\n")
+STUDIES = (ROOT / "das_spark" / "studies" / "README.md").read_text(encoding="utf-8")
+COMMAND_PAGE = (ROOT / "das_spark" / "cli" / "README.md").read_text(encoding="utf-8")
 CLONE = "git clone <this repository> das_spark && cd das_spark\n"
 #: What is running this test: not run once more.
 THIS = "tests/run\n"
@@ -101,10 +103,18 @@ def test_every_command_of_the_readme_works(clone: Path, block: Block):
     works(clone, *block)
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.whole_run
+@pytest.mark.parametrize("block", blocks_of(WORKED) + blocks_of(STUDIES), ids=name_of)
+def test_every_worked_example_works(clone: Path, block: Block):
+    works(clone, *block)
+
+
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.whole_run
-@pytest.mark.parametrize("block", BLOCKS_OF_CONF, ids=name_of)
+@pytest.mark.parametrize("block", blocks_of(RUN_FILES), ids=name_of)
 def test_every_command_on_the_run_files_works(clone: Path, block: Block):
     works(clone, *block)
 
@@ -165,17 +175,32 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
 
 
 def test_the_table_of_commands_is_whole():
-    listed = set(re.findall(r"^\| `das-spark (\w+)", README, flags=re.MULTILINE))
+    listed = set(re.findall(r"^\| `das-spark (\w+)", COMMAND_PAGE, flags=re.MULTILINE))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     registered = project["entry-points"][COMMANDS]
     assert listed == {*typer.main.get_command(app).commands, *registered}  # type: ignore[attr-defined]
 
 
-def test_links_of_the_readme_lead_somewhere():
-    links = re.findall(r"\]\(([^)#:]+)(?:#([^)]+))?\)", README)
-    assert links
-    assert [link for link, _ in links if not (ROOT / link).exists()] == []
-    assert [f"{link}#{place}" for link, place in links if place and place not in places_of(ROOT / link)] == []
+def test_links_of_the_pages_lead_somewhere():
+    pages = [ROOT / "README.md", *(ROOT / "das_spark").rglob("README.md"), *(ROOT / "conf").glob("*.md")]
+    pages += [*(ROOT / "jobs").rglob("*.md"), *(ROOT / "docker").glob("*.md"), ROOT / "tests" / "README.md"]
+    assert [f"{page.relative_to(ROOT)}: {link}" for page in pages for link in dead_links(page)] == []
+
+
+def dead_links(page: Path) -> list[str]:
+    """Links of a page to files that are not there, or to headings that they do not have."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = [(link, place) for link, place in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", text) if link or place]
+    targets = [((page.parent / link) if link else page, link, place) for link, place in links]
+    lost = [link for target, link, _ in targets if not target.exists()]
+    return lost + [
+        f"{link}#{place}" for to, link, place in targets if place and to.exists() and place not in places_of(to)
+    ]
+
+
+def test_a_dead_link_is_found(tmp_path):
+    (tmp_path / "page.md").write_text("# One thing\n[a](page.md#one-thing) [b](page.md#two) [c](gone.md) [d](#three)\n")
+    assert dead_links(tmp_path / "page.md") == ["gone.md", "page.md#two", "#three"]
 
 
 def places_of(page: Path) -> set[str]:

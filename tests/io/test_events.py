@@ -104,5 +104,5 @@ def test_an_event_has_a_code_a_level_and_one_line_of_meaning(event):
 
 
 def test_the_readme_lists_the_events_and_no_others():
-    table = documented((PACKAGE / "README.md").read_text(encoding="utf-8"))
+    table = documented((PACKAGE / "store" / "README.md").read_text(encoding="utf-8"))
     assert table == [(event.value, event.level, event.meaning) for event in Event]
