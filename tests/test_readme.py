@@ -22,9 +22,9 @@ from das_spark import load_plan
 from das_spark.cli.main import COMMANDS, app
 from das_spark.cli.render import shown_places
 from das_spark.config import stages_of
-from das_spark.io.layout import RunLayout
 from das_spark.pipeline.facts import RestrictedFacts
 from das_spark.pipeline.summary import summary_of
+from das_spark.store import RunLayout
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

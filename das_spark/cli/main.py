@@ -36,7 +36,7 @@ from das_spark.cli import (
 )
 from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
-from das_spark.io.full_disk import is_disk_full, no_room
+from das_spark.store import is_disk_full, no_room
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context

@@ -43,8 +43,8 @@ def check(
     """
     loaded = load_run(conf, overlay or (), settings or (), files=not without_files, named=test_key is None)
     # Wrong keys are said before Spark's packages are imported.
-    from das_spark.io.layout import RunLayout  # noqa: PLC0415
     from das_spark.pipeline.preflight import try_stages  # noqa: PLC0415
+    from das_spark.store import RunLayout  # noqa: PLC0415
 
     for each in _plans(loaded):
         try_stages(each, RunLayout.of(each.output, _NEW_RUN), stages_of(each), files=not without_files)

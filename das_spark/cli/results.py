@@ -18,9 +18,8 @@ from das_spark.errors import OutputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from das_spark.io.layout import RunLayout
-    from das_spark.io.manifest import PublicManifest
     from das_spark.pipeline import Check
+    from das_spark.store import PublicManifest, RunLayout
 
 
 def verify(run: Run) -> None:
@@ -73,8 +72,7 @@ def show(
 
     Example: das-spark show runs/latest --restricted
     """
-    from das_spark.io.existing_runs import find_run, open_public  # noqa: PLC0415
-    from das_spark.io.manifest import PublicManifest  # noqa: PLC0415
+    from das_spark.store import PublicManifest, find_run, open_public  # noqa: PLC0415
 
     if remove and not retention:
         raise typer.BadParameter("--remove goes with --retention")
@@ -141,9 +139,7 @@ def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
 
 
 def _remove(layout: RunLayout, paths: list[Path]) -> None:
-    from das_spark.io.files import write_durably  # noqa: PLC0415
-    from das_spark.io.layout import is_concluded  # noqa: PLC0415
-    from das_spark.io.run_lock import hold_run  # noqa: PLC0415
+    from das_spark.store import hold_run, is_concluded, write_durably  # noqa: PLC0415
 
     if not layout.restricted.removed.is_file() and not is_concluded(layout):
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"

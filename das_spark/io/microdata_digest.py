@@ -18,16 +18,15 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from das_spark.errors import without_values
-from das_spark.io.files import discard, part_files
-from das_spark.io.full_disk import disk_errors
 from das_spark.io.microdata_part import FAULT, PART, PERSONS, UNITS, Part, digest_part
 from das_spark.products import MicrodataCodes
+from das_spark.store import discard, disk_errors, part_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from das_spark.io.layout import PublicLayout
     from das_spark.products.base import Record
+    from das_spark.store import PublicLayout
 
 #: Rows of a digest, by `record`.
 #: persons: people of one geocode, codes and kind (class of their unit, -1 without one, null where no units are known).

@@ -26,22 +26,20 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import OutputError, without_values
-from das_spark.io.files import FileRecord, discard, promote, record_of, write_durably
-from das_spark.io.full_disk import disk_errors
 from das_spark.io.microdata_heads import HEADER, METADATA, PARTS, SINGLE, Heads, heads_of
 from das_spark.io.writers import WRITERS
 from das_spark.io.writers._columns import class_codes, lists_quarters, record_columns, unit_columns
 from das_spark.io.writers._task import PROBLEM, REPORT, WriteTask
+from das_spark.store import FileRecord, discard, disk_errors, promote, record_of, write_durably
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
 
-    from das_spark.io.layout import PublicLayout
-    from das_spark.io.run_lock import Staging
     from das_spark.io.writers._columns import FileColumns
     from das_spark.products.base import Product
+    from das_spark.store import PublicLayout, Staging
 
 __all__ = ["HEADER", "METADATA", "WrittenFolder", "files_of", "records_of", "write_microdata", "write_one_slice"]
 

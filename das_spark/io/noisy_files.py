@@ -21,7 +21,7 @@ partitions, 64-bit integers, variances of double precision (the nearest to the e
 (text), `sign` always there and null where something was measured. Earlier folders of ours say "detailed" of every
 attribute that is kept whole, and "0" at such a root: they are read, too. Beside the dataset, a folder has what the
 published files lack: `geounits/` and `invariants/` as in the public folder of a run, and `measurements.json`
-(`das_spark.io.manifest.MeasurementsManifest`) with product, schema, configuration, ledger entry and checksums.
+(`das_spark.store.manifest.MeasurementsManifest`) with product, schema, configuration, ledger entry and checksums.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pyarrow import parquet
 
 from das_spark.errors import InputError, without_values
 from das_spark.histogram.parser import DETAILED
-from das_spark.io.files import FileRecord, record_of
+from das_spark.store import FileRecord, record_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,9 +24,8 @@ from das_spark.config import near
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef_text, ipums_text
 from das_spark.io.cef_layout import ENDINGS, FILES
-from das_spark.io.files import discard, write_durably
-from das_spark.io.full_disk import disk_errors
 from das_spark.simulation import LIKES, Kind, Population, parts_of
+from das_spark.store import discard, disk_errors, write_durably
 
 Layout = Literal["tidy", "ipums", "cef"]
 LAYOUTS: Mapping[Layout, tuple[str, ...]] = {

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from das_spark.errors import OutputError
 from das_spark.io.events import Event
-from das_spark.io.full_disk import disk_errors
+from das_spark.store import disk_errors
 
 #: What every line of a log has: where it comes from, and what it says.
 COMMON = ("time", "run_id", "opening", "application", "application_attempt", "event", "level")

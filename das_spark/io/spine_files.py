@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from das_spark.errors import GeographyError, InputError, OutputError
 from das_spark.geography import LevelShares, NationalSpine, SpineSettings
-from das_spark.io.claims import names_in
-from das_spark.io.files import FileRecord, discard, finished, part_files, promote, record_of, succeed, write_durably
-from das_spark.io.full_disk import disk_errors
 from das_spark.io.readers.base import reading
-from das_spark.io.run_lock import Staging
+from das_spark.store import (
+    FileRecord,
+    Staging,
+    discard,
+    disk_errors,
+    finished,
+    names_in,
+    part_files,
+    promote,
+    record_of,
+    succeed,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

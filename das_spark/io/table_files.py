@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyarrow import csv, parquet
 
-from das_spark.io.files import part_files, write_durably
+from das_spark.store import part_files, write_durably
 
 if TYPE_CHECKING:
     from das_spark.tabulation import Table

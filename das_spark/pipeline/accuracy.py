@@ -16,7 +16,6 @@ from das_spark.evaluation import (
 )
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.area_files import require_areas
-from das_spark.io.files import write_durably
 from das_spark.io.geography import geography_reader
 from das_spark.pipeline.finished import (
     FinishedRun,
@@ -32,6 +31,7 @@ from das_spark.spark.census import published_estimates
 from das_spark.spark.evaluate import Subject, evaluate_levels
 from das_spark.spark.evaluate_areas import Areas, entity_areas
 from das_spark.spark.session import session
+from das_spark.store import write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

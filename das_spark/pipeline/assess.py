@@ -14,12 +14,7 @@ from pyspark.sql import functions as F
 from das_spark.config import planned_spine
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.constraints import Invariants
-from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, finished, part_files, write_durably
-from das_spark.io.layout import STAGING, PublicLayout, public_files
-from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import Digest, microdata_parts, misplaced_heads, write_digest
-from das_spark.io.run_lock import VERIFYING, Staging
 from das_spark.io.spine_files import read_spine
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.publish import ledger_text, statement_of
@@ -37,6 +32,19 @@ from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_spine import spine_rules
 from das_spark.spark.verify_tables import header_checks, table_rules
+from das_spark.store import (
+    STAGING,
+    VERIFYING,
+    PublicLayout,
+    PublicManifest,
+    Staging,
+    discard,
+    finished,
+    open_public,
+    part_files,
+    public_files,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,14 +12,13 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.files import write_durably
-from das_spark.io.journal import Attempt, State
 from das_spark.privacy import AttemptLine, DrawState, Ledger
+from das_spark.store import Attempt, State, write_durably
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from das_spark.io.layout import RunLayout
+    from das_spark.store import RunLayout
 
 #: State of the journal -> what the ledger is told of it.
 _TOLD: Final = {

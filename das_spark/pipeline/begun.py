@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config import JointPlan, names_until, part_of
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.layout import RunLayout
+from das_spark.store import RunLayout
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan

@@ -15,20 +15,16 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.events import Event
-from das_spark.io.journal import Journal
-from das_spark.io.layout import created_at
-from das_spark.io.ledger_file import Change, update
-from das_spark.io.own_entry import OwnEntry
-from das_spark.io.run_lock import require_held
 from das_spark.pipeline.attempts import new_lines, place_of, require_agreement
 from das_spark.pipeline.input_record import identity_of_input
 from das_spark.pipeline.ledgers import Book, contents_of, folder_of
 from das_spark.privacy import AttemptLine, DeclaredInvariants, EntryState, Ledger, LedgerEntry, compose
+from das_spark.store import Change, Journal, OwnEntry, created_at, require_held, update_ledger
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
-    from das_spark.io.layout import RunLayout
     from das_spark.pipeline.progress import Progress
+    from das_spark.store import RunLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,4 +406,4 @@ def _updated(run: RunLedger, change: Change) -> Ledger:
         run.progress.say("ledger: a last line that was half written is cut off; nothing was drawn under it")
         run.progress.note(Event.LEDGER_MENDED, file=str(file))
 
-    return update(run.book.file, change, tell)
+    return update_ledger(run.book.file, change, tell)

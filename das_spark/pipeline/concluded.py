@@ -13,13 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from das_spark.io.files import write_durably
-from das_spark.io.layout import STAGING
+from das_spark.store import STAGING, write_durably
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from das_spark.io.layout import PublicLayout, RunLayout
+    from das_spark.store import PublicLayout, RunLayout
 
 
 @dataclass(frozen=True, slots=True)

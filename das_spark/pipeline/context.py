@@ -16,16 +16,24 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
-from das_spark.io.files import discard, finished, part_files, promote, require_staged, succeed
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
-from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.facts import PublicFacts, RestrictedFacts
 from das_spark.spark import tables
 from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.census import census_geocode, published_estimates
 from das_spark.spark.families import Spread
 from das_spark.spark.measure import UNMEASURED
+from das_spark.store import (
+    discard,
+    disk_errors,
+    finished,
+    part_files,
+    promote,
+    require_held,
+    require_staged,
+    staging_of,
+    succeed,
+)
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,12 +42,11 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.geography import Spine
-    from das_spark.io.files import FileRecord
-    from das_spark.io.layout import RunLayout
     from das_spark.pipeline.charge import RunLedger
     from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey
+    from das_spark.store import FileRecord, RunLayout
 
 Check = Callable[["DataFrame"], None]
 

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from das_spark.io.files import set_times
-from das_spark.io.layout import RunLayout, created_at, open_run, point_latest, require_kept
-from das_spark.io.run_lock import hold_run
 from das_spark.pipeline.charge import EntryIdentity, open_ledger
 from das_spark.pipeline.context import RunContext, is_insecure
 from das_spark.pipeline.ledgers import folder_of
@@ -18,6 +15,7 @@ from das_spark.pipeline.logged import logged, note_application
 from das_spark.pipeline.measure import journal_of
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import require_safe_session, session
+from das_spark.store import RunLayout, created_at, hold_run, open_run, point_latest, require_kept, set_times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,13 +12,11 @@ from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.evaluation.run_record import FAMILY_FIGURES
 from das_spark.io.events import Event
-from das_spark.io.files import discard, finished, supplant
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, file_name
-from das_spark.io.run_lock import require_held, staging_of
 from das_spark.spark import tables
 from das_spark.spark.estimate import WRITTEN, EstimationTask, estimates
 from das_spark.spark.families import Writing
+from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, file_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -82,7 +80,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
             ("estimates", target),
         ):
             require_held(context.layout)
-            supplant(staging / table, folder, written[table])  # a driver may have died before both tables were whole
+            replace_folder(staging / table, folder, written[table])  # a driver may have died before both were whole
     discard(staging)
 
 

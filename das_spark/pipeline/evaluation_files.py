@@ -9,8 +9,7 @@ from das_spark.evaluation import AccuracyReport, RunComparison, Study, accuracy_
 from das_spark.evaluation.closest import closest_csv
 from das_spark.evaluation.homogeneity_lines import homogeneity_csv
 from das_spark.evaluation.statistics import statistics_csv
-from das_spark.io.files import write_durably
-from das_spark.io.full_disk import disk_errors
+from das_spark.store import disk_errors, write_durably
 
 
 def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path) -> tuple[str, ...]:

@@ -11,22 +11,18 @@ from pyspark.sql import functions as F
 
 from das_spark.config import differing_settings, planned_spine
 from das_spark.errors import InputError, OutputError
-from das_spark.io.existing_runs import find_run, open_public
-from das_spark.io.files import finished
-from das_spark.io.layout import PublicLayout
-from das_spark.io.manifest import PublicManifest
-from das_spark.io.restricted_layout import RestrictedLayout
 from das_spark.products import PRODUCTS, Product
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, published_estimates
 from das_spark.spark.compare import same_histograms
 from das_spark.spark.session import require_safe_session
+from das_spark.store import PublicLayout, PublicManifest, RestrictedLayout, find_run, finished, open_public
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
-    from das_spark.io.restricted_layout import RestrictedLayout
+    from das_spark.store import RestrictedLayout
 
 
 class Pair(NamedTuple):

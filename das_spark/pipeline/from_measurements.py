@@ -15,8 +15,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 from das_spark.config import config_hash
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import DasError, InputError
-from das_spark.io.files import part_files, record_of
-from das_spark.io.manifest import MeasurementsManifest
 from das_spark.io.noisy_files import (
     CONSTRAINT,
     DPQUERY,
@@ -49,6 +47,7 @@ from das_spark.spark.noisy_rows import (
     zero_sides,
 )
 from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.store import MeasurementsManifest, part_files, record_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

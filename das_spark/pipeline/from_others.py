@@ -25,11 +25,8 @@ from pyspark.sql import functions as F
 
 from das_spark.config.reopen import with_origin
 from das_spark.errors import ConfigurationError
-from das_spark.io.files import discard, record_of
-from das_spark.io.full_disk import disk_errors
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, RowFile, check_whole, find_dataset, read_rows, row_files
 from das_spark.io.readers.base import reading
-from das_spark.io.run_lock import staging_of
 from das_spark.pipeline.ingest import refuse_impossible
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, judge_layout, measured_queries
 from das_spark.pipeline.origin import Origin, OriginKind
@@ -49,6 +46,7 @@ from das_spark.spark.noisy_rows import (
     zero_sides,
 )
 from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
+from das_spark.store import discard, disk_errors, record_of, staging_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,18 +15,25 @@ from pyspark.sql import functions as F
 
 from das_spark.config.reopen import ORIGIN, reopen, same_estimation
 from das_spark.errors import ConfigurationError, InputError, OutputError
-from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, finished, part_files, record_of, supplant
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.layout import PublicLayout
-from das_spark.io.manifest import PublicManifest
-from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.origin import Origin, OriginKind, entry_of
 from das_spark.pipeline.spines import copy_spine
 from das_spark.pipeline.tabulate import read_levels
 from das_spark.spark.noisy_rows import unknown_geounits
+from das_spark.store import (
+    PublicLayout,
+    PublicManifest,
+    discard,
+    disk_errors,
+    finished,
+    open_public,
+    part_files,
+    record_of,
+    replace_folder,
+    require_held,
+    staging_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,7 +175,7 @@ def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) ->
     with disk_errors(staging):
         copy_parts(source, staging)
         require_held(context.layout)
-        supplant(staging, target)
+        replace_folder(staging, target)
 
 
 def _parts(public: PublicLayout, levels: Sequence[str]) -> list[Path]:

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InfeasibleError, InputError
-from das_spark.io.files import discard, finished, supplant
-from das_spark.io.full_disk import disk_errors
 from das_spark.io.readers import Problem, reader
-from das_spark.io.run_lock import require_held, staging_of
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.charge import enter_invariants
 from das_spark.pipeline.input_record import keep_problems, load_input_record, problems_kept, save_input_record
@@ -21,6 +18,7 @@ from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 from das_spark.spark.group_totals import GROUP_TOTAL
 from das_spark.spark.lists import list_total
+from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -129,7 +127,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         keep_problems(context, problems)
         save_input_record(context, identity, _leaves(context, staging), problems)
         require_held(context.layout)
-        supplant(staging, folder)  # a driver may have died before all was there
+        replace_folder(staging, folder)  # a driver may have died before all was there
 
 
 def _refuse_changed(context: RunContext, staging: Path) -> None:

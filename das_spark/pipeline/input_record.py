@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, OutputError
-from das_spark.io.files import finished, write_durably
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.own_entry import OwnEntry
 from das_spark.io.readers import BadInputError
-from das_spark.io.run_lock import require_held
 from das_spark.pipeline import ledgers
 from das_spark.spark.lists import list_total
+from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from das_spark.config import RunPlan
-    from das_spark.io.layout import RunLayout
     from das_spark.io.readers import Problem
     from das_spark.pipeline.context import RunContext
+    from das_spark.store import RunLayout
 
 
 def save_input_record(context: RunContext, identity: str, leaves: DataFrame, problems: Sequence[Problem]) -> None:

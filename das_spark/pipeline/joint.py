@@ -19,17 +19,13 @@ from das_spark.config import (
     stage_names,
     stages_of,
 )
-from das_spark.io.files import set_times, write_durably
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.joint_layout import JointLayout
-from das_spark.io.layout import RunLayout, now
-from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import charge, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
+from das_spark.store import JointLayout, PublicManifest, RunLayout, disk_errors, now, set_times, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,17 +17,21 @@ from typing import TYPE_CHECKING
 
 from das_spark.config import SIMULATED
 from das_spark.errors import InputError, PrivacyGuardError
-from das_spark.io.files import sync_folder
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.layout import LEDGERS
-from das_spark.io.ledger_file import SUFFIX, read, unwritable
-from das_spark.io.own_entry import OwnEntry
-from das_spark.io.run_marker import RunMarker
 from das_spark.privacy import Ledger
+from das_spark.store import (
+    LEDGER_SUFFIX,
+    LEDGERS,
+    OwnEntry,
+    RunMarker,
+    disk_errors,
+    read_ledger,
+    sync_folder,
+    unwritable,
+)
 
 if TYPE_CHECKING:
     from das_spark.config import InputSettings, RunPlan
-    from das_spark.io.layout import RunLayout
+    from das_spark.store import RunLayout
 
 _BLOCK = 1 << 22
 
@@ -167,9 +171,9 @@ def ledger_with(layout: RunLayout) -> Ledger:
     own, marker = OwnEntry.find(layout.restricted), RunMarker.find(layout.restricted.path)
     if own is None or marker is None or not marker.ledger:
         return Ledger()
-    for file in sorted(Path(marker.ledger).glob(f"*{SUFFIX}")):
+    for file in sorted(Path(marker.ledger).glob(f"*{LEDGER_SUFFIX}")):
         with suppress(PrivacyGuardError, OSError):
-            found = read(file)
+            found = read_ledger(file)
             if found.find(own.entry.run_id) is not None:
                 return found
     return Ledger()
@@ -212,7 +216,7 @@ class Book:
     @property
     def file(self) -> Path:
         """The file."""
-        return self.folder / f"{self.name}{SUFFIX}"
+        return self.folder / f"{self.name}{LEDGER_SUFFIX}"
 
     def read(self) -> Ledger:
         """All runs, and nothing where there is no file yet.
@@ -224,7 +228,7 @@ class Book:
             return Ledger()
         if not os.access(self.file, os.R_OK | os.W_OK):
             raise unwritable(self.file)
-        return read(self.file)
+        return read_ledger(self.file)
 
     def refuse_same_people(self, contents: Sequence[str], identity: str) -> None:
         """Refuse people that are counted under another name: releases from them would be summed in two places.
@@ -238,11 +242,11 @@ class Book:
         Raises:
             PrivacyGuardError: Another ledger of the folder has a run on the same contents, or cannot be understood.
         """
-        for file in sorted(self.folder.glob(f"*{SUFFIX}")):
+        for file in sorted(self.folder.glob(f"*{LEDGER_SUFFIX}")):
             if file == self.file:
                 continue
-            other = file.name.removesuffix(SUFFIX)
-            for entry in read(file).real:
+            other = file.name.removesuffix(LEDGER_SUFFIX)
+            for entry in read_ledger(file).real:
                 if other == identity[:32] or set(entry.contents) & set(contents):
                     name = f"the dataset '{entry.dataset}'" if entry.dataset else f"{file}, without a name"
                     raise PrivacyGuardError(
@@ -265,10 +269,10 @@ class Book:
         known = {entry.run_id for entry in self.read().entries}
         for name in filter(None, (settings.path, settings.persons, settings.units)):
             beside = Path(name).resolve()
-            beside = beside.with_name(beside.name + SUFFIX)
+            beside = beside.with_name(beside.name + LEDGER_SUFFIX)
             if settings.reader == SIMULATED or not beside.is_file():
                 continue
-            if missing := [entry.run_id for entry in read(beside).real if entry.run_id not in known]:
+            if missing := [entry.run_id for entry in read_ledger(beside).real if entry.run_id not in known]:
                 raise PrivacyGuardError(
                     f"{beside}: an earlier version counted runs on this input there ({', '.join(missing)}), which the "
                     f"ledger of the dataset, {self.file}, does not have",
@@ -286,7 +290,7 @@ def _files(settings: InputSettings) -> dict[Path, bool]:
             continue
         place = Path(name)
         if place.is_dir():
-            inside = [each for each in place.rglob("*") if each.is_file() and not each.name.endswith(SUFFIX)]
+            inside = [each for each in place.rglob("*") if each.is_file() and not each.name.endswith(LEDGER_SUFFIX)]
         elif place.is_file():
             inside = [place]
         else:

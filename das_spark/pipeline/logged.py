@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
-    from das_spark.io.layout import RunLayout
     from das_spark.pipeline.progress import Progress
+    from das_spark.store import RunLayout
 
 
 @contextmanager

@@ -12,16 +12,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.events import Event
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.journal import Journal, Step
-from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, file_name
-from das_spark.io.run_lock import require_held
 from das_spark.pipeline.charge import agree
 from das_spark.privacy import StreamDomain, cumulative_table
 from das_spark.spark.families import Writing
 from das_spark.spark.measure import MeasurementTask, measurements, shared_addresses
 from das_spark.spark.session import require_safe_session
 from das_spark.spark.tables import MEASUREMENTS
+from das_spark.store import Journal, Step, disk_errors, require_held
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, file_name
 
 if TYPE_CHECKING:
     from pathlib import Path

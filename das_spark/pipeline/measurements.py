@@ -23,12 +23,7 @@ from das_spark.config import RunPlan
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
-from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, finished, part_files, promote, record_of, set_times, sync_folder, write_durably
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.manifest import MeasurementsManifest, PublicManifest
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
-from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
 from das_spark.pipeline.tabulate import read_levels
 from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.noisy_rows import (
@@ -41,12 +36,27 @@ from das_spark.spark.noisy_rows import (
     zero_sides,
 )
 from das_spark.spark.session import session
+from das_spark.store import (
+    MeasurementsManifest,
+    PublicManifest,
+    discard,
+    disk_errors,
+    finished,
+    open_public,
+    part_files,
+    promote,
+    record_of,
+    set_times,
+    sync_folder,
+    write_durably,
+)
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, below
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.histogram import Schema
-    from das_spark.io.layout import PublicLayout
+    from das_spark.store import PublicLayout
 
 #: Tables of the run that are read.
 _NEEDED = (*EXTRA_TABLES, "bounds", "measurements")

@@ -23,11 +23,7 @@ from das_spark.config import (
 from das_spark.config.reopen import ORIGIN
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
-from das_spark.io.files import finished, write_durably
-from das_spark.io.layout import public_files
-from das_spark.io.manifest import PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.microdata_files import records_of, write_microdata
-from das_spark.io.run_lock import guarded_staging, require_held
 from das_spark.io.run_log import read_log
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.origin import Origin
@@ -36,6 +32,16 @@ from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry, StatementFacts, privacy_statement
 from das_spark.spark.census import census_histograms, on_census
 from das_spark.spark.spine_report import share_paths
+from das_spark.store import (
+    PublicManifest,
+    RestrictedManifest,
+    StageRecord,
+    finished,
+    guarded_staging,
+    public_files,
+    require_held,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,9 +49,9 @@ if TYPE_CHECKING:
     from das_spark.config import RunPlan, Stage
     from das_spark.evaluation.run_record import StageLine
     from das_spark.evaluation.spine_lines import SharePath
-    from das_spark.io.layout import PublicLayout
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger
+    from das_spark.store import PublicLayout
 
 INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
 _SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config import Stage, StageKind, stages_from_measurements
 from das_spark.errors import ConfigurationError, DasError
-from das_spark.io.files import discard, finished
-from das_spark.io.layout import RunLayout
 from das_spark.io.noisy_files import RECORD
-from das_spark.io.run_lock import require_held
 from das_spark.pipeline.driver import at_work
 from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.from_measurements import open_measurements
@@ -26,6 +23,7 @@ from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.runner import conclude, under_way, usual_run_id
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.spark.session import session
+from das_spark.store import RunLayout, discard, finished, require_held
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

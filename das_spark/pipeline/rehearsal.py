@@ -19,12 +19,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
-from das_spark.io.layout import PublicLayout, TablesLayout
-from das_spark.io.manifest import PublicManifest
 from das_spark.io.microdata_digest import microdata_parts, misplaced_heads
 from das_spark.io.microdata_files import write_one_slice
 from das_spark.io.microdata_part import FAULT, PERSONS, digest_part
-from das_spark.io.run_lock import Staging
 from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
 from das_spark.pipeline.accuracy import subject_of_plan
 from das_spark.pipeline.charge import declared_invariants
@@ -37,6 +34,7 @@ from das_spark.spark import tables
 from das_spark.spark.evaluate import TallyTask, level_lines, report_of, tally_of
 from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, as_family
 from das_spark.spark.tabulate import TabulateTask
+from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout
 from das_spark.tabulation import incidence
 
 if TYPE_CHECKING:

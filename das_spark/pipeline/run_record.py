@@ -13,14 +13,7 @@ from das_spark.evaluation.run_page import run_page
 from das_spark.evaluation.run_record import EstimatedLevel, RunRecord, ShareLine, SpendingLine
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.io.events import Event
-from das_spark.io.existing_runs import find_run, open_public
-from das_spark.io.files import finished, write_durably
-from das_spark.io.layout import PublicLayout, RunLayout
-from das_spark.io.manifest import PublicManifest
-from das_spark.io.own_entry import OwnEntry
-from das_spark.io.run_lock import is_held
 from das_spark.io.run_log import read_log
-from das_spark.io.run_marker import is_public_root
 from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import (
@@ -33,6 +26,18 @@ from das_spark.pipeline.run_history import (
     slowest_families,
 )
 from das_spark.privacy import LedgerEntry
+from das_spark.store import (
+    OwnEntry,
+    PublicLayout,
+    PublicManifest,
+    RunLayout,
+    find_run,
+    finished,
+    is_held,
+    is_public_root,
+    open_public,
+    write_durably,
+)
 
 #: Families of most work that are kept of a level where times are not known.
 MOST_FAMILIES: Final = 20

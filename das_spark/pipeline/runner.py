@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 from das_spark.config import OF_A_LEVEL, PREPARING, Stage, StageKind, require_dataset, stages_of, stages_until
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
-from das_spark.io.files import set_times
-from das_spark.io.layout import RunLayout, now
-from das_spark.io.run_lock import clear_staging, guarded_staging, require_held
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
@@ -34,6 +31,7 @@ from das_spark.pipeline.space import require_room
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
+from das_spark.store import RunLayout, clear_staging, guarded_staging, now, require_held, set_times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

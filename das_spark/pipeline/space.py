@@ -17,13 +17,13 @@ from pyarrow import parquet
 
 from das_spark.errors import OutputError
 from das_spark.io.events import Event
-from das_spark.io.files import nearest, part_files, require_space
 from das_spark.spark.session import in_local_mode
+from das_spark.store import nearest, part_files, require_space
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
-    from das_spark.io.layout import RunLayout
     from das_spark.pipeline.context import RunContext
+    from das_spark.store import RunLayout
 
 #: Bytes that a run asks for before it begins, on each disk that it writes to.
 LEAST_SPACE = 50_000_000

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.config import Stage, extent_of_loss, published_from_people, stages_of
-from das_spark.io.layout import RunLayout
+from das_spark.store import RunLayout
 
 if TYPE_CHECKING:
-    from das_spark.io.manifest import PublicManifest
     from das_spark.pipeline.context import RunContext
+    from das_spark.store import PublicManifest
 
 
 @dataclass(frozen=True, slots=True)

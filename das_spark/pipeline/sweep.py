@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import ROOTS, difference, require_dataset, stages_of, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
-from das_spark.io.layout import RunLayout, is_concluded, now
-from das_spark.io.manifest import PublicManifest
-from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
 from das_spark.pipeline.charge import is_charged, said_of_caps
 from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.input_record import read_identity
@@ -26,6 +23,7 @@ from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
 from das_spark.pipeline.taken_over import holds_input
 from das_spark.spark.session import session
+from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, is_concluded, now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

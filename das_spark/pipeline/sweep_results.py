@@ -13,18 +13,17 @@ from das_spark.evaluation.closest import closest_csv
 from das_spark.evaluation.sampling import SampleReport
 from das_spark.evaluation.sweep_page import sweep_page
 from das_spark.evaluation.sweep_report import SweepReport, curve_csv, sweep_report
-from das_spark.io.files import finished
 from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.samples import sample_run
+from das_spark.store import finished
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config import SweepPlan
     from das_spark.evaluation.sweep_page import PageTable
-    from das_spark.io.layout import RunLayout
-    from das_spark.io.sweep_files import SweepLayout
+    from das_spark.store import RunLayout, SweepLayout
 
 
 def evaluate_sweep(

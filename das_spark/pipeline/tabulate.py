@@ -15,13 +15,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 from das_spark.config import StageKind, planned_spine
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
-from das_spark.io.existing_runs import open_public
-from das_spark.io.files import discard, finished, part_files, set_times, supplant
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.layout import PublicLayout, TablesLayout, public_files
-from das_spark.io.manifest import PublicManifest, StageRecord
-from das_spark.io.parquet_tables import REPORT, ParquetTables, TableFolder, below
-from das_spark.io.run_lock import Staging, guarded_staging
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
 from das_spark.pipeline.publish import notices_of
 from das_spark.products import product as product_of
@@ -31,13 +24,30 @@ from das_spark.spark.session import session
 from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.spark.tabulate import table_schema, tabulated
 from das_spark.spark.verify_tables import PublishedTable
+from das_spark.store import (
+    PublicLayout,
+    PublicManifest,
+    StageRecord,
+    Staging,
+    TablesLayout,
+    discard,
+    disk_errors,
+    finished,
+    guarded_staging,
+    open_public,
+    part_files,
+    public_files,
+    replace_folder,
+    set_times,
+)
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, below
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
-    from das_spark.io.files import FileRecord
     from das_spark.pipeline.context import RunContext
+    from das_spark.store import FileRecord
     from das_spark.tabulation import Table
 
 #: What the rows of tables are counted under in the manifest.
@@ -106,7 +116,7 @@ class TablesWriting:
             for level in self.levels:
                 target = self.target.level(table.name, flavour, level)
                 files = below(f"level={level}", written) if flavour == PARQUET else None
-                supplant(staging / flavour / f"level={level}", target, files)
+                replace_folder(staging / flavour / f"level={level}", target, files)
 
 
 @dataclass(frozen=True, slots=True)

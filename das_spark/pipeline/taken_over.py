@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import difference, without_total
 from das_spark.errors import InputError, OutputError
-from das_spark.io.files import discard, finished, link_parts, supplant, write_durably
-from das_spark.io.manifest import PublicManifest
-from das_spark.io.run_lock import hold_run, require_held, staging_of
 from das_spark.pipeline.spines import copy_spine
 from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.store import (
+    PublicManifest,
+    discard,
+    finished,
+    hold_run,
+    link_parts,
+    replace_folder,
+    require_held,
+    staging_of,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from das_spark.config import RunPlan
-    from das_spark.io.layout import PublicLayout, RunLayout
-    from das_spark.io.restricted_layout import RestrictedLayout
     from das_spark.pipeline.context import RunContext
+    from das_spark.store import PublicLayout, RestrictedLayout, RunLayout
 
 #: Tables by level that ingestion writes, in its order; those of a spine of areas stand first.
 _OF_SPINE: Final = ("shares",)
@@ -116,4 +123,4 @@ def _link(source: Path, target: Path, mine: RunLayout, side: PublicLayout | Rest
     discard(staging)
     link_parts(source, staging)
     require_held(mine)
-    supplant(staging, target)  # a driver may have died before
+    replace_folder(staging, target)  # a driver may have died before

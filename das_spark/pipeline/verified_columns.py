@@ -20,11 +20,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.config import GEOUNITS_OF_UNITS, config_hash
 from das_spark.io.dictionary import data_dictionary
-from das_spark.io.files import part_files
-from das_spark.io.full_disk import disk_errors
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_heads import SINGLE, heads_of
-from das_spark.io.run_marker import RunMarker
 from das_spark.io.spine_files import BLOCKS, SpineRecord, read_spine
 from das_spark.io.table_files import ABOUT, PARQUET, about_text
 from das_spark.io.writers import WRITERS
@@ -50,6 +47,7 @@ from das_spark.spark.verify_columns import (
     parent_columns,
 )
 from das_spark.spark.verify_spine import block_columns, share_columns
+from das_spark.store import RunMarker, disk_errors, part_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,9 +55,8 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.geography import Spine
-    from das_spark.io.layout import PublicLayout
-    from das_spark.io.manifest import PublicManifest
     from das_spark.spark.checks import Rule
+    from das_spark.store import PublicLayout, PublicManifest
 
 #: Names and types of the columns of Parquet files.
 SCHEMAS = "columns of Parquet files"

@@ -82,8 +82,7 @@ def _write(out: Path, contents: Mapping[str, str], *, restricted: bool) -> Colle
         from das_spark.pipeline.evaluation_files import write_restricted  # noqa: PLC0415
 
         return write_restricted(out, contents)
-    from das_spark.io.files import write_durably  # noqa: PLC0415
-    from das_spark.io.full_disk import disk_errors  # noqa: PLC0415
+    from das_spark.store import disk_errors, write_durably  # noqa: PLC0415
 
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)

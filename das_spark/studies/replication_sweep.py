@@ -8,8 +8,7 @@ from pathlib import Path
 from das_spark.errors import InputError
 from das_spark.evaluation import AccuracyReport, report_from_json
 from das_spark.evaluation.sampling import SampleReport
-from das_spark.io.layout import RunLayout
-from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
+from das_spark.store import RunLayout, RunState, SweepLayout, SweepRecord
 from das_spark.studies.replication import compare
 from das_spark.studies.replication_figures import our_figures
 from das_spark.studies.replication_page import Replication

@@ -24,12 +24,10 @@ from pyarrow import parquet  # noqa: E402
 
 from das_spark.config.reopen import reopen  # noqa: E402
 from das_spark.estimation import FamilyDiagnostics, estimate_family  # noqa: E402
-from das_spark.io.existing_runs import open_public  # noqa: E402
-from das_spark.io.layout import PublicLayout  # noqa: E402
-from das_spark.io.manifest import PublicManifest  # noqa: E402
 from das_spark.pipeline.context import RunContext  # noqa: E402
 from das_spark.pipeline.estimate import estimation_task  # noqa: E402
 from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, as_family  # noqa: E402
+from das_spark.store import PublicLayout, PublicManifest, open_public  # noqa: E402
 
 #: Kind of row -> table, and column of the row -> column of the table.
 SOURCES = {

@@ -26,10 +26,8 @@ from das_spark.evaluation.bins import COUNTY, FIFTIES
 from das_spark.evaluation.lines import CriterionPart, ErrorPart
 from das_spark.evaluation.sample_draws import Draw
 from das_spark.evaluation.sampling import entries_of
-from das_spark.io.files import discard
-from das_spark.io.layout import RunLayout, open_run, require_kept
-from das_spark.io.manifest import PublicManifest, StageRecord
 from das_spark.pipeline import Check, VerificationReport, finished, study
+from das_spark.store import PublicManifest, RunLayout, StageRecord, discard, open_run, require_kept
 
 CONF = Path(__file__).parents[2] / "conf"
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from das_spark.cli.main import main
-from das_spark.io.layout import RunLayout, open_run
+from das_spark.store import RunLayout, open_run
 
 GEOGRAPHY = ("--geography", "nowhere", "--reader", "tidy")
 

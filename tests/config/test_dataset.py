@@ -52,7 +52,7 @@ def test_python_is_refused_too_before_a_folder_is_made(write_run_file, tmp_path)
 
 def test_a_sweep_is_refused_before_its_folder_is_made(write_run_file, tmp_path):
     from das_spark.config import load_sweep
-    from das_spark.io.sweep_files import SweepLayout
+    from das_spark.store import SweepLayout
 
     plan = load_sweep(write_run_file(), epsilon=["1"], runs=1)
     with pytest.raises(ConfigurationError, match=r"input\.dataset: is missing"):

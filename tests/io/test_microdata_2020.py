@@ -8,16 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from das_spark.io.files import part_files
-from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import records_of, write_microdata, write_one_slice
-from das_spark.io.run_lock import Staging
 from das_spark.pipeline.assess import head_checks
 from das_spark.products import PRODUCTS, microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.store import PublicLayout, Staging, part_files
 
 pytestmark = pytest.mark.spark
 PERSON, UNIT = PRODUCTS["pl94_2020_person"], PRODUCTS["pl94_2020_unit"]

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.io import microdata_part
-from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_batches import Columns, read_batches
 from das_spark.io.microdata_digest import microdata_parts
 from das_spark.io.microdata_part import COLUMNS, Part, digest_part
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
+from das_spark.store import PublicLayout
 
 PRODUCT = PRODUCTS["e2e_1940"]
 CODES = microdata_codes(PRODUCT)

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.errors import InputError
-from das_spark.io.files import record_of
 from das_spark.io.noisy_files import (
     CONSTRAINT,
     DPQUERY,
@@ -22,6 +21,7 @@ from das_spark.io.noisy_files import (
     row_files,
     written_schema,
 )
+from das_spark.store import record_of
 
 ATTRIBUTES = ("hhgq", "race")
 LEVELS = ("State", "County")

@@ -8,9 +8,9 @@ import pytest
 
 from das_spark.io import table_files
 from das_spark.io.dictionary import data_dictionary, tables_dictionary
-from das_spark.io.layout import PublicLayout, TablesLayout
 from das_spark.io.table_files import ABOUT, csv_header, rows_of, write_about, write_csv
 from das_spark.products import PRODUCTS
+from das_spark.store import PublicLayout, TablesLayout
 
 COLUMNS = ("geocode", "P0010001", "P0010002")
 TABLE = PRODUCTS["e2e_2018"].tables[4]

@@ -19,7 +19,6 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
-from das_spark.io.layout import RunLayout, created_at, open_run
 from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.charge import enter_run, open_ledger
 from das_spark.pipeline.context import RunContext
@@ -29,6 +28,7 @@ from das_spark.pipeline.ledgers import fingerprint, folder_of
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
+from das_spark.store import RunLayout, created_at, open_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,11 +22,11 @@ from typing import Any
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
-from das_spark.io.layout import RunLayout
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.privacy import RunKey, StreamDomain
 from das_spark.spark.session import properties
+from das_spark.store import RunLayout
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,13 +13,11 @@ from typing import Any
 
 from das_spark.config import InputSettings, LedgerSettings
 from das_spark.constraints import Invariants
-from das_spark.io.journal import Journal
-from das_spark.io.layout import RunLayout, open_run
-from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline.charge import RunLedger, open_ledger
 from das_spark.pipeline.ledgers import folder_of
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
+from das_spark.store import Journal, RunLayout, hold_run, open_run
 
 LEVELS = ("State", "County")
 BUDGET = Budget(

@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.io.layout import RunLayout, open_run
-from das_spark.io.manifest import PublicManifest
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS
+from das_spark.store import PublicManifest, RunLayout, open_run
 
 PRODUCT = PRODUCTS["e2e_1940"]
 LEVELS = ["National", "State", "County", "Enumdist"]

@@ -6,8 +6,8 @@ import pytest
 from made_runs import LEVELS, manifest
 
 from das_spark.cli.main import main
-from das_spark.io.layout import PublicLayout
 from das_spark.pipeline.assess import verify_public
+from das_spark.store import PublicLayout
 
 
 def test_a_root_with_a_folder_that_is_not_whole_fails_without_being_read_and_says_which(tmp_path):

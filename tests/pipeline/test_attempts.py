@@ -15,12 +15,11 @@ import pytest
 from ledger_runs import LEVELS, Draws, Told, drawing, measure, opened, plan_of, published, states
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.journal import Journal
-from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline.attempts import place_of
 from das_spark.pipeline.charge import RunLedger, agree, enter_level, enter_run, open_ledger
 from das_spark.privacy import DrawState
+from das_spark.store import Journal, hold_run
 
 TOP, BELOW = LEVELS
 

@@ -14,13 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.io.layout import open_run
-from das_spark.io.ledger_file import read
-from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import driver, runner, space
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.spark import session as session_module
+from das_spark.store import hold_run, open_run, read_ledger
 
 SECRET = 31337  # a value that stands in wrong records and must never be said
 FAILED, WRONG, REFUSED = 1, 2, 3
@@ -38,7 +36,7 @@ def readable(folder: Path) -> list[Path]:
 def charged(folder: Path) -> list[Path]:
     """Ledgers in which a run is charged: one whose invariants were public for a moment is entered, and spent none."""
     ledgers = folder.rglob("*.privacy-ledger.jsonl")
-    return [path for path in ledgers if any(entry.is_charged for entry in read(path).entries)]
+    return [path for path in ledgers if any(entry.is_charged for entry in read_ledger(path).entries)]
 
 
 def said(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, *needles: str) -> str:

@@ -10,10 +10,9 @@ import pytest
 
 from das_spark.config import load_plan, load_run
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.files import succeed
-from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.spine_files import require_new
 from das_spark.pipeline import driver, require_begun, run_stages, runner, spines
+from das_spark.store import RunLayout, open_run, succeed
 
 CONF = Path(__file__).parents[2] / "conf"
 

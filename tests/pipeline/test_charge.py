@@ -13,10 +13,6 @@ from ledger_runs import BUDGET, Told, epsilon, opened, plan_of
 
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.events import Event
-from das_spark.io.journal import Journal
-from das_spark.io.layout import RunLayout
-from das_spark.io.own_entry import OwnEntry
-from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import charge as charge_module
 from das_spark.pipeline.charge import (
     RunLedger,
@@ -28,6 +24,7 @@ from das_spark.pipeline.charge import (
     said_of_caps,
 )
 from das_spark.privacy import Cap, EntryState, Ledger
+from das_spark.store import Journal, OwnEntry, RunLayout, hold_run
 
 
 def again(run: RunLedger, **change: Any) -> RunLedger:

@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
-from das_spark.io.files import write_durably
-from das_spark.io.layout import RunLayout, open_run
-from das_spark.io.run_lock import hold_run, is_held
 from das_spark.pipeline import driver, estimate_from, reestimate, run_stages, runner
 from das_spark.pipeline.driver import at_work
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
 from das_spark.spark.executors import TIMEOUT
+from das_spark.store import RunLayout, hold_run, is_held, open_run, write_durably
 
 ORIGIN = SimpleNamespace(entry=SimpleNamespace(insecure=True))
 #: A session of which nothing is asked but its name, and properties that protect nothing.

@@ -19,12 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.io import files
-from das_spark.io import journal as journal_module
 from das_spark.io import microdata_files as microdata_writer
-from das_spark.io.files import finished
-from das_spark.io.journal import Journal, State
-from das_spark.io.layout import RunLayout
 from das_spark.pipeline import charge as charge_module
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import driver as driver_module
@@ -34,6 +29,9 @@ from das_spark.pipeline import ledgers, run_stages, runner
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
+from das_spark.store import Journal, RunLayout, State, finished
+from das_spark.store import commit as files
+from das_spark.store import journal as journal_module
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -52,7 +50,7 @@ def into(table: str) -> Callable[..., bool]:
 
 
 DEATHS = {
-    "leaves written, not promoted": (ingest_stage, "supplant"),
+    "leaves written, not promoted": (ingest_stage, "replace_folder"),
     "what stood there discarded, no leaves promoted": (files, "promote", "before", 1, into("leaves")),
     "half of the leaves promoted": (files, "_promote_file", "after"),
     "one level of the geounits promoted": (context_module, "promote", "after"),
@@ -63,8 +61,8 @@ DEATHS = {
     "drawn, not listed": (Journal, "stage"),
     "listed, not promoted": (Journal, "promote"),
     "half of the measurements promoted": (files, "_promote_file", "after"),
-    "estimates written, not promoted": (estimate_stage, "supplant"),
-    "diagnostics promoted, estimates not": (estimate_stage, "supplant", "after"),
+    "estimates written, not promoted": (estimate_stage, "replace_folder"),
+    "diagnostics promoted, estimates not": (estimate_stage, "replace_folder", "after"),
     "half of the estimates promoted": (files, "_promote_file", "after", 1, of_table("estimates")),
     "the second level drawn, not listed": (Journal, "stage"),
     "promoted, the journal not told": (journal_module, "promote", "after"),

@@ -6,14 +6,13 @@ import pytest
 
 from das_spark.errors import OutputError, VerificationError
 from das_spark.io import microdata_files
-from das_spark.io.files import discard, finished, part_files, succeed
-from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import assess, publish, run_stages, runner
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.spark.checks import Check
+from das_spark.store import discard, finished, hold_run, part_files, succeed
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 

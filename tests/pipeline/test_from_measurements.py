@@ -12,14 +12,13 @@ import pytest
 import das_spark
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
-from das_spark.io.layout import RunLayout, created_at
-from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline import estimate_from, from_measurements, open_source, reestimate
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import INSECURE
 from das_spark.spark import session as session_module
+from das_spark.store import PublicManifest, RunLayout, created_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 

@@ -16,9 +16,9 @@ from pyarrow import csv
 from das_spark.cli.main import main
 from das_spark.config import JointPlan, load_parts, stage_names
 from das_spark.errors import OutputError
-from das_spark.io.existing_runs import find_run
 from das_spark.pipeline import estimate_from, joint, open_source, publish_measurements, run_parts, runner
 from das_spark.privacy import Ledger
+from das_spark.store import find_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 

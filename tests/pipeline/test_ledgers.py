@@ -17,9 +17,6 @@ import pytest
 
 from das_spark.config import InputSettings, LedgerSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
-from das_spark.io import ledger_file
-from das_spark.io.layout import RunLayout, open_run
-from das_spark.io.ledger_file import SUFFIX
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.ledgers import Book, contents_of, folder_of
 from das_spark.privacy import (
@@ -32,6 +29,8 @@ from das_spark.privacy import (
     LevelBudget,
     QueryShare,
 )
+from das_spark.store import LEDGER_SUFFIX, RunLayout, open_run
+from das_spark.store import ledger as ledger_file
 
 HALF = Fraction(1, 2)
 LEVELS = tuple(LevelBudget(name, HALF, (QueryShare("detailed", Fraction(1)),)) for name in ("State", "County"))
@@ -71,14 +70,14 @@ def test_the_identity_of_an_input_is_what_its_files_hold(tables, tmp_path):
 
 def test_a_ledger_in_the_folder_does_not_change_the_identity(tables):
     before = ledgers.fingerprint(settings(path=str(tables)))
-    (tables / ("persons.csv" + SUFFIX)).write_text("{}")
+    (tables / ("persons.csv" + LEDGER_SUFFIX)).write_text("{}")
     assert ledgers.fingerprint(settings(path=str(tables))) == before
 
 
 def test_files_that_change_while_they_are_read_are_named(tables):
     given = settings(path=str(tables))
     _, files = ledgers.fingerprint(given)
-    (tables / ("persons.csv" + SUFFIX)).write_text("{}")  # a ledger is no input
+    (tables / ("persons.csv" + LEDGER_SUFFIX)).write_text("{}")  # a ledger is no input
     ledgers.require_unchanged(given, files)
     assert ledgers.is_unchanged(given, files)
     persons, units = tables / "persons.csv", tables / "units.csv"
@@ -159,7 +158,7 @@ def test_a_named_dataset_is_one_ledger_whatever_files_it_is_read_from(tables, tm
     (tmp_path / "persons.parquet").write_text("the same people in another form")
     forms = [settings(path=str(tables)), settings(persons=str(tmp_path / "persons.parquet"))]
     names = {Book.of(tmp_path, replace(each, dataset="census-2020"), ("f" * 64,)).file for each in forms}
-    assert names == {tmp_path / f"census-2020{SUFFIX}"}
+    assert names == {tmp_path / f"census-2020{LEDGER_SUFFIX}"}
     assert len({people_of(each) for each in forms}) == 2
 
 
@@ -209,7 +208,7 @@ def test_a_run_goes_on_with_the_ledger_that_it_was_begun_with_or_not_at_all(tmp_
 def test_the_same_records_under_another_name_are_refused_and_the_other_name_is_said(tmp_path):
     book = Book(tmp_path, "census-2020")
     one = replace(entry("a"), dataset="census", contents=("a" * 64, "b" * 64))
-    ledger_file.commit(Book(tmp_path, "census").file, one)
+    ledger_file.commit_entry(Book(tmp_path, "census").file, one)
     with pytest.raises(PrivacyGuardError, match="counted under the dataset 'census': run a"):
         book.refuse_same_people(("b" * 64,), "f" * 64)
     book.refuse_same_people(("c" * 64,), "f" * 64)
@@ -219,16 +218,16 @@ def test_the_same_records_under_another_name_are_refused_and_the_other_name_is_s
 def test_runs_of_earlier_versions_on_the_same_files_are_not_forgotten(tmp_path):
     """Their ledgers are called by a checksum of all files of the input, and their entries say nothing of contents."""
     earlier = Book(tmp_path, "f" * 32).file
-    ledger_file.commit(earlier, entry("a"))
+    ledger_file.commit_entry(earlier, entry("a"))
     with pytest.raises(PrivacyGuardError, match="without a name: run a") as caught:
         Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
-    assert f"rename that file to census{SUFFIX}" in caught.value.hint
+    assert f"rename that file to census{LEDGER_SUFFIX}" in caught.value.hint
     earlier.write_text(replace(entry("a"), insecure=True).to_json() + "\n")
     Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)  # runs under test keys are not summed
 
 
 def test_another_ledger_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / f"other{SUFFIX}").write_text('{"format": 7}\n')
+    (tmp_path / f"other{LEDGER_SUFFIX}").write_text('{"format": 7}\n')
     with pytest.raises(PrivacyGuardError, match="privacy ledger, line 1"):
         Book(tmp_path, "census").refuse_same_people((), "f" * 64)
 
@@ -236,7 +235,7 @@ def test_another_ledger_that_cannot_be_read_is_named(tmp_path):
 @pytest.mark.parametrize("key", ["path", "persons", "units"])
 def test_a_ledger_that_an_earlier_version_left_beside_the_input_is_imported_or_refused(tables, tmp_path, key):
     place = tables if key == "path" else tables / f"{key}.csv"
-    beside = place.with_name(place.name + SUFFIX)
+    beside = place.with_name(place.name + LEDGER_SUFFIX)
     beside.write_text(first_format(entry("earlier")) + "\n")
     given, book = settings(**{key: str(place)}), Book(tmp_path, "census")
     with pytest.raises(PrivacyGuardError, match=r"earlier version counted runs on this input there .earlier") as caught:
@@ -257,7 +256,7 @@ def first_format(one: LedgerEntry) -> str:
 def test_all_lines_of_a_change_are_added_or_none(tmp_path):
     file = tmp_path / "x"
     attempt = AttemptLine("a", "State", 1, "i", DrawState.OPENED, "here")
-    assert ledger_file.update(file, lambda _: [entry("a"), attempt]).attempts == (attempt,)
+    assert ledger_file.update_ledger(file, lambda _: [entry("a"), attempt]).attempts == (attempt,)
     before = file.read_bytes()
 
     def refuse(ledger: Ledger) -> list[LedgerEntry]:
@@ -265,9 +264,9 @@ def test_all_lines_of_a_change_are_added_or_none(tmp_path):
         raise PrivacyGuardError("the cap")
 
     with pytest.raises(PrivacyGuardError, match="the cap"):
-        ledger_file.update(file, refuse)
+        ledger_file.update_ledger(file, refuse)
     with pytest.raises(PrivacyGuardError, match="does not stand in the privacy ledger"):
-        ledger_file.update(file, lambda _: [entry("b"), replace(attempt, entry="c")])
+        ledger_file.update_ledger(file, lambda _: [entry("b"), replace(attempt, entry="c")])
     assert file.read_bytes() == before
 
 
@@ -277,13 +276,13 @@ def test_a_run_that_cannot_be_entered_does_not_draw(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ledger_file.os, "open", refuse)
     with pytest.raises(PrivacyGuardError, match=r"x: the privacy ledger .* cannot be charged"):
-        ledger_file.commit(tmp_path / "x", entry("a"))
+        ledger_file.commit_entry(tmp_path / "x", entry("a"))
 
 
 @pytest.mark.parametrize("short", [0, 7, -1])
 def test_a_disk_that_fills_leaves_the_ledger_as_it_was(tmp_path, monkeypatch, short):
     file = tmp_path / "x"
-    ledger_file.commit(file, entry("a"))
+    ledger_file.commit_entry(file, entry("a"))
     before = file.read_bytes()
 
     class Full(FileIO):
@@ -293,25 +292,25 @@ def test_a_disk_that_fills_leaves_the_ledger_as_it_was(tmp_path, monkeypatch, sh
     with monkeypatch.context() as patch:
         patch.setattr(ledger_file.os, "fdopen", lambda descriptor, *_, **__: Full(descriptor, "r+"))
         with pytest.raises(OutputError, match=r"no space left|No space left"):
-            ledger_file.commit(file, entry("b"))
+            ledger_file.commit_entry(file, entry("b"))
     assert file.read_bytes() == before
     assert ledger_file.commit(file, entry("b")).entries == (entry("a"), entry("b"))
 
 
 def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
     file = tmp_path / "x"
-    ledger_file.commit(file, entry("a"))
+    ledger_file.commit_entry(file, entry("a"))
     file.write_bytes(file.read_bytes().rstrip(b"\n"))
-    ledger_file.commit(file, entry("b"))
+    ledger_file.commit_entry(file, entry("b"))
     assert Ledger.from_json_lines(file.read_text()).entries == (entry("a"), entry("b"))
 
 
 def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
     file = tmp_path / "x"
     assert ledger_file.commit(file, entry("a")) == Ledger((entry("a"),))
-    ledger_file.commit(file, entry("a"))
+    ledger_file.commit_entry(file, entry("a"))
     assert len(file.read_text().splitlines()) == 1
-    ledger_file.commit(file, entry("b"))
+    ledger_file.commit_entry(file, entry("b"))
     ledger = ledger_file.commit(file, entry("a", "State"))
     assert ledger.entries == (entry("a", "State"), entry("b"))
     assert ledger == Ledger.from_json_lines(file.read_text())
@@ -330,10 +329,10 @@ def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
 )
 def test_a_run_that_says_something_else_of_itself_is_refused(tmp_path, other):
     file = tmp_path / "x"
-    ledger_file.commit(file, entry("a", "State"))
+    ledger_file.commit_entry(file, entry("a", "State"))
     before = file.read_text()
     with pytest.raises(PrivacyGuardError):
-        ledger_file.commit(file, other)
+        ledger_file.commit_entry(file, other)
     assert file.read_text() == before
 
 
@@ -350,14 +349,14 @@ def test_a_run_that_says_something_else_of_itself_is_refused(tmp_path, other):
 )
 def test_a_last_line_that_a_power_cut_tore_is_cut_off_and_bars_nobody(tmp_path, torn):
     file = tmp_path / "x"
-    ledger_file.commit(file, entry("a"))
+    ledger_file.commit_entry(file, entry("a"))
     file.write_bytes(file.read_bytes() + torn)
     assert ledger_file.read(file).entries == (entry("a"),)
     mended: list[Path] = []
     assert ledger_file.commit(file, entry("c"), mended.append).entries == (entry("a"), entry("c"))
     assert mended == [file]
     assert ledger_file.read(file) == Ledger.from_json_lines(file.read_text())
-    ledger_file.commit(file, entry("d"), mended.append)
+    ledger_file.commit_entry(file, entry("d"), mended.append)
     assert mended == [file]
 
 
@@ -379,11 +378,11 @@ def test_a_torn_first_line_is_no_entry(tmp_path):
 )
 def test_any_other_broken_line_is_refused_with_its_number_and_left(tmp_path, broken):
     file = tmp_path / "x"
-    ledger_file.commit(file, entry("a"))
+    ledger_file.commit_entry(file, entry("a"))
     before = file.read_bytes() + broken
     file.write_bytes(before)
     with pytest.raises(PrivacyGuardError, match="privacy ledger, line 2"):
-        ledger_file.commit(file, entry("d"))
+        ledger_file.commit_entry(file, entry("d"))
     assert file.read_bytes() == before
 
 
@@ -396,16 +395,16 @@ def test_an_entry_is_durable_before_its_run_goes_on_whoever_wrote_it(tmp_path, m
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", noting)
-    ledger_file.commit(file, entry("a"))
+    ledger_file.commit_entry(file, entry("a"))
     assert synced[-1] == tmp_path, "the name of a new ledger"
     assert file in synced
     synced.clear()
-    ledger_file.commit(file, entry("a"))
+    ledger_file.commit_entry(file, entry("a"))
     assert synced == [file], "a killed driver may have written the line, and nobody have synced it"
 
 
 def _enter(file: Path, number: int) -> None:
-    ledger_file.commit(file, entry(f"run {number}"))
+    ledger_file.commit_entry(file, entry(f"run {number}"))
 
 
 def test_runs_that_begin_together_are_all_entered(tmp_path):

@@ -9,11 +9,11 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.io.events import Event
-from das_spark.io.manifest import RestrictedManifest
 from das_spark.io.run_log import COMMON, read_log
 from das_spark.pipeline import logged as module
 from das_spark.pipeline import run_stages, runner
 from das_spark.pipeline.run_record import known_run
+from das_spark.store import RestrictedManifest
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.io.layout import RunLayout
 from das_spark.products import PRODUCTS
+from das_spark.store import RunLayout
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 

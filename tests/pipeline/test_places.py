@@ -14,8 +14,8 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.config import load_plan
-from das_spark.io.manifest import PublicManifest, RestrictedManifest
 from das_spark.pipeline import run_stages, verify_run
+from das_spark.store import PublicManifest, RestrictedManifest
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 

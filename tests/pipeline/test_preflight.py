@@ -34,15 +34,14 @@ from das_spark.errors import (
     PrivacyGuardError,
 )
 from das_spark.estimation.solvers import SOLVERS
-from das_spark.io.layout import RunLayout
 from das_spark.io.microdata_part import digest_part
-from das_spark.io.sweep_files import SweepLayout
 from das_spark.io.writers import TextFlavour, text
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
 from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
 from das_spark.pipeline.sweep import carry_out
 from das_spark.products import PRODUCTS, MicrodataColumn, Product
 from das_spark.spark import session as session_module
+from das_spark.store import RunLayout, SweepLayout
 
 FORMS = ("parts", "concatenate", "single")
 
@@ -442,7 +441,7 @@ class TestPlaces:
         closed.mkdir()
         allowed = preflight.require_writable.__globals__["os"].access
         monkeypatch.setattr(
-            "das_spark.io.files.os.access", lambda place, mode: place != closed and allowed(place, mode)
+            "das_spark.store.commit.os.access", lambda place, mode: place != closed and allowed(place, mode)
         )
         refused(1, "output: output.restricted:", "may not write", settings=[f"output.restricted={closed}/x"], path=path)
 

@@ -18,11 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.io.files import record_of
-from das_spark.io.layout import RunLayout
 from das_spark.pipeline import estimate_from, open_source, reestimate
 from das_spark.products import PRODUCTS
 from das_spark.spark.noisy_rows import binning, sides, zero_sides
+from das_spark.store import RunLayout, record_of
 
 FIXTURE = json.loads((Path(__file__).parent / "published_measurements.json").read_text())
 RACES = FIXTURE["code_book"]["cenrace"]["races"]

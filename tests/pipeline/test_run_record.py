@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from das_spark.io.events import Event
-from das_spark.io.layout import RunLayout, open_run
 from das_spark.io.run_log import RunLog
 from das_spark.pipeline.run_history import LEFT
 from das_spark.pipeline.run_record import page_of, run_record, write_page
+from das_spark.store import RunLayout, open_run
 
 
 @pytest.fixture

@@ -12,9 +12,6 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.errors import InputError, PrivacyGuardError
-from das_spark.io.files import finished
-from das_spark.io.journal import Journal
-from das_spark.io.layout import RunLayout
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import measure as measure_stage
 from das_spark.pipeline import run_stages, runner
@@ -22,6 +19,7 @@ from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.publish import INSECURE
 from das_spark.privacy import Ledger, RunKey, StreamDomain
+from das_spark.store import Journal, RunLayout, finished
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 

@@ -13,7 +13,6 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
-from das_spark.io.layout import PublicLayout, RunLayout, created_at, open_run
 from das_spark.pipeline import estimate_from, open_source, run_stages, runner, spines, verify_run
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline.charge import open_ledger
@@ -21,6 +20,7 @@ from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ledgers import fingerprint
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
+from das_spark.store import PublicLayout, RunLayout, created_at, open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 

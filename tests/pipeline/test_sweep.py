@@ -15,15 +15,20 @@ import pytest
 from das_spark.config import SweepPlan, load_sweep
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.evaluation import report_from_json
-from das_spark.io.files import write_durably
-from das_spark.io.journal import Journal
-from das_spark.io.layout import PublicLayout, RunLayout, open_run
-from das_spark.io.manifest import PublicManifest, RestrictedManifest
-from das_spark.io.sweep_files import SweepLayout
 from das_spark.pipeline import Check, VerificationReport, run_sweep, runner, sweep, verify_run
 from das_spark.pipeline.ledgers import fingerprint
 from das_spark.pipeline.sweep import SweepSummary, carry_out
 from das_spark.privacy import Ledger, RunKey
+from das_spark.store import (
+    Journal,
+    PublicLayout,
+    PublicManifest,
+    RestrictedManifest,
+    RunLayout,
+    SweepLayout,
+    open_run,
+    write_durably,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 

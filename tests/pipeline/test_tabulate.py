@@ -17,13 +17,11 @@ import das_spark
 from das_spark.cli.main import main
 from das_spark.config import config_hash
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.io.files import finished, part_files
-from das_spark.io.layout import PublicLayout, RunLayout
-from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline import tabulate as stage
 from das_spark.pipeline import tabulate_run, verify_run
 from das_spark.pipeline.publish import INSECURE
 from das_spark.products import PRODUCTS
+from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -217,7 +215,7 @@ class Stop(BaseException):
 def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(copied, spark, monkeypatch):
     content = csv_bytes(copied.tables.path)
     promoted: list[Path] = []
-    real = stage.supplant
+    real = stage.replace_folder
 
     def dying(staging: Path, target: Path, *files: object) -> None:
         if len(promoted) == 6:
@@ -225,12 +223,12 @@ def test_a_driver_that_dies_between_levels_leaves_nothing_that_looks_finished(co
         promoted.append(target)
         real(staging, target, *files)
 
-    monkeypatch.setattr(stage, "supplant", dying)
+    monkeypatch.setattr(stage, "replace_folder", dying)
     shutil.rmtree(copied.tables.path)
     with pytest.raises(Stop):
         tabulate_run(copied.path, spark=spark)
     assert sorted(path.parent for path in copied.tables.path.glob("P*/*/_SUCCESS")) == sorted(promoted)
-    monkeypatch.setattr(stage, "supplant", real)
+    monkeypatch.setattr(stage, "replace_folder", real)
     tabulate_run(copied.path, spark=spark)
     assert csv_bytes(copied.tables.path) == content
     assert not copied.tables.staging.exists()

@@ -10,16 +10,13 @@ import pytest
 
 from das_spark.config import RunPlan
 from das_spark.errors import InputError, OutputError
-from das_spark.io.files import discard, finished, part_files
-from das_spark.io.layout import RunLayout
-from das_spark.io.manifest import PublicManifest
-from das_spark.io.run_lock import hold_run
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import taken_over
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.ledgers import fingerprint
 from das_spark.pipeline.taken_over import holds_input, take_over_input
+from das_spark.store import PublicManifest, RunLayout, discard, finished, hold_run, part_files
 
 pytestmark = [pytest.mark.spark]
 
@@ -84,16 +81,16 @@ def test_taking_over_goes_on_wherever_it_was_interrupted(first, second, monkeypa
     class Died(BaseException):
         """Nothing in the product may catch it."""
 
-    calls, supplant = iter(range(100)), taken_over.supplant
+    calls, replace_folder = iter(range(100)), taken_over.replace_folder
 
     def dying(staging: Path, target: Path) -> None:
-        supplant(staging, target)
+        replace_folder(staging, target)
         if next(calls) == done:
             (target / "_SUCCESS").unlink()  # all but the last step
             raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(taken_over, "supplant", dying)
+        patched.setattr(taken_over, "replace_folder", dying)
         with pytest.raises(Died):
             take_over_input(second, first, identity_of(second))
     assert not holds_input(second.layout, second.plan)

@@ -12,8 +12,6 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
-from das_spark.io.journal import Journal
-from das_spark.io.layout import RunLayout
 from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, run_stages, runner
 from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import measure as measure_stage
@@ -21,6 +19,7 @@ from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.measure import journal_of
 from das_spark.pipeline.run_record import run_record
 from das_spark.privacy import EntryState, Ledger
+from das_spark.store import Journal, RunLayout
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 

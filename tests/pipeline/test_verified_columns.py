@@ -15,9 +15,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from das_spark.config.reopen import reopen
-from das_spark.io.files import part_files
-from das_spark.io.layout import PublicLayout
-from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline import verified_columns
 from das_spark.pipeline.tabulate import read_levels
 from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, text_check
@@ -25,6 +22,7 @@ from das_spark.spark.checks import Check, Rule, judge
 from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.spark.verify import RunTables, level_rules
 from das_spark.spark.verify_columns import RULES, rule_name
+from das_spark.store import PublicLayout, PublicManifest, part_files
 
 pytestmark = [pytest.mark.spark]
 

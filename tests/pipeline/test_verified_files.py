@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.io.layout import PublicLayout, public_files
-from das_spark.io.manifest import PublicManifest
 from das_spark.pipeline import verify_run
+from das_spark.store import PublicLayout, PublicManifest, public_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 

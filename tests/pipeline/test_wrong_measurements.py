@@ -15,9 +15,8 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.errors import InputError
-from das_spark.io.files import record_of
-from das_spark.io.layout import RunLayout
 from das_spark.pipeline import estimate_from, open_source
+from das_spark.store import RunLayout, record_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
 

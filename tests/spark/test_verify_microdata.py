@@ -14,14 +14,12 @@ import pytest
 from verified_run import BLOCKS, PRODUCT, failing, leaf_frame
 
 from das_spark.errors import VerificationError
-from das_spark.io.files import part_files
-from das_spark.io.layout import PublicLayout
 from das_spark.io.microdata_digest import microdata_parts, write_digest
 from das_spark.io.microdata_files import write_microdata
-from das_spark.io.run_lock import Staging
 from das_spark.products import microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.store import PublicLayout, Staging, part_files
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ import pytest
 from made_runs import finished_run, histograms, manifest
 
 from das_spark.errors import InputError, OutputError
-from das_spark.io.layout import RunLayout, open_run
 from das_spark.products import PRODUCTS
+from das_spark.store import RunLayout, open_run
 from das_spark.studies.occupancy_measures import level_occupancy
 from das_spark.studies.occupancy_run import occupancy_of_run, occupied_cells
 

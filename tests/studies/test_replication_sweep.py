@@ -9,8 +9,7 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.errors import InputError, OutputError
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
-from das_spark.io.layout import RunLayout
-from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
+from das_spark.store import RunLayout, RunState, SweepLayout, SweepRecord
 from das_spark.studies.published_1940 import protected
 from das_spark.studies.replication import Verdict
 from das_spark.studies.replication_sweep import replicate

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from das_spark.errors import InputError, OutputError
-from das_spark.io.full_disk import is_disk_full, no_room
+from das_spark.store import is_disk_full, no_room
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from das_spark.io.files import record_of
 from das_spark.io.writers._columns import FileColumns, Scope
 from das_spark.io.writers._dealing import (
     Geounits,
@@ -22,6 +21,7 @@ from das_spark.io.writers._dealing import (
     with_listed,
 )
 from das_spark.io.writers.base import Rows, Sink
+from das_spark.store import record_of
 
 #: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
 REPORT = "kind string, flavour string, slice int, file string, rows long, size long, sha256 string"

@@ -27,13 +27,12 @@ from das_spark.evaluation.audit import (
 )
 from das_spark.evaluation.audit.page import audit_page
 from das_spark.evaluation.audit.report import INSECURE, INVENTED, MEANING, too_few
-from das_spark.io.files import write_durably
-from das_spark.io.full_disk import disk_errors
 from das_spark.pipeline.audit.inputs import NeighbouringInputs, neighbouring_inputs
 from das_spark.pipeline.audit.observing import Seen, composed, seen_in, statistics_of
 from das_spark.pipeline.audit.population import SmallPopulation
 from das_spark.pipeline.audit.system import LocalSystem
 from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
+from das_spark.store import disk_errors, write_durably
 
 if TYPE_CHECKING:
     from pathlib import Path

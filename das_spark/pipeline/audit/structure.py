@@ -26,14 +26,13 @@ import pyarrow.parquet as pq
 from das_spark.config import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
-from das_spark.io.files import write_durably
-from das_spark.io.full_disk import disk_errors
 from das_spark.pipeline.audit.inputs import allowed_cells, exact_at, units_for
 from das_spark.pipeline.audit.population import SmallPopulation, geocode_at
 from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
+from das_spark.store import disk_errors, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

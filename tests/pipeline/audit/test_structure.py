@@ -10,7 +10,6 @@ import pytest
 
 from das_spark.config import load_plan, load_run
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.files import part_files, record_of
 from das_spark.pipeline import context as contexts
 from das_spark.pipeline import driver, runner
 from das_spark.pipeline.audit import structure
@@ -21,6 +20,7 @@ from das_spark.pipeline.measure import planned_measurement
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
 from das_spark.privacy import RunKey
+from das_spark.store import part_files, record_of
 
 STATE = ("budget.strategy=state", "output.microdata=['text','parquet','ppmf']")
 

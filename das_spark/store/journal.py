@@ -7,7 +7,7 @@ is drawn. Its states:
        |
        +-------> destroyed                      the driver died while drawing; bytes gone, place fenced off
 
-Every step needs the lock of the run (`das_spark.io.run_lock.hold_run`). What does not fit this picture is refused:
+Every step needs the lock of the run (`das_spark.store.lock.hold_run`). What does not fit this picture is refused:
 somebody removed, added or changed files, and going on could publish two draws of one measurement.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.io.files import (
+from das_spark.store.commit import (
     FileRecord,
     discard,
     finished,
@@ -34,10 +34,10 @@ from das_spark.io.files import (
     sync_folder,
     write_durably,
 )
-from das_spark.io.full_disk import disk_errors
+from das_spark.store.filesystem import disk_errors
 
 if TYPE_CHECKING:
-    from das_spark.io.layout import RunLayout
+    from das_spark.store.layout import RunLayout
 
 JOURNAL_VERSION = 1
 _HEXADECIMAL = set(b"0123456789abcdef")

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.io import files
-from das_spark.io.files import (
+from das_spark.store import commit as files
+from das_spark.store import (
     discard,
     finished,
     link_parts,
     part_files,
     promote,
     record_of,
+    replace_folder,
     require_space,
     require_writable,
-    supplant,
     write_durably,
 )
 
@@ -98,13 +98,13 @@ def test_a_target_with_a_strange_file_is_refused(tmp_path, staging):
 def test_a_staging_folder_that_vanished_is_not_an_empty_result(tmp_path, staging):
     target = tmp_path / "target"
     promote(staging, target)
-    for publish in (promote, supplant):
+    for publish in (promote, replace_folder):
         with pytest.raises(OutputError, match="staging: what was written there is gone"):
             publish(staging, target)
     assert names(target) == ["_SUCCESS", "part-0", "part-1", "part-2"]
     staging.mkdir()
     (staging / "part-9").write_text("new")
-    supplant(staging, target)
+    replace_folder(staging, target)
     assert names(target) == ["_SUCCESS", "part-9"]
 
 
@@ -250,7 +250,7 @@ def test_a_place_is_asked_whether_it_can_be_written_before_anything_is_made(tmp_
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file is no folder"):
         require_writable(tmp_path / "file" / "x")
-    monkeypatch.setattr("das_spark.io.files.os.access", lambda *_: False)
+    monkeypatch.setattr("das_spark.store.commit.os.access", lambda *_: False)
     with pytest.raises(OutputError, match="may not write to") as caught:
         require_writable(tmp_path / "not" / "yet")
     assert "another output folder" in caught.value.hint

@@ -7,32 +7,37 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.files import sync_folder
-from das_spark.io.full_disk import disk_errors
 from das_spark.privacy import AttemptLine, Ledger, LedgerEntry, line_of
+from das_spark.store.commit import sync_folder, write_durably
+from das_spark.store.filesystem import disk_errors
 
-SUFFIX = ".privacy-ledger.jsonl"
+if TYPE_CHECKING:
+    from das_spark.store.layout import RestrictedLayout
+
+LEDGER_SUFFIX = ".privacy-ledger.jsonl"
 Mended = Callable[[Path], None]
 #: Makes, of the ledger as it is under the lock, the lines that are to be added; raises where nothing may be.
 Change = Callable[[Ledger], Sequence[LedgerEntry | AttemptLine]]
 
 
-def commit(file: Path, entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
-    """Enter a run in a ledger, or its new state: `update` with nothing to ask.
+def commit_entry(file: Path, entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
+    """Enter a run in a ledger, or its new state: `update_ledger` with nothing to ask.
 
     Args:
         file: The ledger.
         entry: The run.
-        mended: As in `update`.
+        mended: As in `update_ledger`.
     """
-    return update(file, lambda _: [entry], mended)
+    return update_ledger(file, lambda _: [entry], mended)
 
 
-def update(file: Path, change: Change, mended: Mended = lambda _: None) -> Ledger:
+def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -> Ledger:
     """Add lines to a ledger, durably, all or none, from what stands in it under an exclusive lock.
 
     A last line that a power cut tore is cut off: no run draws before its line is durable, so that nothing was drawn
@@ -71,7 +76,7 @@ def update(file: Path, change: Change, mended: Mended = lambda _: None) -> Ledge
         return after
 
 
-def read(file: Path) -> Ledger:
+def read_ledger(file: Path) -> Ledger:
     """The runs in one copy of a ledger, but for a last line that was half written.
 
     Args:
@@ -135,3 +140,60 @@ def _append(opened: FileIO, line: bytes) -> None:
     except OSError:
         opened.truncate(size)
         raise
+
+
+#: Key that says whether the ledger is known to have the entry, and its value as long as it is not.
+_LEDGER: Final = "ledger"
+_CHARGING: Final = "charging"
+_CHARGED: Final = "charged"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntry:
+    """The entry of a run in its restricted root.
+
+    Attributes:
+        entry: The run, as it stands or is about to stand in the ledger.
+        entered: Whether the ledger is known to have an entry of the run: one without has been lost, or rolled back.
+    """
+
+    entry: LedgerEntry
+    entered: bool
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether the ledger is known to have the run as charged."""
+        return self.entered and self.entry.is_charged
+
+    @classmethod
+    def find(cls, restricted: RestrictedLayout) -> Self | None:
+        """The own entry of a run as it was last written; None where the run is not entered yet.
+
+        Args:
+            restricted: Its restricted root.
+
+        Raises:
+            PrivacyGuardError: It cannot be understood.
+        """
+        file = restricted.ledger_entry
+        if not file.is_file():
+            return None
+        text = file.read_text(encoding="utf-8")
+        entry = LedgerEntry.from_json(text)
+        state = json.loads(text).get(_LEDGER, _CHARGED)  # earlier versions did not say it
+        if state not in (_CHARGING, _CHARGED):
+            raise PrivacyGuardError(f"{file}: '{state}' is no state of a run in its ledger")
+        return cls(entry, state == _CHARGED)
+
+    def save(self, restricted: RestrictedLayout) -> None:
+        """Write the own entry, durably.
+
+        Args:
+            restricted: The restricted root of the run.
+
+        Raises:
+            OutputError: The disk is full.
+        """
+        state = _CHARGED if self.entered else _CHARGING
+        record = {_LEDGER: state, **self.entry.as_record()}
+        write_durably(restricted.ledger_entry, json.dumps(record, ensure_ascii=False), mode=0o600)

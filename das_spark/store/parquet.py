@@ -8,6 +8,7 @@ a file gets its name from the driver, when the task that wrote it is known to ha
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import TaskContext
 
-from das_spark.io.files import FileRecord, record_of
+from das_spark.store.commit import FileRecord, record_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,10 +150,9 @@ class _File:
 
     @classmethod
     def begin(cls, folder: TableFolder, table: str, file: str) -> _File:
-        context = TaskContext.get()
-        attempt = context.taskAttemptId() if context else 0
         name = Path(file)
-        written = str(name.with_name(f".{name.name}-{attempt}"))
+        # The driver gives a file its name; until then it has one that no other attempt at the task has.
+        written = str(name.with_name(f".{name.name}-{secrets.token_hex(8)}"))
         path = folder.path / written
         path.parent.mkdir(parents=True, exist_ok=True)
         return cls(table, file, written, path, _writer(path, folder.schema), folder.schema)

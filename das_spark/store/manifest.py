@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from das_spark.errors import OutputError
-from das_spark.io.files import FileRecord, write_durably
+from das_spark.store.commit import FileRecord, write_durably
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from das_spark.io import parquet_tables
-from das_spark.io.files import part_files, record_of, set_times
-from das_spark.io.parquet_tables import ParquetTables, TableFolder, below, file_name
+from das_spark.store import parquet as parquet_tables
+from das_spark.store import part_files, record_of, set_times
+from das_spark.store.parquet import ParquetTables, TableFolder, below, file_name
 
 SCHEMA = pa.schema(
     [

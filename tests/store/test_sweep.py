@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.io.sweep_files import RunState, SweepLayout, SweepRecord
+from das_spark.store import RunState, SweepLayout, SweepRecord
 
 RECORD = SweepRecord(
     product="e2e_1940",

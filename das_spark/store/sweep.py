@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from das_spark.errors import OutputError
 from das_spark.evaluation.definitions import RESTRICTED
-from das_spark.io.claims import names_in
-from das_spark.io.files import write_durably
-from das_spark.io.full_disk import disk_errors
+from das_spark.store.commit import names_in, write_durably
+from das_spark.store.filesystem import disk_errors
 
 SWEEP_VERSION: Final = 2  # 2: `created`
 #: What follows from the grid, or changes while a sweep lasts.

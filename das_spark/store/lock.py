@@ -12,14 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
-from das_spark.io.files import close_to_others, discard
-from das_spark.io.layout import STAGING
+from das_spark.store.commit import close_to_others, discard
+from das_spark.store.layout import STAGING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from das_spark.io.layout import PublicLayout, RunLayout
-    from das_spark.io.restricted_layout import RestrictedLayout
+    from das_spark.store.layout import PublicLayout, RestrictedLayout, RunLayout
 
 #: Lock files that this process holds, and the word that it wrote into each: a lock belongs to a process.
 _HELD: dict[Path, str] = {}

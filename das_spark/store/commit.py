@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from das_spark.errors import OutputError
-from das_spark.io.full_disk import disk_errors
+from das_spark.store.filesystem import disk_errors
 
 #: Another device, a disk without hard links, or too many of them.
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -154,7 +155,7 @@ def promote(
     return records
 
 
-def supplant(staging: Path, target: Path, files: Sequence[FileRecord] | None = None) -> tuple[FileRecord, ...]:
+def replace_folder(staging: Path, target: Path, files: Sequence[FileRecord] | None = None) -> tuple[FileRecord, ...]:
     """Promote part files of a staging folder in the place of what a driver promoted that died.
 
     Args:
@@ -382,3 +383,55 @@ def require_space(folder: Path, needed: int) -> None:
             f"{folder}: about {needed / 1e9:.1f} GB will be written and {free / 1e9:.1f} GB are free",
             hint="make room, or set output.root to another disk; the run resumes where it stopped",
         )
+
+
+def names_in(folder: Path) -> set[str]:
+    """Names in a folder, but for those of half-written files that a killed process left behind.
+
+    Args:
+        folder: That is there.
+    """
+    return {path.name for path in folder.iterdir() if not (path.name.startswith(".") and path.name.endswith(".tmp"))}
+
+
+def create_exclusively(path: Path, content: str) -> bool:
+    """Write a small file in one step where there is none; of two processes that try, one does, and nothing is replaced.
+
+    Args:
+        path: The file.
+        content: Text, written as UTF-8.
+
+    Returns:
+        Whether this call made it.
+
+    Raises:
+        OutputError: The disk is full, or the place cannot be written.
+    """
+    # A word of its own: two machines that share the disk may have processes of one number.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    with disk_errors(path):
+        try:
+            write_durably(temporary, content)
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            except OSError:  # a disk without hard links
+                return _create(path, content)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    return True
+
+
+def _create(path: Path, content: str) -> bool:
+    """The same, but for a power cut, which may leave half of the file."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        return False
+    sync_folder(path.parent)
+    return True

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.io import journal as journal_module
-from das_spark.io.files import finished, part_files, succeed, write_durably
-from das_spark.io.journal import Journal, State, Step
+from das_spark.store import Journal, State, Step, finished, part_files, succeed, write_durably
+from das_spark.store import journal as journal_module
 
 LEVEL = "County"
 

@@ -14,13 +14,26 @@ from typing import Any
 import pytest
 
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
-from das_spark.io import run_lock
-from das_spark.io.existing_runs import find_run, open_public
-from das_spark.io.joint_layout import JointLayout
-from das_spark.io.layout import PublicLayout, RunLayout, TablesLayout, open_run, point_latest
-from das_spark.io.run_lock import clear_staging, guarded_staging, hold_run, is_held, require_held, staging_of
-from das_spark.io.run_marker import RunMarker, is_public_root
-from das_spark.io.sweep_files import SweepLayout
+from das_spark.store import (
+    JointLayout,
+    PublicLayout,
+    RunLayout,
+    RunMarker,
+    SweepLayout,
+    TablesLayout,
+    clear_staging,
+    find_run,
+    guarded_staging,
+    hold_run,
+    is_held,
+    is_public_root,
+    open_public,
+    open_run,
+    point_latest,
+    require_held,
+    staging_of,
+)
+from das_spark.store import lock as run_lock
 
 
 @pytest.fixture
@@ -255,7 +268,7 @@ def test_a_folder_without_marker_is_no_run(tmp_path):
 def test_a_second_driver_is_refused_while_the_first_lives_and_let_in_after_it_is_killed(layout):
     open_run(layout, "hash")
     code = (
-        "import sys,time; from das_spark.io.layout import RunLayout; from das_spark.io.run_lock import hold_run\n"
+        "import sys,time; from das_spark.store import RunLayout, hold_run\n"
         f"with hold_run(RunLayout.at({str(layout.root)!r}, 'first')): print('held', flush=True); time.sleep(60)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

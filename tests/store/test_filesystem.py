@@ -10,9 +10,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from das_spark.errors import InputError, OutputError
-from das_spark.io import full_disk
-from das_spark.io.full_disk import disk_errors, is_disk_full
 from das_spark.io.readers.base import reading
+from das_spark.store import disk_errors, is_disk_full
+from das_spark.store import filesystem as full_disk
 
 
 def test_a_full_disk_is_one_clear_error(tmp_path):

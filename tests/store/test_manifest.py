@@ -6,11 +6,10 @@ import pytest
 
 from das_spark.errors import OutputError
 from das_spark.io.dictionary import data_dictionary, measurements_dictionary
-from das_spark.io.files import FileRecord
-from das_spark.io.manifest import MeasurementsManifest, PublicManifest, RestrictedManifest, StageRecord
 from das_spark.io.noisy_files import written_schema
 from das_spark.products import PRODUCTS
 from das_spark.spark import tables
+from das_spark.store import FileRecord, MeasurementsManifest, PublicManifest, RestrictedManifest, StageRecord
 
 PUBLIC = PublicManifest(
     run_id="first",

@@ -1,4 +1,4 @@
-"""Where the files of a run lie, who may open them, and how a finished folder comes to be.
+"""Where the files of a run lie, and which of them tell of the confidential input: nobody else builds these paths.
 
 A run has two roots, `public/` and `restricted/`, which may be two disks with two owners. `PublicLayout` is all that
 estimation, microdata and verification are given: no method of it yields a restricted path. Folders are finished when
@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
-from das_spark.io.files import FileRecord, record_of
-from das_spark.io.full_disk import disk_errors
-from das_spark.io.restricted_layout import RestrictedLayout
-from das_spark.io.run_marker import MARKER, PUBLIC, RESTRICTED, RunMarker
+from das_spark.errors import ConfigurationError, OutputError
+from das_spark.store.commit import names_in
 
 if TYPE_CHECKING:
     from das_spark.config import OutputSettings
 
+MARKER = "run.json"
+
+
+PUBLIC = "public"
+RESTRICTED = "restricted"
 JOINT_MARKER = "joint.json"
 LATEST = "latest"
 LEDGERS = "ledgers"
@@ -174,23 +173,6 @@ class PublicLayout:
         return self.path / MARKER
 
 
-def public_files(public: PublicLayout) -> tuple[FileRecord, ...]:
-    """Every file of a public root that its manifest answers for: all but the manifest itself and what examines them.
-
-    Args:
-        public: The root.
-
-    Returns:
-        Paths below the root, sizes and checksums, by path.
-    """
-    apart = {public.manifest, public.verification}
-    found = []
-    for place, folders, names in os.walk(public.path):
-        folders[:] = sorted(name for name in folders if name != STAGING)
-        found += [Path(place, name) for name in names if Path(place, name) not in apart]
-    return tuple(record_of(path, str(path.relative_to(public.path))) for path in sorted(found))
-
-
 @dataclass(frozen=True, slots=True)
 class RunLayout:
     """Both roots of one run.
@@ -254,126 +236,189 @@ class RunLayout:
         return self.root / self.run_id
 
 
-def open_run(
-    layout: RunLayout,
-    config_hash: str,
-    config: Mapping[str, Any] = MappingProxyType({}),
-    *,
-    ledger: str = "",
-    created: str | None = None,
-) -> bool:
-    """Create the two roots of a run, or open those that an earlier driver of the same run left.
+@dataclass(frozen=True, slots=True)
+class RestrictedLayout:
+    """Paths of the restricted root of one run: everything that tells of the confidential input.
 
-    Args:
-        layout: Where.
-        config_hash: Hash of the resolved configuration; a run folder is bound to it for ever.
-        config: The resolved configuration itself, from which a driver with another one is told what differs.
-        ledger: Folder of the ledgers that a run is begun with; empty where it draws nothing.
-        created: When the run begins, ISO 8601, as its markers say it where they are made now; now, by default.
-
-    Returns:
-        True when the run existed already (it resumes), False when it was created.
-
-    Raises:
-        OutputError: The folder is not empty and no run folder, or belongs to another run.
-        PrivacyGuardError: The public root is there, and the restricted one is not: the run would begin again.
+    Attributes:
+        path: The restricted folder of the run, mode 0700.
     """
-    # The restricted root gets its marker first, so that it is asked for last: another driver may be making both.
-    closed, open_to_all = _markers(
-        layout, RunMarker(layout.run_id, config_hash, created=created or now(), config=config), ledger
-    )
-    published = open_to_all.marks(layout.public.path)
-    known = [closed.marks(layout.restricted.path), published]
-    if known == [False, True]:
-        raise PrivacyGuardError(
-            f"{layout.restricted.path}: the run {layout.run_id} has its public root at {layout.public.path}, and its "
-            "restricted root is not there; is the restricted disk mounted?",
-            hint="begun again, the run would be charged and drawn a second time. Bring the restricted root back, or "
-            "begin a run of another name.",
+
+    path: Path
+
+    def table(self, name: str) -> Path:
+        """The folder of a restricted table.
+
+        Args:
+            name: Name of the table.
+        """
+        return self.path / name
+
+    def level(self, table: str, geolevel: str) -> Path:
+        """The folder of one level of a restricted table.
+
+        Args:
+            table: Name of the table.
+            geolevel: Name of the level.
+        """
+        return self.table(table) / f"level={geolevel}"
+
+    def staging(self, table: str, geolevel: str, attempt: int) -> Path:
+        """Where one attempt at a level is written before it is promoted; never shared between attempts.
+
+        Args:
+            table: Name of the table.
+            geolevel: Name of the level.
+            attempt: Number of the attempt, from 1.
+        """
+        return self.path / "staging" / table / f"level={geolevel}.attempt={attempt}"
+
+    @property
+    def journal(self) -> Path:
+        """The folder of the measurement journal."""
+        return self.path / "journal"
+
+    @property
+    def input_record(self) -> Path:
+        """What ingestion read and found wrong, and the identity of the input."""
+        return self.path / "input.json"
+
+    @property
+    def ledger_entry(self) -> Path:
+        """What the run is charged with, and which of its levels are public: never behind the ledger of the input."""
+        return self.path / "ledger_entry.json"
+
+    @property
+    def instance(self) -> Path:
+        """A random word of the run folder in this place, by which a copy of the folder is told from it."""
+        return self.path / "instance.json"
+
+    @property
+    def begun(self) -> Path:
+        """When a run began that is charged with nothing: one from measurements that exist."""
+        return self.path / "begun.json"
+
+    @property
+    def concluded(self) -> Path:
+        """What was verified and evaluated, and of which files."""
+        return self.path / "concluded.json"
+
+    @property
+    def removed(self) -> Path:
+        """When what is confidential was removed from a finished run; there only where it was."""
+        return self.path / "removed.json"
+
+    @property
+    def lock(self) -> Path:
+        """The file that the live driver holds locked."""
+        return self.path / "run.lock"
+
+    @property
+    def manifest(self) -> Path:
+        """The restricted manifest: checksums and row counts of the input, times, accuracy."""
+        return self.path / "manifest.json"
+
+    @property
+    def accuracy_json(self) -> Path:
+        """The accuracy report as data."""
+        return self.path / "accuracy.json"
+
+    @property
+    def accuracy_html(self) -> Path:
+        """The accuracy report as a page."""
+        return self.path / "accuracy.html"
+
+    @property
+    def input_problems(self) -> Path:
+        """What was wrong in the input, with numbers of rows: one JSON object a problem and line."""
+        return self.path / "input_problems.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What the drivers of the run did, and when: one JSON object an event and line."""
+        return self.path / "log.jsonl"
+
+    @property
+    def page(self) -> Path:
+        """The run as a page."""
+        return self.path / "run.html"
+
+    @property
+    def marker(self) -> Path:
+        """The file that makes the folder a run folder."""
+        return self.path / MARKER
+
+    @property
+    def kept(self) -> tuple[Path, ...]:
+        """What stays when all that is confidential is removed: without the journal, a level could be drawn twice.
+
+        Of `staging` only the plain files stay, without which an executor that was lost could still write there when it
+        wakes up.
+        """
+        return (
+            self.journal,
+            self.ledger_entry,
+            self.instance,
+            self.removed,
+            self.marker,
+            self.lock,
+            self.path / "staging",
         )
-    with disk_errors(layout.folder):
-        layout.restricted.path.parent.mkdir(parents=True, exist_ok=True)
-        layout.restricted.path.mkdir(mode=0o700, exist_ok=True)
-        layout.restricted.path.chmod(0o700)  # also where it was there, or the umask is a strange one
-        layout.public.path.mkdir(parents=True, exist_ok=True)
-        closed.put(layout.restricted.path)
-        open_to_all.put(layout.public.path)
-    return all(known)
 
 
-def now() -> str:
-    """The time as public files name it: UTC, ISO 8601 to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+@dataclass(frozen=True, slots=True)
+class JointLayout:
+    """Paths of what a joint run says of all its parts together; the parts are runs beside it.
 
-
-def created_at(layout: RunLayout) -> str:
-    """When a run was opened for the first time, by the markers of its roots.
-
-    Args:
-        layout: Of a run that is open.
-
-    Raises:
-        OutputError: There is no marker, or it cannot be understood.
+    Attributes:
+        run_id: The name of the joint run.
+        path: Its folder; everything in it is public.
     """
-    # The public marker holds: with `Another driver was quicker` the restricted one may name another second.
-    found = RunMarker.find(layout.public.path)
-    if found is None:
-        raise OutputError(f"{layout.public.path}: is no run folder", hint="name the folder of a run")
-    return found.created
 
+    run_id: str
+    path: Path
 
-def _markers(layout: RunLayout, public: RunMarker, ledger: str) -> tuple[RunMarker, RunMarker]:
-    """The markers of the restricted and of the public root; a run folder with both in it can be moved as a whole."""
-    closed = replace(public, is_restricted=True, ledger=ledger)
-    if layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC:
-        return closed, public
-    return replace(closed, root=str(layout.root.resolve()), public=str(layout.public.path.resolve())), public
+    @classmethod
+    def at(cls, root: str | Path, run_id: str) -> JointLayout:
+        """The layout of a joint run.
 
+        Args:
+            root: The folder of all runs, or of all public roots.
+            run_id: The name of the joint run: as of runs.
 
-def is_concluded(layout: RunLayout) -> bool:
-    """Whether a run has come to its end and is verified: its restricted manifest is written last.
+        Raises:
+            ConfigurationError: The name stands for something else beside the runs.
+            OutputError: The name would lead out of the folder, or a run of that name stands there.
+        """
+        path = RunLayout.at(root, run_id).folder
+        if path.exists() and not (path / JOINT_MARKER).is_file() and names_in(path):
+            raise OutputError(f"{path}: not empty and not a joint run", hint="choose another run id")
+        return cls(run_id, path)
 
-    Args:
-        layout: Of the run.
-    """
-    try:
-        passed = json.loads(layout.public.verification.read_text(encoding="utf-8"))["passed"]
-    except (OSError, ValueError, KeyError):
-        return False
-    return bool(passed) and layout.restricted.manifest.is_file()
+    @property
+    def marker(self) -> Path:
+        """The names of the parts."""
+        return self.path / JOINT_MARKER
 
+    def created(self) -> str:
+        """When the joint run was begun, by its marker; empty where it has none yet.
 
-def require_kept(layout: RunLayout) -> None:
-    """Refuse to go on with a finished run whose confidential side was removed: it would read the input once more.
+        Raises:
+            OutputError: The marker cannot be understood.
+        """
+        if not self.marker.is_file():
+            return ""
+        try:
+            return str(json.loads(self.marker.read_text(encoding="utf-8"))["created"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{self.marker}: not readable as the marker of a joint run") from error
 
-    Args:
-        layout: Of the run.
+    @property
+    def privacy_statement(self) -> Path:
+        """What is claimed of all parts together, in words."""
+        return self.path / "privacy_statement.md"
 
-    Raises:
-        OutputError: It was removed.
-    """
-    if layout.restricted.removed.is_file():
-        when = json.loads(layout.restricted.removed.read_text(encoding="utf-8"))["removed"]
-        raise OutputError(
-            f"{layout.folder}: this run is finished, and what was confidential in it was removed on {when}",
-            hint="nothing is left to do; another run id begins another run",
-        )
-
-
-def point_latest(layout: RunLayout) -> None:
-    """Let `<root>/latest` be a link to the run; replaced in one step.
-
-    Args:
-        layout: Of the run.
-
-    Raises:
-        OutputError: There is a real file or folder of that name.
-    """
-    link = layout.root / LATEST
-    if link.exists() and not link.is_symlink():
-        raise OutputError(f"{link} is not a link", hint="move it away: that name is kept for the link to the last run")
-    fresh = layout.root / f".{LATEST}.{os.getpid()}"
-    with disk_errors(link):
-        fresh.unlink(missing_ok=True)
-        fresh.symlink_to(layout.run_id)
-        fresh.replace(link)
+    @property
+    def privacy_ledger(self) -> Path:
+        """What the parts cost, alone and together, in exact fractions."""
+        return self.path / "privacy_ledger.json"
