@@ -77,7 +77,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     plan = load_plan(conf, overlay or (), settings or (), files=False)
     from das_spark.evaluation.audit import KINDS  # noqa: PLC0415
     from das_spark.pipeline.audit import AuditSettings, run_audit, write_audit  # noqa: PLC0415
-    from das_spark.privacy.budget import exact  # noqa: PLC0415
+    from das_spark.privacy import exact  # noqa: PLC0415
 
     chosen = AuditSettings(
         stage=stage.value,

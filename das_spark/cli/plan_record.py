@@ -14,14 +14,7 @@ from das_spark.config import (
     published_from_people,
     rules_from_people,
 )
-from das_spark.privacy import (
-    PUBLISHED_DELTA,
-    DiscreteLaplace,
-    Framework,
-    epsilon_bun_steinke,
-    epsilon_cks,
-    joint_costs,
-)
+from das_spark.privacy import PUBLISHED_DELTA, DiscreteLaplace, Framework, epsilon_bun_steinke, epsilon_cks, joint_costs
 
 if TYPE_CHECKING:
     from das_spark.cli.geounits import Geounits

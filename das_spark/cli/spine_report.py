@@ -46,7 +46,7 @@ def report(
     """
     from das_spark.geography import ENTITY_CATEGORIES  # noqa: PLC0415 - `das-spark --help` needs no geography
     from das_spark.pipeline.spine_report import ReportRequest, report_spine, write_spine_report  # noqa: PLC0415
-    from das_spark.privacy.budget import exact  # noqa: PLC0415
+    from das_spark.privacy import exact  # noqa: PLC0415
     from das_spark.spark.session import session  # noqa: PLC0415
 
     chosen = tuple(dict.fromkeys(categories)) if categories else tuple(ENTITY_CATEGORIES)

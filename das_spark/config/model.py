@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from das_spark.config.plan import MeasurementRows, MicrodataFiles, MicrodataFormat, Rounding, TableFormat, UnitConflicts
 from das_spark.errors import BudgetError
-from das_spark.privacy.budget import exact
+from das_spark.privacy import exact
 
 
 def _exact(value: object) -> Fraction:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from das_spark.estimation import OuterPass
     from das_spark.geography import Spine, SpineSettings
     from das_spark.histogram import Query
-    from das_spark.privacy.budget import Budget
-    from das_spark.privacy.caps import Cap
+    from das_spark.privacy import Budget, Cap
     from das_spark.products import Product
 
 UnitConflicts = Literal["fail", "from_people"]

@@ -17,7 +17,7 @@ from das_spark.config.model import GeographySection, InputSection, PrivacySectio
 from das_spark.config.plan import EvaluationSettings, RunPlan
 from das_spark.config.resolve import NO_TOTAL, config_hash, resolve
 from das_spark.errors import ConfigurationError
-from das_spark.privacy.budget import Framework
+from das_spark.privacy import Framework
 from das_spark.products import PRODUCTS
 
 #: Key of the resolved configuration under which a run says where its measurements come from.

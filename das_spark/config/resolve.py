@@ -35,8 +35,7 @@ from das_spark.config.plan import (
 from das_spark.constraints import AddedConstraint, Invariants, Sense
 from das_spark.errors import BudgetError, ConfigurationError, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
-from das_spark.privacy.caps import Cap
+from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
 from das_spark.products import PRODUCTS, Product
 
 if TYPE_CHECKING:

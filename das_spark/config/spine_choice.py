@@ -22,11 +22,11 @@ from das_spark.config.load import apply_setting, nearest, read_tables
 from das_spark.config.plan import JointPlan
 from das_spark.errors import ConfigurationError
 from das_spark.geography import DHC, DHC_SHARES, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
-from das_spark.privacy.budget import Framework, exact
+from das_spark.privacy import Framework, exact
 from das_spark.products import product
 
 if TYPE_CHECKING:
-    from das_spark.privacy.budget import Budget
+    from das_spark.privacy import Budget
 
 _SPINE, _BUDGET, _LEVELS, _FRAMEWORK = "spine", "budget", "geolevels", "framework"
 _WAYS: Final = "give --shares FILE, or --product NAME with --strategy NAME"

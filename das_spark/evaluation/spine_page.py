@@ -16,7 +16,7 @@ from das_spark.evaluation.spine_figures import (
 )
 from das_spark.evaluation.spine_report import DEFINITIONS, SpineReport
 from das_spark.evaluation.template import rendered
-from das_spark.privacy.mechanisms import Framework
+from das_spark.privacy import Framework
 
 #: Share paths and entities that the page lists; all are in the JSON file.
 MOST_ROWS: Final = 50

@@ -1,28 +1,41 @@
-"""What is spent: exact budgets, accounting, the two laws of noise, exact sampling, keyed bits.
+"""Budgets in exact fractions, what they cost in all, discrete noise drawn exactly from keyed bits, and the ledger.
 
-What is claimed and what is not stands in this room's README.md.
+A run's `Budget` says what each query of each geolevel may spend and gives its `Mechanism`, the distribution of the
+noise. `RunKey` gives each query of each level a `KeyedStream` of random words with addresses; `sample` turns words
+into noise by the mechanism's cumulative table. What runs cost together is added up by `compose`, held in the `Ledger`
+of the dataset, limited by `Cap`, and said in a privacy statement. README.md says what is claimed, and what is not.
 """
 
-from das_spark.privacy.accounting import PUBLISHED_DELTA, Composition, compose, epsilon_bun_steinke, epsilon_cks
-from das_spark.privacy.attempts import AttemptLine, DrawState
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
-from das_spark.privacy.caps import Cap
-from das_spark.privacy.joint_statement import JointPart, joint_costs, joint_statement
+from das_spark.privacy.accounting import (
+    PUBLISHED_DELTA,
+    Framework,
+    Loss,
+    attribute_losses,
+    compose,
+    epsilon_bun_steinke,
+    epsilon_cks,
+    within_geolevel_losses,
+)
+from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, exact
 from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
-from das_spark.privacy.ledger import DeclaredInvariants, EntryState, Ledger, LedgerEntry, line_of
-from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
-from das_spark.privacy.mechanisms import MECHANISMS, DiscreteGaussian, DiscreteLaplace, Mechanism, mechanism_for
-from das_spark.privacy.sampler import sample
-from das_spark.privacy.statement import StatementFacts, privacy_statement
-from das_spark.privacy.tables import CumulativeTable, cumulative_table, require_table
+from das_spark.privacy.ledger import (
+    AttemptLine,
+    DeclaredInvariants,
+    DrawState,
+    EntryState,
+    Ledger,
+    LedgerEntry,
+    line_of,
+)
+from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
+from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample
+from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement
 
 __all__ = [
-    "MECHANISMS",
     "PUBLISHED_DELTA",
     "AttemptLine",
     "Budget",
     "Cap",
-    "Composition",
     "CumulativeTable",
     "DeclaredInvariants",
     "DiscreteGaussian",
@@ -52,7 +65,6 @@ __all__ = [
     "joint_costs",
     "joint_statement",
     "line_of",
-    "mechanism_for",
     "privacy_statement",
     "require_table",
     "sample",

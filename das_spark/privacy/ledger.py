@@ -1,24 +1,341 @@
-"""The cumulative ledger of a dataset: every run ever made on it, in exact fractions, and every attempt at drawing.
+"""The cumulative ledger of a dataset: every run made on it, in exact fractions, and every attempt at drawing noise.
 
 Text in, text out: one JSON object a line. Lines are only ever added; a later line of the same run replaces the
 earlier one, so a run writes itself before it publishes its invariants, before it measures, and again whenever a
-geolevel is complete. Lines of attempts (`das_spark.privacy.attempts`) stand between them.
+geolevel is complete. Lines of attempts stand between them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fractions import Fraction
+from typing import Any, Final
 
-from das_spark.errors import PrivacyGuardError
-from das_spark.privacy.accounting import Composition, Spending, compose
-from das_spark.privacy.attempts import ATTEMPT, AttemptLine
-from das_spark.privacy.caps import Cap, caps_in_force, require_below
-from das_spark.privacy.entries import DeclaredInvariants, EntryState, LedgerEntry, no_entry
+from das_spark.errors import BudgetError, PrivacyGuardError
+from das_spark.privacy.accounting import Composition, Framework, Release, compose
+from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, caps_in_force, exact, require_below
 
-__all__ = ["DeclaredInvariants", "EntryState", "Ledger", "LedgerEntry", "line_of"]
+#: Says of a line that it is an attempt's; lines of runs say nothing, or `RUN`.
+_ATTEMPT: Final = "attempt"
+_TEXTS: Final = ("entry", "geolevel", "instance", "place")
+
+
+class DrawState(StrEnum):
+    """How far the ledger knows an attempt to be."""
+
+    OPENED = "opened"
+    STAGED = "staged"
+    DESTROYED = "destroyed"
+
+
+#: State in the ledger -> states that may follow. What a driver stages that has lost its run is destroyed as well.
+_AFTER: Final = {
+    None: (DrawState.OPENED, DrawState.DESTROYED),
+    DrawState.OPENED: (DrawState.STAGED, DrawState.DESTROYED),
+    DrawState.STAGED: (DrawState.DESTROYED,),
+    DrawState.DESTROYED: (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLine:
+    """One attempt at measuring a level of a run.
+
+    Args:
+        entry: Identity of the run, as in its entry.
+        geolevel: Name of the level.
+        number: Of the attempt at this level, from 1.
+        instance: Random identity that the attempt got before it drew.
+        state: How far it came.
+        place: Identity of the folder in which it was opened, on the disk where that folder lay.
+    """
+
+    entry: str
+    geolevel: str
+    number: int
+    instance: str
+    state: DrawState
+    place: str
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What there may be one attempt of."""
+        return self.entry, self.geolevel, self.number
+
+    def follows(self, earlier: AttemptLine | None) -> bool:
+        """Whether the attempt may be in this state after an earlier line.
+
+        Args:
+            earlier: The last line of the attempt of this number; None for none.
+        """
+        if earlier is None:
+            return self.state in _AFTER[None]
+        same = replace(self, state=earlier.state) == earlier
+        return same and (self.state is earlier.state or self.state in _AFTER[earlier.state])
+
+    def as_record(self) -> dict[str, Any]:
+        """The attempt as JSON values."""
+        return {
+            "kind": _ATTEMPT,
+            "entry": self.entry,
+            "geolevel": self.geolevel,
+            "number": self.number,
+            "instance": self.instance,
+            "state": self.state.value,
+            "place": self.place,
+        }
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> AttemptLine:
+        """The attempt of a record.
+
+        Args:
+            record: Result of `as_record`, as it was read.
+
+        Raises:
+            PrivacyGuardError: It is none.
+        """
+        try:
+            texts = {name: record[name] for name in _TEXTS}
+            number, state = record["number"], DrawState(record["state"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise PrivacyGuardError(f"not an attempt of a privacy ledger: {type(error).__name__}: {error}") from error
+        if not isinstance(number, int) or not all(isinstance(text, str) for text in texts.values()):
+            raise PrivacyGuardError("not an attempt of a privacy ledger: a text or number is of another type")
+        return cls(number=number, state=state, **texts)
+
+
+_FORMAT: Final = 2
+#: Entries of this format say nothing of datasets, invariants and caps, and are still read.
+_FIRST_FORMAT: Final = 1
+
+
+class EntryState(StrEnum):
+    """What a run has come to publish."""
+
+    INVARIANTS = "invariants"
+    CHARGED = "charged"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredInvariants:
+    """What a run publishes exactly.
+
+    Args:
+        total_at: Geolevel whose totals are exact, and which a record does not leave between neighbours; None for none.
+        units: Whether the units of each class are exact in every geounit of the lowest geolevel.
+        vacant: Whether the vacant ones are.
+        sentences: The same in words.
+    """
+
+    total_at: str | None
+    units: bool
+    vacant: bool
+    sentences: tuple[str, ...]
+
+    def as_record(self) -> dict[str, Any]:
+        """The invariants as JSON values."""
+        flags = {"total_at": self.total_at, "units": self.units, "vacant": self.vacant}
+        return flags | {"sentences": list(self.sentences)}
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One run on the dataset.
+
+    Args:
+        run_id: Name of the run, unique on this dataset.
+        created: When it began, ISO 8601 with time zone.
+        product: Name of the product.
+        table: What one record is that was measured: person, unit, ... .
+        budget: The whole budget of the run, with every share.
+        insecure: Whether its noise came from a test key, so that nothing protects what it published.
+        completed_levels: Geolevels whose measurements were released, in the order of the budget.
+        dataset: Name that the operator gave the dataset; empty where none was given.
+        contents: SHA-256 of the contents of its confidential files, sorted. RESTRICTED: left out of public records.
+        invariants: What the run publishes exactly; None where an earlier version has not said it.
+        state: Whether the run is charged, or has published its invariants alone.
+        cap: Cap on the cost of all runs that the run was charged under; None for none of its own.
+        cap_was: The cap before that the run named, to raise it.
+        acknowledged: What whoever began the run has acknowledged of it.
+        manifest: SHA-256 of the public manifest, which lists every public file with its own; empty until it is written.
+
+    Raises:
+        PrivacyGuardError: If a completed geolevel has no budget, or the run is not charged with it.
+    """
+
+    run_id: str
+    created: str
+    product: str
+    table: str
+    budget: Budget
+    insecure: bool
+    completed_levels: tuple[str, ...] = ()
+    dataset: str = ""
+    contents: tuple[str, ...] = ()
+    invariants: DeclaredInvariants | None = None
+    state: EntryState = EntryState.CHARGED
+    cap: Cap | None = None
+    cap_was: Cap | None = None
+    acknowledged: tuple[str, ...] = ()
+    manifest: str = ""
+
+    def __post_init__(self) -> None:
+        """Nothing is released that was not budgeted and charged."""
+        known = {level.geolevel for level in self.budget.levels} if self.is_charged else set()
+        for name in self.completed_levels:
+            if name not in known:
+                raise PrivacyGuardError(f"run {self.run_id}: geolevel '{name}' was completed without a budget")
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether the run is charged with its total; before that it has published its invariants at most."""
+        return self.state is EntryState.CHARGED
+
+    @property
+    def framework(self) -> Framework:
+        """What the total is measured in."""
+        return self.budget.framework
+
+    @property
+    def total(self) -> Fraction:
+        """What the run may spend, and is charged with before it measures; nothing as long as it is not."""
+        return self.budget.total if self.is_charged else Fraction(0)
+
+    @property
+    def released(self) -> Fraction:
+        """What the completed geolevels have spent so far."""
+        shares = (level.share for level in self.budget.levels if level.geolevel in self.completed_levels)
+        return self.budget.total * sum(shares, Fraction(0))
+
+    def with_completed(self, geolevel: str) -> LedgerEntry:
+        """The entry after one more geolevel is complete; the same entry if it was already.
+
+        Args:
+            geolevel: Name of the geolevel.
+
+        Raises:
+            PrivacyGuardError: If the geolevel has no budget.
+        """
+        done = {*self.completed_levels, geolevel}
+        known = [level.geolevel for level in self.budget.levels]
+        if geolevel not in known:
+            raise PrivacyGuardError(f"run {self.run_id}: geolevel '{geolevel}' was completed without a budget")
+        return replace(self, completed_levels=tuple(name for name in known if name in done))
+
+    def as_record(self) -> dict[str, Any]:
+        """The entry as JSON values; fractions as text. RESTRICTED: it tells what the confidential files hold."""
+        return self.public_record() | {"contents": list(self.contents), "manifest": self.manifest}
+
+    def public_record(self) -> dict[str, Any]:
+        """The entry as JSON values, without what tells of the confidential files; the manifest holds it."""
+        return {
+            "format": _FORMAT,
+            "run_id": self.run_id,
+            "dataset": self.dataset,
+            "created": self.created,
+            "product": self.product,
+            "table": self.table,
+            "state": self.state.value,
+            "framework": self.framework.value,
+            "total": str(self.budget.total),
+            "levels": [_level_record(level) for level in self.budget.levels],
+            "invariants": None if self.invariants is None else self.invariants.as_record(),
+            "cap": None if self.cap is None else self.cap.as_record(),
+            "cap_was": None if self.cap_was is None else self.cap_was.as_record(),
+            "acknowledged": list(self.acknowledged),
+            "insecure": self.insecure,
+            "completed_levels": list(self.completed_levels),
+        }
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> LedgerEntry:
+        """The entry of a record, such as a manifest holds.
+
+        Args:
+            record: Result of `as_record` or `public_record`, or one of the first format, as it was read.
+
+        Raises:
+            PrivacyGuardError: If the record is no entry of these formats.
+        """
+        try:
+            if record["format"] not in (_FIRST_FORMAT, _FORMAT):
+                raise PrivacyGuardError(f"an entry of format {record['format']}, expected {_FORMAT}")
+            return _entry(record)
+        except (ValueError, KeyError, TypeError, AttributeError, BudgetError) as error:
+            raise _no_entry(error) from error
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.as_record(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> LedgerEntry:
+        """Read one entry.
+
+        Args:
+            text: One line of JSON, as `to_json` writes it.
+
+        Raises:
+            PrivacyGuardError: If the text is no entry of this format.
+        """
+        try:
+            record = json.loads(text)
+        except ValueError as error:
+            raise _no_entry(error) from error
+        return cls.of(record)
+
+
+def _no_entry(error: Exception) -> PrivacyGuardError:
+    """The refusal of a text that is no entry."""
+    return PrivacyGuardError(f"not an entry of a privacy ledger: {type(error).__name__}: {error}")
+
+
+def _level_record(level: LevelBudget) -> dict[str, Any]:
+    queries = [{"query": item.query, "share": str(item.share)} for item in level.queries]
+    return {"geolevel": level.geolevel, "share": str(level.share), "queries": queries}
+
+
+def _entry(record: Mapping[str, Any]) -> LedgerEntry:
+    levels = tuple(
+        LevelBudget(
+            level["geolevel"],
+            exact(level["share"], "share"),
+            tuple(QueryShare(item["query"], exact(item["share"], "share")) for item in level["queries"]),
+        )
+        for level in record["levels"]
+    )
+    return LedgerEntry(
+        run_id=record["run_id"],
+        created=record["created"],
+        product=record["product"],
+        table=record["table"],
+        budget=Budget(Framework(record["framework"]), exact(record["total"], "total"), levels),
+        insecure=record["insecure"],
+        completed_levels=tuple(record["completed_levels"]),
+        **({} if record["format"] == _FIRST_FORMAT else _second_format(record)),
+    )
+
+
+def _second_format(record: Mapping[str, Any]) -> dict[str, Any]:
+    declared = record["invariants"]
+    return {
+        "dataset": record["dataset"],
+        "contents": tuple(record.get("contents", ())),  # not in public records
+        "invariants": None
+        if declared is None
+        else DeclaredInvariants(
+            declared["total_at"], declared["units"], declared["vacant"], tuple(declared["sentences"])
+        ),
+        "state": EntryState(record["state"]),
+        "cap": Cap.of(record["cap"]),
+        "cap_was": Cap.of(record["cap_was"]),
+        "acknowledged": tuple(record["acknowledged"]),
+        "manifest": record.get("manifest", ""),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +454,7 @@ class Ledger:
         earlier = [(each.cap, each.cap_was) for each in self.real if each.is_charged and each.run_id != but]
         return caps_in_force(earlier, cap, was)
 
-    def require_room(self, entry: LedgerEntry, further: Sequence[Spending] = ()) -> None:
+    def require_room(self, entry: LedgerEntry, further: Sequence[Release] = ()) -> None:
         """Refuse a run that, with all that is charged already, would cost more than a cap; under a test key as well.
 
         Args:
@@ -241,8 +558,8 @@ def _line(text: str) -> LedgerEntry | AttemptLine:
     try:
         record = json.loads(text)
     except ValueError as error:
-        raise no_entry(error) from error
-    if isinstance(record, dict) and record.get("kind") == ATTEMPT:
+        raise _no_entry(error) from error
+    if isinstance(record, dict) and record.get("kind") == _ATTEMPT:
         return AttemptLine.of(record)
     return LedgerEntry.of(record)
 

@@ -1,4 +1,4 @@
-"""The two laws of integer noise, as values: what is drawn, never how.
+"""The two distributions of integer noise, as values: what is drawn, never how.
 
     discrete Laplace, scale b:            P(X = k) = (1 - q)/(1 + q) q^|k|,  q = exp(-1/b)                        (P-1)
     discrete Gaussian, parameter sigma^2: P(X = k) = exp(-k^2/(2 sigma^2)) / sum over z of exp(-z^2/(2 sigma^2))   (P-2)
@@ -13,14 +13,14 @@ Neighbours replace one record, so a query that partitions the cells has L1 sensi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
 from das_spark.errors import BudgetError
-from das_spark.privacy.fixed_point import Enclosure, enclose, exp_minus
+from das_spark.privacy._fixed_point import Enclosure, enclose, exp_minus
+from das_spark.privacy.accounting import Framework
 
 _START_PRECISION: Final = 160
 _POISSON_FROM: Final = (
@@ -28,21 +28,9 @@ _POISSON_FROM: Final = (
 )
 
 
-class Framework(StrEnum):
-    """The two privacy definitions of a budget."""
-
-    PURE_DP = "pure_dp"
-    ZCDP = "zcdp"
-
-    @property
-    def symbol(self) -> str:
-        """What budgets are numbers of: `epsilon` or `rho`."""
-        return "epsilon" if self is Framework.PURE_DP else "rho"
-
-
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace:
-    """The two-sided geometric law (P-1).
+    """The two-sided geometric distribution (P-1).
 
     Args:
         scale: b > 0, exact, in people.
@@ -55,20 +43,7 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         """Refuse anything that is not an exact positive number."""
-        _check_parameter(self.scale, "scale of the discrete Laplace law")
-
-    @classmethod
-    def spending(cls, epsilon: Fraction) -> DiscreteLaplace:
-        """The law that spends this epsilon on one query, by (P-3).
-
-        Args:
-            epsilon: Of the query, exact, > 0.
-
-        Raises:
-            BudgetError: If epsilon is negative or not an exact fraction.
-            ZeroDivisionError: If it is 0.
-        """
-        return cls(2 / epsilon)
+        _check_parameter(self.scale, "scale of the discrete Laplace distribution")
 
     @property
     def ratio_exponent(self) -> Fraction:
@@ -91,10 +66,10 @@ class DiscreteLaplace:
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian:
-    """The discrete Gaussian law (P-2).
+    """The discrete Gaussian distribution (P-2).
 
     Args:
-        sigma_squared: The parameter of the law, exact, in people^2; not its variance, which is smaller below about 1.
+        sigma_squared: The parameter, exact, in people^2; not the variance, which is smaller below about 1.
 
     Raises:
         BudgetError: If the parameter is not an exact positive fraction.
@@ -104,20 +79,7 @@ class DiscreteGaussian:
 
     def __post_init__(self) -> None:
         """Refuse anything that is not an exact positive number."""
-        _check_parameter(self.sigma_squared, "sigma^2 of the discrete Gaussian law")
-
-    @classmethod
-    def spending(cls, rho: Fraction) -> DiscreteGaussian:
-        """The law that spends this rho on one query, by (P-4).
-
-        Args:
-            rho: Of the query, exact, > 0.
-
-        Raises:
-            BudgetError: If rho is negative or not an exact fraction.
-            ZeroDivisionError: If it is 0.
-        """
-        return cls(1 / rho)
+        _check_parameter(self.sigma_squared, "sigma^2 of the discrete Gaussian distribution")
 
     def variance(self) -> float:
         """The variance in people^2, correctly rounded.
@@ -158,14 +120,9 @@ class DiscreteGaussian:
 
 Mechanism = DiscreteLaplace | DiscreteGaussian
 
-MECHANISMS: Final[Mapping[Framework, type[DiscreteLaplace] | type[DiscreteGaussian]]] = {
-    Framework.PURE_DP: DiscreteLaplace,
-    Framework.ZCDP: DiscreteGaussian,
-}
-
 
 def mechanism_for(framework: Framework, spent: Fraction) -> Mechanism:
-    """The law that spends exactly this much on one query, by (P-3) and (P-4), without rounding.
+    """The distribution that spends exactly this much on one query, by (P-3) and (P-4), without rounding.
 
     Args:
         framework: What `spent` is measured in.
@@ -175,7 +132,7 @@ def mechanism_for(framework: Framework, spent: Fraction) -> Mechanism:
         BudgetError: If `spent` is not an exact positive fraction.
     """
     _check_parameter(spent, "budget spent on a query")
-    return MECHANISMS[framework].spending(spent)
+    return DiscreteLaplace(2 / spent) if framework is Framework.PURE_DP else DiscreteGaussian(1 / spent)
 
 
 def _check_parameter(value: Fraction, name: str) -> None:

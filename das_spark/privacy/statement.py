@@ -1,4 +1,4 @@
-"""The privacy statement of a run: one Markdown page that a lawyer and an engineer can both read."""
+"""Privacy statements: the Markdown page of a run, and that of a joint run with all its parts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from das_spark.privacy.accounting import PUBLISHED_DELTA, epsilon_bun_steinke, epsilon_cks
-from das_spark.privacy.budget import Budget
-from das_spark.privacy.losses import Loss
-from das_spark.privacy.mechanisms import DiscreteLaplace, Framework
+from das_spark.privacy.accounting import (
+    PUBLISHED_DELTA,
+    Composition,
+    Framework,
+    Loss,
+    Release,
+    compose,
+    epsilon_bun_steinke,
+    epsilon_cks,
+)
+from das_spark.privacy.mechanisms import DiscreteLaplace
+
+if TYPE_CHECKING:
+    from das_spark.privacy.budget import Budget
+    from das_spark.privacy.ledger import Ledger, LedgerEntry
 
 _BANNER = """> **INSECURE: A TEST KEY WAS USED. The noise of this run can be computed by anybody and be taken away
 > again. Nothing below protects anybody. These outputs are for tests only and must not be published as protected.**
@@ -111,7 +123,7 @@ def privacy_statement(facts: StatementFacts) -> str:
     sections = [
         f"# Privacy statement: {facts.title}\n\nRun `{facts.run_id}`.\n",
         _BANNER if facts.insecure else "",
-        published_nearly_exactly(facts.from_people),
+        _published_nearly_exactly(facts.from_people),
         f"## Where the measurements come from\n\n{facts.origin}\n" if facts.origin else "",
         _claim(facts),
         _neighbours(facts),
@@ -129,15 +141,8 @@ def privacy_statement(facts: StatementFacts) -> str:
     return "\n".join(section for section in sections if section)
 
 
-def published_nearly_exactly(from_people: Sequence[str]) -> str:
-    """The banner of what is published although it follows from people.
-
-    Args:
-        from_people: Half a sentence each.
-
-    Returns:
-        Markdown; empty where there is nothing to say.
-    """
+def _published_nearly_exactly(from_people: Sequence[str]) -> str:
+    """The banner of what is published although it follows from people."""
     if not from_people:
         return ""
     listed = "\n".join(f"> - {each}" for each in from_people)
@@ -149,17 +154,8 @@ def published_nearly_exactly(from_people: Sequence[str]) -> str:
     )
 
 
-def not_claimed_as_a_whole(subject: str, figure: str, records: str) -> str:
-    """What holds, and what does not, where something exact follows from people.
-
-    Args:
-        subject: Who publishes, with a verb.
-        figure: What the noisy answers cost.
-        records: In which records neighbours differ.
-
-    Returns:
-        Markdown.
-    """
+def _not_claimed_as_a_whole(subject: str, figure: str, records: str) -> str:
+    """What holds, and what does not, where something exact follows from people."""
     return _NOT_CLAIMED_WHOLE.format(subject=subject, figure=figure, records=records)
 
 
@@ -184,7 +180,7 @@ def _claim(facts: StatementFacts) -> str:
             "The two figures say the same about the same noise; compare only figures of one conversion."
         )
     if _is_void(facts):
-        text = not_claimed_as_a_whole("this run publishes", figure, f"one record of one {unit}")
+        text = _not_claimed_as_a_whole("this run publishes", figure, f"one record of one {unit}")
         claim = f"{text}\nThe figure: {about[0].lower()}{about[1:]}" if about else text.rstrip()
     elif pure:
         claim = (
@@ -330,3 +326,128 @@ def _bullets(heading: str, items: Sequence[str], *, empty: str = "") -> str:
     if not items:
         return f"{heading}\n\n{empty}\n" if empty else ""
     return "\n".join([heading, "", *(f"- {item}" for item in items)]) + "\n"
+
+
+_MOVING = (
+    "A household that moves changes the records of all its people and those of two units, and its cost is the sum of"
+    " theirs: in pure differential privacy so many times the epsilon of each part as it changes records of it, in"
+    " zero-concentrated differential privacy at most the square of that number times its rho.\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JointPart:
+    """One run of a joint run.
+
+    Attributes:
+        record: What one record of it is: "person" or "unit".
+        run_id: Name of the run.
+        entry: What it cost.
+        invariants: What it publishes exactly, each a sentence.
+        notices: Sentences that every file of it carries.
+        from_people: What it publishes exactly although it follows from people, each half a sentence.
+    """
+
+    record: str
+    run_id: str
+    entry: LedgerEntry
+    invariants: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    from_people: tuple[str, ...] = ()
+
+
+def joint_statement(
+    run_id: str, parts: Sequence[JointPart], delta: Fraction = PUBLISHED_DELTA, *, ledger: Ledger | None = None
+) -> str:
+    """Write the statement of a joint run.
+
+    Args:
+        run_id: Name of the joint run.
+        parts: Its runs.
+        delta: For the conversions.
+        ledger: All runs on the dataset, these included.
+
+    Returns:
+        Markdown.
+    """
+    records = " and ".join(f"one {part.record}" for part in parts)
+    exact = list(dict.fromkeys(sentence for part in parts for sentence in part.invariants))
+    notices = list(dict.fromkeys(sentence for part in parts for sentence in part.notices))
+    from_people = list(dict.fromkeys(each for part in parts for each in part.from_people))
+    sections = [
+        f"# Privacy statement of joint run `{run_id}`\n",
+        *[f"> **{sentence}**\n" for sentence in notices],
+        _published_nearly_exactly(from_people),
+        _joint_claim(compose(part.entry for part in parts), records, delta, void=bool(from_people)),
+        _MOVING if any(part.record == "unit" for part in parts) else "",
+        _parts_table(parts, delta),
+        "## What is published exactly, by any part\n",
+        "\n".join(f"- {sentence}" for sentence in exact or ["Nothing: there are no invariants."]) + "\n",
+        *(
+            []
+            if ledger is None
+            else [f"## All runs on this input\n\n{ledger.describe(delta, parts[0].entry.run_id)}\n"]
+        ),
+        "## Where the rest is said\n",
+        "\n".join(f"- `{part.run_id}/public/privacy_statement.md`: the {part.record} records alone" for part in parts)
+        + "\n",
+    ]
+    return "\n".join(section for section in sections if section)
+
+
+def joint_costs(spendings: Sequence[Release], delta: Fraction = PUBLISHED_DELTA) -> dict[str, object]:
+    """What several runs cost together, as JSON values.
+
+    Args:
+        spendings: Their budgets, or their entries of the ledger.
+        delta: For the conversions.
+
+    Returns:
+        Sums of epsilon and rho as exact text, and the joint epsilon at delta.
+    """
+    total = compose(spendings)
+    return {
+        "epsilon": str(total.epsilon),
+        "rho": str(total.rho),
+        "joint_epsilon": total.joint_epsilon(delta),
+        "delta": float(delta),
+    }
+
+
+def _joint_claim(total: Composition, records: str, delta: Fraction, *, void: bool) -> str:
+    if total.rho == 0:
+        figure = f"**epsilon = {total.epsilon}** (pure differential privacy)"
+    elif total.epsilon == 0:
+        figure = (
+            f"**rho = {total.rho}** (zero-concentrated differential privacy), about {float(total.rho):.6g}: epsilon"
+            f" {epsilon_cks(total.rho, delta):.5f} at delta {float(delta):g} (Canonne, Kamath, Steinke 2020), or"
+            f" {epsilon_bun_steinke(total.rho, delta):.5f} (Bun, Steinke 2016)"
+        )
+    else:
+        figure = (
+            f"**epsilon = {total.epsilon} and rho = {total.rho}** in different parts, together epsilon"
+            f" {total.joint_epsilon(delta):.5f} at delta {float(delta):g}"
+        )
+    if void:
+        claim = _not_claimed_as_a_whole("the parts publish", figure, f"{records} at the same time")
+    else:
+        claim = (
+            f"{figure}.\n\nIt holds for populations that differ in {records} at the same time, such as a person and the"
+            " housing unit that she lives in, each replaced by another record, and that agree in everything that any"
+            " part publishes exactly."
+        )
+    return (
+        f"## The claim\n\n{claim.rstrip()}\n\nThe parts draw their noise from keys of their own; their costs add up, in"
+        " exact fractions.\n"
+    )
+
+
+def _parts_table(parts: Sequence[JointPart], delta: Fraction) -> str:
+    lines = ["## The parts", "", "| part | run | product | cost | epsilon |", "|---|---|---|---|---|"]
+    for part in parts:
+        alone = compose([part.entry])
+        cost = f"rho = {alone.rho}" if alone.rho else f"epsilon = {alone.epsilon}"
+        at = f" at delta {float(delta):g}" if alone.rho else ""
+        epsilon = f"{alone.joint_epsilon(delta):.5f}{at}"
+        lines.append(f"| {part.record} | {part.run_id} | {part.entry.product} | {cost} | {epsilon} |")
+    return "\n".join(lines) + "\n"

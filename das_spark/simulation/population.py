@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import BudgetError, ConfigurationError
-from das_spark.privacy.budget import exact
+from das_spark.privacy import exact
 
 Counts = NDArray[np.int64]
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from das_spark.privacy.budget import Budget
+    from das_spark.privacy import Budget
 
 SCHEMA_VERSION = 1
 #: Failing geounits that a check names.

@@ -19,16 +19,7 @@ from das_spark.config import InputSettings, LedgerSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.ledgers import Book, contents_of, folder_of
-from das_spark.privacy import (
-    AttemptLine,
-    Budget,
-    DrawState,
-    Framework,
-    Ledger,
-    LedgerEntry,
-    LevelBudget,
-    QueryShare,
-)
+from das_spark.privacy import AttemptLine, Budget, DrawState, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
 from das_spark.store import LEDGER_SUFFIX, RunLayout, open_run
 from das_spark.store import ledger as ledger_file
 

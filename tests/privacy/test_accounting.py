@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import BudgetError
-from das_spark.privacy.accounting import compose, epsilon_bun_steinke, epsilon_cks
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
+from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, compose, epsilon_bun_steinke, epsilon_cks
 
 DELTA = Fraction(1, 10**10)
 PERSONS = Fraction(542, 339) ** 2

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import BudgetError
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare, exact
-from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from das_spark.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Framework, LevelBudget, QueryShare, exact
 
 
 def level(name: str, share: str, **queries: str) -> LevelBudget:

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 
 from das_spark.errors import BudgetError, PrivacyGuardError
-from das_spark.privacy.accounting import PUBLISHED_DELTA, Composition, epsilon_cks
-from das_spark.privacy.caps import Cap, caps_in_force, require_below
+from das_spark.privacy import PUBLISHED_DELTA, Cap, epsilon_cks
+from das_spark.privacy.accounting import Composition
+from das_spark.privacy.budget import caps_in_force, require_below
 
 ZERO = Fraction(0)
 
@@ -56,7 +57,7 @@ def test_what_reaches_a_cap_is_allowed_and_what_exceeds_it_is_not() -> None:
 
         @property
         def framework(self) -> object:
-            from das_spark.privacy.mechanisms import Framework
+            from das_spark.privacy import Framework
 
             return Framework.ZCDP
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.privacy.fixed_point import Enclosure, enclose, exp_minus
+from das_spark.privacy._fixed_point import Enclosure, enclose, exp_minus
 
 PRECISION = 60
 positive = st.fractions(min_value=Fraction(1, 10**6), max_value=50)

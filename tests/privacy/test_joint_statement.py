@@ -7,8 +7,18 @@ from fractions import Fraction
 
 import pytest
 
-from das_spark.privacy import Budget, JointPart, Ledger, LedgerEntry, epsilon_cks, joint_costs, joint_statement
-from das_spark.privacy.budget import Framework, LevelBudget, QueryShare
+from das_spark.privacy import (
+    Budget,
+    Framework,
+    JointPart,
+    Ledger,
+    LedgerEntry,
+    LevelBudget,
+    QueryShare,
+    epsilon_cks,
+    joint_costs,
+    joint_statement,
+)
 
 
 def entry(run_id: str, total: str, framework: Framework = Framework.ZCDP, insecure: bool = False) -> LedgerEntry:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
+from das_spark.privacy import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
 
 DOMAIN = StreamDomain("e2e_1940", "person", "County", 0, "hhgq")
 ONE = GeounitAddresses.of(["0"])

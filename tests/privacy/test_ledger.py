@@ -11,11 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.privacy.accounting import PUBLISHED_DELTA, epsilon_cks
-from das_spark.privacy.attempts import AttemptLine, DrawState
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
-from das_spark.privacy.caps import Cap
-from das_spark.privacy.ledger import DeclaredInvariants, EntryState, Ledger, LedgerEntry, line_of
+from das_spark.privacy import (
+    PUBLISHED_DELTA,
+    AttemptLine,
+    Budget,
+    Cap,
+    DeclaredInvariants,
+    DrawState,
+    EntryState,
+    Framework,
+    Ledger,
+    LedgerEntry,
+    LevelBudget,
+    QueryShare,
+    epsilon_cks,
+    line_of,
+)
 
 
 def entry(

@@ -12,11 +12,20 @@ import pytest
 from numpy.typing import NDArray
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.privacy import keyed, sampler
-from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain
-from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
-from das_spark.privacy.sampler import sample
-from das_spark.privacy.tables import CumulativeTable, cumulative_table
+from das_spark.privacy import (
+    CumulativeTable,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    GeounitAddresses,
+    KeyedStream,
+    Mechanism,
+    RunKey,
+    StreamDomain,
+    cumulative_table,
+    keyed,
+    sample,
+)
+from das_spark.privacy import sampling as sampler
 
 ONE = GeounitAddresses.of(["31"])
 DOMAIN = StreamDomain("product", "person", "level", 0, "query")

@@ -7,10 +7,17 @@ from fractions import Fraction
 
 import pytest
 
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
-from das_spark.privacy.ledger import Ledger, LedgerEntry
-from das_spark.privacy.losses import Loss
-from das_spark.privacy.statement import StatementFacts, privacy_statement
+from das_spark.privacy import (
+    Budget,
+    Framework,
+    Ledger,
+    LedgerEntry,
+    LevelBudget,
+    Loss,
+    QueryShare,
+    StatementFacts,
+    privacy_statement,
+)
 
 LEVELS = (
     LevelBudget("State", Fraction(1, 4), (QueryShare("hhgq", Fraction(9, 40)), QueryShare("all", Fraction(31, 40)))),

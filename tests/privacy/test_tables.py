@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from das_spark.errors import BudgetError
-from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
-from das_spark.privacy.tables import CumulativeTable, cumulative_table
-from das_spark.privacy.tails import decide
+from das_spark.privacy import CumulativeTable, DiscreteGaussian, DiscreteLaplace, Mechanism, cumulative_table
+from das_spark.privacy.sampling import decide
 
 LAWS: tuple[Mechanism, ...] = (
     DiscreteGaussian(Fraction(1, 20)),

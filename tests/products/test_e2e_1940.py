@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from das_spark.privacy.mechanisms import DiscreteLaplace
+from das_spark.privacy import DiscreteLaplace
 from das_spark.products import PRODUCTS
 
 E2E = PRODUCTS["e2e_1940"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from pyspark.sql import functions as F
 
-from das_spark.privacy.budget import Budget, Framework, LevelBudget, QueryShare
+from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare
 from das_spark.spark.checks import (
     NOTHING,
     RELAXED,
