@@ -15,11 +15,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "das_spark"
 
-# Where a module must be named in a mapping, one line each: package, and the name of its mapping.
+# Where a module must be named in a mapping, one line each: package, and the names of its mappings.
 REGISTRIES = {
     "das_spark.products": "PRODUCTS",
-    "das_spark.io.readers": "READERS",
-    "das_spark.io.geography": "GEOGRAPHY_READERS",
+    "das_spark.spark.readers": "READERS GEOGRAPHY_READERS",
     "das_spark.io.writers": "WRITERS",
     "das_spark.estimation.solvers": "SOLVERS",
     "das_spark.core.estimators": "ESTIMATORS",
@@ -108,7 +107,8 @@ def is_ours(folder: str) -> bool:
 
 def test_every_module_of_a_registry_is_registered():
     for package, mapping in REGISTRIES.items():
-        registry = getattr(importlib.import_module(package), mapping)
+        mappings = (getattr(importlib.import_module(package), name) for name in mapping.split())
+        registry = {name: value for each in mappings for name, value in each.items()}
         modules = registrable_modules(package)
         assert modules, f"{package} holds no module to register"
         assert [name for name in modules if not is_registered(name, registry)] == []

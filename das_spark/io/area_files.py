@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from das_spark.errors import InputError
-from das_spark.io.readers._begin import first_line
+from das_spark.io.input_files import first_line
 
 _COLUMNS: Final = 2
 _HINT: Final = "evaluation.areas (or --areas) names a CSV of geocode and area"

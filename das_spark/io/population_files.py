@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from das_spark.config import near
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.io import cef_text, ipums_text
-from das_spark.io.cef_layout import ENDINGS, FILES
+from das_spark.io import cef, ipums_1940
+from das_spark.io.cef import ENDINGS, FILES
 from das_spark.simulation import LIKES, Kind, Population, parts_of
 from das_spark.store import discard, disk_errors, write_durably
 
@@ -218,7 +218,7 @@ def _ipums_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Populat
 
         def write(population: Population) -> None:
             nonlocal serial
-            for text, units in ipums_text.lines(population, serial):
+            for text, units in ipums_1940.lines(population, serial):
                 file.write(text)
                 serial += units
 
@@ -227,16 +227,16 @@ def _ipums_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Populat
 
 @contextmanager
 def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
-    unit, block = cef_text.FIRST_UNIT, cef_text.FIRST_BLOCK
+    unit, block = cef.FIRST_UNIT, cef.FIRST_BLOCK
     with ExitStack() as stack:
         paths = [folder / f"{name}{ENDINGS[0]}" for name in FILES]
         persons, units, geography = (stack.enter_context(_text_file(path, compress=compress)) for path in paths)
-        geography.write(cef_text.HEADER)
+        geography.write(cef.HEADER)
 
         def write(population: Population) -> None:
             nonlocal unit, block
-            geography.write(cef_text.block_lines(population, block))
-            for of_units, of_persons, number in cef_text.record_lines(population, unit, block):
+            geography.write(cef.block_lines(population, block))
+            for of_units, of_persons, number in cef.record_lines(population, unit, block):
                 units.write(of_units)
                 persons.write(of_persons)
                 unit += number

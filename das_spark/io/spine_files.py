@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from das_spark.errors import GeographyError, InputError, OutputError
 from das_spark.geography import LevelShares, NationalSpine, SpineSettings
-from das_spark.io.readers.base import reading
 from das_spark.store import (
     FileRecord,
     Staging,
@@ -30,7 +29,8 @@ from das_spark.store import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
 
 FORMAT: Final = 1
 RECORD: Final = "spine.json"
@@ -293,24 +293,6 @@ def require_source(path: str) -> None:
         raise InputError(f"{path}: no such file or folder", hint="name a file or folder of public geography")
 
 
-def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
-    """Open a spine that `write_spine` wrote, after comparing every byte with its record.
-
-    Args:
-        spark: The session.
-        folder: Of the spine.
-
-    Raises:
-        InputError: The folder is missing or unfinished, the record damaged, or a file of the blocks is missing, has
-            been changed, or does not belong there.
-    """
-    record = read_record(folder)
-    _check_files(folder / BLOCKS, record.files)
-    with reading(str(folder)):
-        paths = [str(folder / BLOCKS / file.name) for file in record.files]
-        return StoredSpine(record, spark.read.parquet(*paths), folder)
-
-
 def read_record(folder: Path) -> SpineRecord:
     """Read what a spine is, without looking at its blocks.
 
@@ -331,7 +313,16 @@ def read_record(folder: Path) -> SpineRecord:
     return SpineRecord.from_json(text, str(folder / RECORD))
 
 
-def _check_files(folder: Path, files: Sequence[FileRecord]) -> None:
+def check_blocks(folder: Path, files: Sequence[FileRecord]) -> None:
+    """Compare the bytes of the files of the blocks with their record.
+
+    Args:
+        folder: Of the blocks.
+        files: The record.
+
+    Raises:
+        InputError: A file is missing, has been changed, or does not belong there.
+    """
     if not files:
         raise InputError(f"{folder}: the record names no file", hint=_AGAIN)
     strangers = sorted({path.name for path in part_files(folder)} - {file.name for file in files})

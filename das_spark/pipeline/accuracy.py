@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.evaluation import (
-    AccuracyReport,
-    accuracy_page,
-    compared_queries,
-    demographic_groups,
-)
+from das_spark.evaluation import AccuracyReport, accuracy_page, compared_queries, demographic_groups
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.area_files import require_areas
-from das_spark.io.geography import geography_reader
 from das_spark.pipeline.finished import (
     FinishedRun,
     Pair,
@@ -30,6 +24,7 @@ from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.evaluate import Subject, evaluate_levels
 from das_spark.spark.evaluate_areas import Areas, entity_areas
+from das_spark.spark.readers import geography_reader
 from das_spark.spark.session import session
 from das_spark.store import write_durably
 

@@ -15,7 +15,6 @@ from das_spark.config import planned_spine
 from das_spark.config.reopen import ORIGIN, reopen
 from das_spark.constraints import Invariants
 from das_spark.io.microdata_digest import Digest, microdata_parts, misplaced_heads, write_digest
-from das_spark.io.spine_files import read_spine
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.publish import ledger_text, statement_of
 from das_spark.pipeline.spines import spine_of_run
@@ -24,7 +23,7 @@ from das_spark.pipeline.verified_columns import Verified, column_rules, schema_c
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS, Product, microdata_codes
 from das_spark.spark import tables
-from das_spark.spark.census import on_census, published_estimates
+from das_spark.spark.census import on_census, published_estimates, read_spine
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.histogram import Query
     from das_spark.products.base import Record
+
 
 #: Of text files of microdata: metadata and column names, beside or before the records.
 HEADS = "heads of microdata"

@@ -26,7 +26,6 @@ from das_spark.io.noisy_files import (
     read_rows,
     row_files,
 )
-from das_spark.io.readers.base import reading
 from das_spark.pipeline.from_run import adopt_level
 from das_spark.pipeline.ingest import write_bounds
 from das_spark.pipeline.measurements import same_schema
@@ -46,6 +45,7 @@ from das_spark.spark.noisy_rows import (
     with_zeros,
     zero_sides,
 )
+from das_spark.spark.readers.base import reading
 from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.store import MeasurementsManifest, part_files, record_of
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
+
 
 #: Geounits that an error names.
 NAMED = 5

@@ -26,7 +26,6 @@ from pyspark.sql import functions as F
 from das_spark.config.reopen import with_origin
 from das_spark.errors import ConfigurationError
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, RowFile, check_whole, find_dataset, read_rows, row_files
-from das_spark.io.readers.base import reading
 from das_spark.pipeline.ingest import refuse_impossible
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, judge_layout, measured_queries
 from das_spark.pipeline.origin import Origin, OriginKind
@@ -46,6 +45,7 @@ from das_spark.spark.noisy_rows import (
     zero_sides,
 )
 from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
+from das_spark.spark.readers import reading
 from das_spark.store import discard, disk_errors, record_of, staging_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
+
 
 #: Geounits that an error names.
 NAMED = 5

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InfeasibleError, InputError
-from das_spark.io.readers import Problem, reader
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.charge import enter_invariants
 from das_spark.pipeline.input_record import keep_problems, load_input_record, problems_kept, save_input_record
@@ -18,6 +17,7 @@ from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 from das_spark.spark.group_totals import GROUP_TOTAL
 from das_spark.spark.lists import list_total
+from das_spark.spark.readers import Problem, reader
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from das_spark.config import InputSettings
     from das_spark.constraints import UnitBounds
     from das_spark.pipeline.context import Check, RunContext
+
 
 #: How many geounits an error names.
 NAMED = 5

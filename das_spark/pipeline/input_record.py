@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, OutputError
-from das_spark.io.readers import BadInputError
 from das_spark.pipeline import ledgers
 from das_spark.spark.lists import list_total
+from das_spark.spark.readers import BadInputError
 from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from das_spark.config import RunPlan
-    from das_spark.io.readers import Problem
     from das_spark.pipeline.context import RunContext
+    from das_spark.spark.readers import Problem
     from das_spark.store import RunLayout
 
 

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Final
 from das_spark.config import StageKind
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.io.area_files import look_at_areas
-from das_spark.io.geography import geography_reader, look_at_crosswalk
-from das_spark.io.readers import look
 from das_spark.pipeline import rehearsal
 from das_spark.pipeline.charge import is_charged
 from das_spark.pipeline.ledgers import folder_of
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
+from das_spark.spark.readers import geography_reader, look, look_at_crosswalk
 from das_spark.store import finished, require_writable
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan, Stage
     from das_spark.store import RunLayout
+
 
 #: How the stage of what no stage has alone is called in messages.
 _PLACES: Final = "output"

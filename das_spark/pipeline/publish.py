@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from das_spark.privacy import Ledger
     from das_spark.store import PublicLayout
 
+
 INSECURE = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
 _SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")
 #: Most right-hand sides of an added constraint that the statement spells out.

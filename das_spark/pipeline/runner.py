@@ -21,12 +21,7 @@ from das_spark.pipeline.ingest import ingest, placed_leaves
 from das_spark.pipeline.measure import measure
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.publish import (
-    publish_census,
-    publish_microdata,
-    publish_statement,
-    restricted_manifest,
-)
+from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
 from das_spark.pipeline.space import require_room
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables

@@ -10,11 +10,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.geography import BLOCK, GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
-from das_spark.io.geography import geography_reader, read_crosswalk, read_quarters
-from das_spark.io.readers.base import MOST_EXAMPLES, Problem, reading, refuse
 from das_spark.io.spine_files import SpineRecord, require_new, require_source, write_spine
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import strangers
+from das_spark.spark.readers import (
+    MOST_EXAMPLES,
+    Problem,
+    geography_reader,
+    read_crosswalk,
+    read_quarters,
+    reading,
+    refuse,
+)
 from das_spark.spark.spine import build_spine
 from das_spark.store.parquet import REPORT, ParquetTables, TableFolder
 
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
 
     from das_spark.spark.spine import BuiltSpine
     from das_spark.store import FileRecord, Staging
+
 
 _WITHOUT_QUARTERS = (
     f"no file says which blocks have group quarters of the {GQ_TYPES} major types: none counts as having"

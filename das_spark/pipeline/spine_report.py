@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final
 from das_spark.errors import BudgetError
 from das_spark.evaluation import SpineLevelLine, SpineReport, spine_page
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
-from das_spark.io.geography import geography_reader
-from das_spark.io.spine_files import RECORD, SpineRecord, read_record, read_spine, require_source
+from das_spark.io.spine_files import RECORD, SpineRecord, read_record, require_source
+from das_spark.spark.census import read_spine
+from das_spark.spark.readers import geography_reader
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
 from das_spark.store import disk_errors, write_durably
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 #: Where a spine may lie in a folder that is named: itself, the public folder of a run, the run.
 _PLACES: Final = ("", "spine", "public/spine")

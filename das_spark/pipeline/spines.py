@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from das_spark.config import planned_spine, spine_of
 from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
-from das_spark.io.geography import geography_reader, read_crosswalk
-from das_spark.io.spine_files import SpineRecord, read_record, read_spine, write_spine
+from das_spark.io.spine_files import SpineRecord, read_record, write_spine
 from das_spark.pipeline.spine_build import write_blocks, write_built
-from das_spark.spark.census import geounit_shares, on_spine, strangers
+from das_spark.spark.census import geounit_shares, on_spine, read_spine, strangers
+from das_spark.spark.readers import geography_reader, read_crosswalk
 from das_spark.spark.spine import build_spine
 from das_spark.store import discard, finished, guarded_staging, require_held
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from das_spark.pipeline.context import RunContext
     from das_spark.products import Product
     from das_spark.store import PublicLayout, Staging
+
 
 #: How many blocks an error names.
 NAMED = 5

@@ -22,7 +22,7 @@ from das_spark.config import GEOUNITS_OF_UNITS, config_hash
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_heads import SINGLE, heads_of
-from das_spark.io.spine_files import BLOCKS, SpineRecord, read_spine
+from das_spark.io.spine_files import BLOCKS, SpineRecord
 from das_spark.io.table_files import ABOUT, PARQUET, about_text
 from das_spark.io.writers import WRITERS
 from das_spark.pipeline.origin import OriginKind
@@ -30,7 +30,7 @@ from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_
 from das_spark.pipeline.tabulate import PLACE, facts_of_run, read_levels
 from das_spark.privacy import LedgerEntry
 from das_spark.spark import bounds, tables
-from das_spark.spark.census import published_estimates
+from das_spark.spark.census import published_estimates, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.measure import UNMEASURED
 from das_spark.spark.published_bounds import published_class_bounds
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.spark.checks import Rule
     from das_spark.store import PublicLayout, PublicManifest
+
 
 #: Names and types of the columns of Parquet files.
 SCHEMAS = "columns of Parquet files"

@@ -5,17 +5,20 @@ The leaf of such a spine is a block behind its path; the geocode that the census
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from das_spark.geography import BLOCK
+from das_spark.io.spine_files import BLOCKS, StoredSpine, check_blocks, read_record
 from das_spark.spark.histograms import all_levels
+from das_spark.spark.readers.base import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from das_spark.geography import Spine
 
@@ -105,3 +108,21 @@ def census_histograms(leaves: DataFrame, spine: Spine) -> DataFrame:
         spine: The levels of the census.
     """
     return all_levels(leaves.select(census_geocode(), "cells", "counts"), spine)
+
+
+def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
+    """Open a spine that `write_spine` wrote, after comparing every byte with its record.
+
+    Args:
+        spark: The session.
+        folder: Of the spine.
+
+    Raises:
+        InputError: The folder is missing or unfinished, the record damaged, or a file of the blocks is missing, has
+            been changed, or does not belong there.
+    """
+    record = read_record(folder)
+    check_blocks(folder / BLOCKS, record.files)
+    with reading(str(folder)):
+        paths = [str(folder / BLOCKS / file.name) for file in record.files]
+        return StoredSpine(record, spark.read.parquet(*paths), folder)

@@ -24,9 +24,9 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 
 from das_spark.geography import PL94_PERSON, LevelShares
-from das_spark.io.geography import GEOGRAPHY_READERS
 from das_spark.io.spine_files import SpineRecord, write_spine
 from das_spark.simulation.entities_2020 import entities
+from das_spark.spark.readers import GEOGRAPHY_READERS
 from das_spark.spark.session import session
 from das_spark.spark.spine import build_spine
 

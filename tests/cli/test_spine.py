@@ -9,7 +9,7 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.io.population_files import simulate
-from das_spark.io.spine_files import read_spine
+from das_spark.spark.census import read_spine
 
 SHARES = ["--product", "pl94_2020_person", "--strategy", "us"]
 HEADER = "geocode,aiannhce,cousubfp,cousubfs,placefp,placefs,sdunilea,sdseclea,sdelmlea"

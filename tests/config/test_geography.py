@@ -11,7 +11,7 @@ from das_spark.config import AREA_READERS, absolute, load_plan, planned_spine
 from das_spark.config.reopen import reopen
 from das_spark.errors import ConfigurationError
 from das_spark.geography import PL94_PERSON, PL94_UNIT, PRESETS
-from das_spark.io.geography import GEOGRAPHY_READERS
+from das_spark.spark.readers import GEOGRAPHY_READERS
 
 CONF = Path(__file__).parents[2] / "conf"
 STATE = CONF / "pl94_2020_state.toml"

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from das_spark.config import READER_NEEDS, JointPlan, load_plan, load_run
 from das_spark.config.model import RunFile
 from das_spark.errors import ConfigurationError
-from das_spark.io.readers import READERS
+from das_spark.spark.readers import READERS
 
 CONF = Path(__file__).parents[2] / "conf"
 

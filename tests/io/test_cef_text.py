@@ -7,8 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from das_spark.io.cef_layout import ENTITY_PARTS, PERSON, UNIT
-from das_spark.io.cef_text import HEADER, block_lines, record_lines
+from das_spark.io.cef import ENTITY_PARTS, HEADER, PERSON, UNIT, block_lines, record_lines
 from das_spark.simulation import Population
 
 A, B = "2000100010011000", "2000100010011001"

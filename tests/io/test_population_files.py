@@ -15,12 +15,13 @@ import pytest
 from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import population_files
-from das_spark.io.ipums_text import lines
+from das_spark.io.ipums_1940 import lines
 from das_spark.io.population_files import simulate
 from das_spark.simulation import Population
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 TINY = Fraction(1, 20_000)
 
@@ -78,8 +79,8 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     from das_spark.geography import Spine
-    from das_spark.io.readers import READERS
     from das_spark.products import PRODUCTS
+    from das_spark.spark.readers import READERS
 
     product = PRODUCTS["e2e_1940"]
     spine = Spine(product.geolevels)
@@ -104,8 +105,8 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
 def test_records_of_2020_give_the_histograms_of_the_population_they_were_written_from(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from das_spark.io.readers import READERS
     from das_spark.products import PRODUCTS
+    from das_spark.spark.readers import READERS
 
     share = Fraction(1, 2000)
     summary = simulate(tmp_path / "tidy", "2020-state", share, "tidy", seed=5)

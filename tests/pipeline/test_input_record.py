@@ -16,11 +16,11 @@ from pyarrow import csv, parquet
 from das_spark.cli.main import main
 from das_spark.config import InputSettings
 from das_spark.errors import InputError, OutputError
-from das_spark.io.readers import IngestedTables
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import ledgers, run_stages
 from das_spark.pipeline.input_record import identity_of_input, save_input_record
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
+from das_spark.spark.readers import IngestedTables
 from das_spark.store import RunLayout, open_run, succeed
 
 LEVELS = ("State", "County")

@@ -176,7 +176,7 @@ def test_what_cannot_be_built_is_said_once_with_its_county(spark):
 @pytest.fixture(scope="module")
 def rhode_island(spark, census_data):
     """Its blocks with their entities and group quarters."""
-    from das_spark.io.geography import GEOGRAPHY_READERS, read_quarters
+    from das_spark.spark.readers import GEOGRAPHY_READERS, read_quarters
 
     folder = census_data / "official" / "BlockAssign_ST44_RI"
     blocks = GEOGRAPHY_READERS["block_assignment"].read(spark, str(folder)).blocks

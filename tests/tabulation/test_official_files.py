@@ -11,8 +11,8 @@ import pytest
 from official_files import read_table
 
 from das_spark.config import InputSettings
-from das_spark.io.readers import READERS
 from das_spark.products import PRODUCTS
+from das_spark.spark.readers import READERS
 from das_spark.tabulation import Table, housing_tables, incidence, redistricting_tables, tabulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.real_data]

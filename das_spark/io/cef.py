@@ -1,0 +1,400 @@
+"""Lines of the census edited file (CEF) of 2020: the fields of unit and person records, and what they may hold.
+
+Facts from the public release of the production code of 2020. A record is a line of fixed width, or the same fields
+delimited by ``|``. What a field may hold is written as in the release: values and ranges separated by commas. A code
+has as many characters as its field; a number may have leading zeros or spaces on either side; ``blank`` is all spaces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from das_spark.io.record_text import Bytes, Homes, Integers, homes, put_number
+from das_spark.simulation.entities_2020 import entities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from das_spark.simulation import Population
+
+
+BLANK: Final = "blank"
+DELIMITER: Final = "|"
+
+STATES: Final = "01-02,04-06,08-13,15-42,44-51,53-56,72"
+_MAFID: Final = "100000001-899999999"
+_QUARTERS: Final = (
+    "101-106,201-203,301,401-405,501,601-602,701-702,704,706,801-802,900-901,903-904,blank"  # types of group quarters
+)
+_RACE: Final = "1000-8999,9000,9500,9900"
+_OTHER_RACE: Final = f"{_RACE},{BLANK}"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a record.
+
+    Args:
+        name: As in the release.
+        start: First column, from 0.
+        end: Column behind the last.
+        allowed: Values and ranges; empty for a number of any size.
+    """
+
+    name: str
+    start: int
+    end: int
+    allowed: str
+
+    @property
+    def width(self) -> int:
+        """Number of characters."""
+        return self.end - self.start
+
+    @property
+    def expected(self) -> str:
+        """What is allowed, for messages."""
+        return f"one of {self.allowed.replace(',', ', ')}" if self.allowed else "a number"
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of the characters that the field may hold, of its full width."""
+        if not self.allowed:
+            return f"(?=[ 0-9]{{{self.width}}}) *[0-9]+ *"
+        items = [_item(item, self.width) for item in self.allowed.split(",")]
+        return items[0] if len(items) == 1 and "|" not in items[0] else f"(?:{'|'.join(items)})"
+
+
+def _item(item: str, width: int) -> str:
+    if item == BLANK:
+        return f" {{{width}}}"
+    low, _, high = item.partition("-")
+    high = high or low
+    if len(low) == len(high) == width:
+        return digits(low, high)
+    ranges = []
+    for length in range(len(str(int(low))), width + 1):
+        least, most = str(int(low)).zfill(length), str(min(int(high), 10**length - 1)).zfill(length)
+        if int(least) <= int(most):
+            space = f" {{{width - length}}}" if length < width else ""
+            number = digits(least, most)
+            ranges += [f"{space}(?:{number})", f"(?:{number}){space}"] if space else [number]
+    return "|".join(ranges)
+
+
+def digits(low: str, high: str) -> str:
+    """Regular expression of the whole numbers of a range, all with as many digits as its ends.
+
+    Args:
+        low: The smallest, with leading zeros.
+        high: The largest, of as many digits.
+    """
+    if not low:
+        return ""
+    if low[0] == high[0]:
+        return low[0] + digits(low[1:], high[1:])
+    rest = len(low) - 1
+    any_digits = f"[0-9]{{{rest}}}" if rest else ""
+    first, last = int(low[0]), int(high[0])
+    parts = []
+    if int(low[1:] or 0) > 0:
+        parts.append(low[0] + digits(low[1:], "9" * rest))
+        first += 1
+    if high[1:] != "9" * rest:
+        parts.append(high[0] + digits("0" * rest, high[1:]))
+        last -= 1
+    if first <= last:
+        parts.append(f"{first if first == last else f'[{first}-{last}]'}{any_digits}")
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A kind of record.
+
+    Args:
+        name: For messages.
+        fields: In order, without gaps.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+
+    @property
+    def length(self) -> int:
+        """Characters of a line."""
+        return self.fields[-1].end
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of a line in which every field is right."""
+        return f"^(?=.{{{self.length}}}$){''.join(field.pattern for field in self.fields)}$"
+
+    def field(self, name: str) -> Field:
+        """A field by its name.
+
+        Args:
+            name: As the release spells it.
+
+        Raises:
+            StopIteration: The record has no such field.
+        """
+        return next(field for field in self.fields if field.name == name)
+
+
+def _record(name: str, *fields: tuple[str, int, str]) -> Record:
+    """Name, width and allowed values of each field, one behind the other."""
+    made, start = [], 0
+    for field, width, allowed in fields:
+        made.append(Field(field, start, start + width, allowed))
+        start += width
+    return Record(name, tuple(made))
+
+
+UNIT: Final = _record(
+    "unit",
+    ("RTYPE", 1, "2,4"),
+    ("MAFID", 9, _MAFID),
+    ("BCUSTATEFP", 2, STATES),
+    ("VERSION", 5, "00000-99999"),
+    ("FINAL_POP", 5, "0-99999"),
+    ("HHLDRAGE", 3, "15-115,blank"),
+    ("HHSPAN", 1, "1-2,blank"),
+    ("HHLDRACE", 1, "1-6,blank"),
+    ("HHRACE", 2, "01-63,blank"),
+    ("TEN", 1, "0-4"),
+    ("TEN_A", 1, "0-4"),
+    ("TEN_R", 1, "0-4"),
+    ("VACS", 1, "0-7"),
+    ("QGQTYP", 3, _QUARTERS),
+    ("GQSEX", 1, "1-3,blank"),
+    ("OIDTB", 22, ""),
+    ("HHT", 1, "0-7"),
+    ("HHT2", 2, "00-12"),
+    ("CPLT", 1, "0-5"),
+    ("UPART", 1, "0-5"),
+    ("MULTG", 1, "0-2"),
+    ("PAOC", 1, "0-4"),
+    ("P18", 2, "0-99"),
+    ("P60", 2, "0-99"),
+    ("P65", 2, "0-99"),
+    ("P75", 2, "0-99"),
+    ("PAC", 1, "0-4"),
+    ("HHSEX", 1, "0-2"),
+)
+"""A housing unit (RTYPE 2) or a facility of group quarters (4): 76 characters."""
+
+PERSON: Final = _record(
+    "person",
+    ("RTYPE", 1, "3,5"),
+    ("MAFID", 9, _MAFID),
+    ("CUF_PNC", 5, "1-99999"),
+    ("BCUSTATEFP", 2, STATES),
+    ("VERSION", 5, "00000-99999"),
+    ("QSEX", 1, "1-2"),
+    ("QAGE", 3, "0-115"),
+    ("QDB", 8, "19040402-20200401"),
+    ("QDOB_MONTH", 2, "1-12"),
+    ("QDOB_DAY", 2, "1-31"),
+    ("QDOB_YEAR", 4, "1904-2020"),
+    ("QSPAN", 4, f"{_RACE},9950"),
+    ("QSPANX", 1, "1-7"),
+    ("CENHISP", 1, "1-2"),
+    ("QRACE1", 4, _RACE),
+    *((f"QRACE{number}", 4, _OTHER_RACE) for number in range(2, 9)),
+    ("QRACEX", 1, "1-6"),
+    ("CENRACE", 2, "01-63"),
+    ("RACE2010", 2, "01-31"),
+    ("RELSHIP", 2, "20-38"),
+    ("QGQTYP", 3, _QUARTERS),
+    ("LIVE_ALONE", 1, "0-2"),
+)
+"""A person in a household (RTYPE 3) or in group quarters (5): 91 characters."""
+
+CLASSES: Final = 8
+LARGEST_CLASS: Final = CLASSES - 1
+"""Class of the first digits from 7 to 9 of a type of group quarters; others are the digit, 0 is a housing unit."""
+
+GEOCODE_PARTS: Final = (("TABBLKST", 2), ("TABBLKCOU", 3), ("TABTRACTCE", 6), ("TABBLKGRPCE", 1), ("TABBLK", 4))
+"""Columns of the geographic reference file (GRF-C), and digits of each, that together are a block's geocode of 16."""
+
+ENTITY_PARTS: Final = (
+    ("AIANNHCE", 4),
+    ("COUSUBFP", 5),
+    ("COUSUBFS", 1),
+    ("PLACEFP", 5),
+    ("PLACEFS", 1),
+    ("SDUNILEA", 5),
+    ("SDSECLEA", 5),
+    ("SDELMLEA", 5),
+)
+"""Columns of that file, and characters of each, with the entities that a block lies in: what a spine is made from."""
+
+BLOCK_KEY: Final = "OIDTABBLK"
+"""Column of that file to which OIDTB of a unit leads."""
+
+FILES: Final = ("persons", "units", "geography")
+"""Names of the three files in a folder, before their ending."""
+
+ENDINGS: Final = (".txt", ".txt.gz")
+
+
+FIRST_UNIT = 100_000_001
+FIRST_BLOCK = 20_700_000_000_001
+"""Number that the first unit and the first block of a file have."""
+
+_PEOPLE = 2 * 2 * 63
+_RACES = 63
+_CENSUS_YEAR, _OLDEST_MINOR, _ADULT, _ADULT_AGES = 2020, 17, 18, 70
+_VACANT = 8
+_LAST_INSTITUTION = 4
+_BLOCKS_AT_ONCE = 10_000
+
+_TYPES = (
+    (0,),
+    (101, 102, 103, 104, 105, 106),
+    (201, 202, 203),
+    (301,),
+    (401, 402, 403, 404, 405),
+    (501,),
+    (601, 602),
+    (701, 801, 802, 702, 704, 706, 900, 901, 903, 904),
+)
+"""Types of group quarters of each class."""
+
+_SETS = [set(races) for size in range(1, 7) for races in combinations(range(6), size)]
+_OTHER = 5
+_OF_FIVE = [races for races in _SETS if _OTHER not in races]
+_RACE2010 = np.array([1 + _OF_FIVE.index(races - {_OTHER} or {0}) for races in _SETS])
+"""Combination of five races of each of the 63 of six, 1 to 31; other race alone counts as White."""
+
+_HEADER = (*(name for name, _ in (*GEOCODE_PARTS, *ENTITY_PARTS)), BLOCK_KEY)
+HEADER = f"{DELIMITER.join(_HEADER)}\n".encode()
+"""First line of the geographic reference file: the columns that readers need, those of entities among them."""
+
+
+def block_lines(population: Population, first_block: int) -> bytes:
+    """The blocks of a population as rows of the geographic reference file.
+
+    Args:
+        population: With geocodes of 16 digits.
+        first_block: Number of the first block; numbers go up from there.
+    """
+    ends = np.cumsum([digits for _, digits in GEOCODE_PARTS]).tolist()
+    starts = [0, *ends[:-1]]
+    codes = entities(population.geocodes)
+    of_blocks = zip(*(codes[name].tolist() for name, _ in ENTITY_PARTS), strict=True)
+    rows = [
+        DELIMITER.join(
+            [*(code[start:end] for start, end in zip(starts, ends, strict=True)), *own, str(first_block + place)]
+        )
+        for place, (code, own) in enumerate(zip(population.geocodes.tolist(), of_blocks, strict=True))
+    ]
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+def record_lines(population: Population, first_unit: int, first_block: int) -> Iterator[tuple[bytes, bytes, int]]:
+    """The units and persons of a population as lines, some blocks at a time.
+
+    Args:
+        population: In the schema of the 2020 redistricting data.
+        first_unit: Number of the first unit; numbers go up from there.
+        first_block: As for :func:`block_lines`.
+
+    Yields:
+        Unit lines, person lines, and the number of units.
+    """
+    for start in range(0, len(population.geocodes), _BLOCKS_AT_ONCE):
+        stop = min(start + _BLOCKS_AT_ONCE, len(population.geocodes))
+        made = homes(population, start, stop, _PEOPLE)
+        states = np.array([int(code[:2]) for code in population.geocodes[start:stop].tolist()])
+        number = first_unit + np.arange(len(made.kind))
+        units = _unit_lines(made, number, states, first_block + start)
+        yield units.tobytes(), _person_lines(made, number, states).tobytes(), len(number)
+        first_unit += len(number)
+
+
+class _Lines:
+    """Lines of a kind of record, filled field by field."""
+
+    def __init__(self, record: Record, number: int) -> None:
+        self.record = record
+        self.text: Bytes = np.full((number, record.length + 1), ord("0"), dtype=np.uint8)
+        self.text[:, -1] = ord("\n")
+
+    def put(self, **fields: Integers | int) -> None:
+        """Write numbers into fields, with leading zeros."""
+        for name, values in fields.items():
+            field = self.record.field(name)
+            put_number(self.text, field.start, field.width, np.broadcast_to(values, len(self.text)))
+
+    def blank(self, name: str, where: np.ndarray[tuple[int], np.dtype[np.bool_]] | slice = slice(None)) -> None:
+        """Leave a field of some lines blank."""
+        field = self.record.field(name)
+        self.text[where, field.start : field.end] = ord(" ")
+
+
+def _types(made: Homes) -> Integers:
+    """Type of group quarters of each unit, 0 in housing units; types of a class take turns."""
+    kind = np.where(made.kind == _VACANT, 0, made.kind)
+    table = np.array([[types[turn % len(types)] for turn in range(60)] for types in _TYPES])
+    found: Integers = table[kind, np.arange(len(kind)) % table.shape[1]]
+    return found
+
+
+def _ages(made: Homes) -> Integers:
+    adult = made.cell // (_PEOPLE // 2) % 2
+    ages: Integers = np.where(
+        adult == 1,
+        _ADULT + (made.rank * 17 + made.unit) % _ADULT_AGES,
+        (made.rank * 5 + made.unit) % (_OLDEST_MINOR + 1),
+    )
+    return ages
+
+
+def _unit_lines(made: Homes, number: Integers, states: Integers, first_block: int) -> Bytes:
+    lines = _Lines(UNIT, len(number))
+    quarters = (made.kind > 0) & (made.kind < _VACANT)
+    occupied, vacant = made.kind == 0, made.kind == _VACANT
+    head = np.searchsorted(made.unit, np.arange(len(number)))[occupied]  # every household has someone
+    cell, age = made.cell[head], _ages(made)[head]
+    tenure = np.where(occupied, 1 + number % 4, 0)
+    lines.put(RTYPE=np.where(quarters, 4, 2), MAFID=number, BCUSTATEFP=states[made.place], VERSION=1)
+    lines.put(FINAL_POP=made.size, TEN=tenure, TEN_A=tenure, TEN_R=tenure, VACS=np.where(vacant, 1 + number % 7, 0))
+    lines.put(QGQTYP=_types(made), OIDTB=first_block + made.place)
+    holder = {"HHLDRAGE": np.maximum(age, 15), "HHSPAN": 1 + cell // _RACES % 2, "HHRACE": 1 + cell % _RACES}
+    holder |= {"HHLDRACE": 1 + np.minimum(cell % _RACES, 5), "HHSEX": 1 + number[occupied] % 2}
+    for name, values in holder.items():
+        every = np.zeros(len(number), dtype=np.int64)
+        every[occupied] = values
+        lines.put(**{name: every})
+        if name != "HHSEX":
+            lines.blank(name, ~occupied)
+    lines.put(GQSEX=3)
+    lines.blank("GQSEX", ~quarters)
+    lines.blank("QGQTYP", ~quarters)
+    return lines.text
+
+
+def _person_lines(made: Homes, number: Integers, states: Integers) -> Bytes:
+    lines = _Lines(PERSON, len(made.unit))
+    level, age = made.cell // _PEOPLE, _ages(made)
+    hispanic, race = made.cell // _RACES % 2, made.cell % _RACES
+    year = _CENSUS_YEAR - age  # born on the first of January: that old on the first of April
+    lines.put(RTYPE=np.where(level > 0, 5, 3), MAFID=number[made.unit], CUF_PNC=made.rank + 1)
+    lines.put(BCUSTATEFP=states[made.place[made.unit]], VERSION=1, QSEX=1 + made.rank % 2, QAGE=age)
+    lines.put(QDB=year * 10_000 + 101, QDOB_MONTH=1, QDOB_DAY=1, QDOB_YEAR=year)
+    lines.put(QSPAN=np.where(hispanic == 1, 2000, 1000), QSPANX=1 + hispanic, CENHISP=1 + hispanic)
+    lines.put(QRACE1=1000, QRACEX=1 + np.minimum(race, 5), CENRACE=1 + race, RACE2010=_RACE2010[race])
+    at_home = np.where(made.rank == 0, 20, 33)
+    lines.put(RELSHIP=np.where(level == 0, at_home, np.where(level <= _LAST_INSTITUTION, 37, 38)))
+    lines.put(QGQTYP=_types(made)[made.unit])
+    lines.put(LIVE_ALONE=np.where(level > 0, 0, np.where(made.size[made.unit] == 1, 1, 2)))
+    lines.blank("QGQTYP", level == 0)
+    for place in range(2, 9):
+        lines.blank(f"QRACE{place}")
+    return lines.text

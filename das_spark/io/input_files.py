@@ -1,0 +1,334 @@
+"""How input files begin, seen without Spark: whether they are what their names say, and which columns they have.
+
+Spark would say the same of a wrong file late, in a hundred lines, and not always: it takes columns between semicolons
+for one column, and compressed bytes under another name for text. No message quotes a file: without its header, a
+table begins with a record. Remote files and patterns are left to Spark.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from glob import glob
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from das_spark.errors import ConfigurationError, InputError
+
+CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+"""Endings of names of CSV files."""
+_LONGEST_LINE = 1 << 20
+_SAMPLE = 16
+"""Bytes of ASCII in UTF-16 of which every other one is 0."""
+_PARQUET = b"PAR1"
+_LEAST_PARQUET = 12
+#: How compressed files begin, and the endings by which Spark knows to open them; none: it cannot.
+_COMPRESSED = {
+    b"\x1f\x8b": ("gzip", ".gz"),
+    b"BZh": ("bzip2", ".bz2"),
+    b"\x28\xb5\x2f\xfd": ("zstd", ".zst"),
+    b"PK\x03\x04": ("ZIP", ""),
+}
+_BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names a file system, such as ``s3a://bucket/file``."""
+    return "://" in path
+
+
+def is_data(file: Path) -> bool:
+    """Whether a file holds data by its name: Spark skips the others, as Hadoop does, markers and checksums."""
+    return not file.name.startswith((".", "_"))
+
+
+def data_files(path: str) -> list[Path]:
+    """The files of a table or a file of records, in order; none where they are left to Spark.
+
+    Args:
+        path: A file, a folder or a pattern.
+    """
+    if is_remote(path):
+        return []
+    place = Path(path)
+    if place.is_dir():
+        below = (file for file in sorted(place.rglob("*")) if file.is_file())
+        return [file for file in below if all(is_data(Path(name)) for name in file.relative_to(place).parts)]
+    return [place] if place.exists() else [file for file in map(Path, sorted(glob(path))) if file.is_file()]
+
+
+def first_line(file: Path, *, utf8: bool = True) -> str:
+    """The first line of a text file, plain or compressed, without its end.
+
+    Args:
+        file: The file; one without a byte has an empty line.
+        utf8: Whether it must be UTF-8; a mark of the order of bytes before it is left out. Otherwise each byte is a
+            character (Latin-1).
+
+    Raises:
+        InputError: It is no text, or text in another encoding, or compressed and not named so.
+    """
+    line = _begin(file).partition(b"\n")[0].rstrip(b"\r")
+    try:
+        return line.decode("utf-8") if utf8 else line.decode("latin-1")
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{file}: its first line is no UTF-8 text",
+            hint="save it as UTF-8: iconv -f ENCODING -t UTF-8, where ENCODING is that of the file, such as ISO-8859-1",
+        ) from None
+
+
+def _begin(file: Path) -> bytes:
+    """The first bytes of a text, without a mark of their order."""
+    with _readable(file), file.open("rb") as opened:
+        magic = opened.read(4)
+    packed, ending = next((kind for begin, kind in _COMPRESSED.items() if magic.startswith(begin)), ("", ""))
+    named = next((each for _, each in _COMPRESSED.values() if each and file.name.endswith(each)), "")
+    if packed and (ending != named or not ending):
+        hint = f"rename it to end in {ending}" if ending else "unpack it"
+        raise InputError(f"{file}: is compressed ({packed}), and not by its name", hint=hint)
+    if named and not packed:
+        hint = f"rename it without {named}, or copy it again"
+        raise InputError(f"{file}: its name ends in {named}, and it is not compressed so", hint=hint)
+    if magic == _PARQUET:
+        raise InputError(f"{file}: is a Parquet file, and not by its name", hint="rename it to end in .parquet")
+    with _readable(file), pa.input_stream(file, compression="detect") as stream:
+        begin: bytes = stream.read(_LONGEST_LINE)
+    start = begin[:_SAMPLE]
+    if begin.startswith(_UTF_16) or (len(start) == _SAMPLE and any(not any(start[odd::2]) for odd in (0, 1))):
+        raise InputError(f"{file}: is text in UTF-16, and UTF-8 is read", hint="convert it: iconv -f UTF-16 -t UTF-8")
+    if b"\0" in start:
+        raise InputError(f"{file}: is no text", hint="is it the right file? Text and Parquet are read")
+    return begin.removeprefix(_BOM)
+
+
+def columns_of(path: str, files: Sequence[Path]) -> tuple[str, ...]:
+    """Names of the columns of a table, whose files all have the same.
+
+    Args:
+        path: The table.
+        files: Its files, one at least.
+
+    Raises:
+        InputError: A file is not of its kind, cannot be read, or has other columns than the first one.
+    """
+    columns = _parquet_columns if is_parquet(files) else _csv_columns
+    if not is_parquet(files):
+        files = [file for file in files if file.stat().st_size] or files[:1]
+    first, *others = files
+    names = columns(first)
+    for file in others:
+        if columns(file) != names:  # another first line may be a record: Spark would quote it
+            what = "its columns are not those" if is_parquet(files) else "its first line is not that"
+            hint = "every file of a folder has the same columns, and CSV begins with the same line of their names"
+            raise InputError(f"{file}: {what} of {first}", hint=hint)
+    # Folders such as year=2020 are columns, too.
+    below = first.relative_to(path).parent.parts if Path(path).is_dir() else ()
+    return (*names, *(part.partition("=")[0] for part in below if "=" in part))
+
+
+def is_parquet(files: Iterable[Path]) -> bool:
+    """Whether the files of a table are Parquet by their names: CSV has names that say so, and a table has one kind."""
+    return not any(file.name.lower().endswith(CSV) for file in files)
+
+
+def _csv_columns(file: Path) -> tuple[str, ...]:
+    line = first_line(file)
+    names = next(csv.reader([line]), [])
+    if len(names) == 1:
+        for sign, name in _DELIMITERS.items():
+            if sign in line:
+                hint = "write it with commas, or as Parquet"
+                raise InputError(f"{file}: its columns are delimited by {name}, and commas are read", hint=hint)
+    return tuple(names)
+
+
+def _parquet_columns(file: Path) -> tuple[str, ...]:
+    with _readable(file), file.open("rb") as opened:
+        begin = opened.read(len(_PARQUET))
+        size = opened.seek(0, 2)
+        opened.seek(max(size - len(_PARQUET), 0))
+        end = opened.read()
+    if begin != _PARQUET:
+        hint = "name a table of CSV to end in .csv (or .csv.gz), and one of Parquet in .parquet"
+        raise InputError(f"{file}: cannot be read: it is no Parquet file, and has no name of CSV", hint=hint)
+    if size < _LEAST_PARQUET or end != _PARQUET:
+        raise InputError(
+            f"{file}: cannot be read: it begins as Parquet, and does not end so", hint="copy it again, whole"
+        )
+    with _readable(file):
+        return tuple(parquet.read_schema(file).names)
+
+
+def has_rows(files: Sequence[Path]) -> bool:
+    """Whether a table has a row at all.
+
+    Args:
+        files: Its files, of which `columns_of` finds nothing wrong.
+
+    Raises:
+        InputError: One cannot be read.
+    """
+    for file in files:
+        with _readable(file):
+            if is_parquet(files):
+                found = parquet.read_metadata(file).num_rows > 0
+            else:
+                found = bool(_begin(file).partition(b"\n")[2].strip())
+        if found:
+            return True
+    return False
+
+
+def look_at_lines(path: str, parts: Sequence[str], is_record: Callable[[str], bool], expected: str) -> None:
+    """See that files of records, one a line, begin with one.
+
+    Args:
+        path: A file or folder; nothing happens where it is left to Spark.
+        parts: Patterns of the names of data files in a folder, where others may stand beside them.
+        is_record: Whether a line has the form of a record.
+        expected: What a line should be, for the message.
+
+    Raises:
+        InputError: A file is no such text, or there is no record.
+    """
+    files = data_files(path)
+    if Path(path).is_dir():
+        files = [file for file in Path(path).iterdir() if any(fnmatch(file.name, part) for part in parts)]
+        if not files:
+            raise InputError(f"{path}: the folder holds no file of records", hint=f"their names are {', '.join(parts)}")
+    lines = {file: first_line(file) for file in sorted(files)}
+    for file, line in lines.items():
+        if line and not is_record(line):
+            hint = "is it the right file, in the layout that the reader expects?"
+            raise InputError(f"{file}: does not begin with {expected}", hint=hint)
+    if lines and not any(lines.values()):
+        raise InputError(f"{path}: holds no record", hint="is it whole?")
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Turn errors about a file into one that names it, and quotes nothing of it or of a library."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = type(error).__name__
+        raise InputError(f"{file}: cannot be read ({reason})", hint="is the file whole, and may it be read?") from None
+
+
+Format = Literal["parquet", "csv"]
+
+
+def required(path: str | None, key: str, reader: str) -> str:
+    """The path that a reader cannot do without.
+
+    Args:
+        path: What the settings say.
+        key: Key path of that setting.
+        reader: Name of the reader.
+
+    Raises:
+        ConfigurationError: It is not set.
+    """
+    if not path:
+        raise ConfigurationError(f"reader {reader!r} needs {key}", hint=f"set it with --set {key}=FILE")
+    return path
+
+
+def require_path(path: str) -> None:
+    """Refuse a local path that does not exist, or an empty folder, before Spark is asked.
+
+    Raises:
+        InputError: There is no such file or folder, or no file in it.
+    """
+    if is_remote(path) or any(character in path for character in "*?["):
+        return
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
+    if place.is_dir() and not any(is_data(file) for file in place.rglob("*") if file.is_file()):
+        raise InputError(f"{path}: the folder holds no file")
+
+
+def is_folder(path: str) -> bool:
+    """Whether a local path is a folder; of a remote one, whether its last name has no ending."""
+    return "." not in path.rstrip("/").rsplit("/", 1)[-1] if is_remote(path) else Path(path).is_dir()
+
+
+def any_of(patterns: Sequence[str]) -> str:
+    """Patterns of file names as one, as Spark spells it."""
+    return f"{{{','.join(patterns)}}}"
+
+
+def format_of(path: str) -> Format:
+    """Whether a file or folder holds CSV or Parquet, by the names of its files.
+
+    Args:
+        path: A local path, or the address of a remote one, which is taken for Parquet when its name does not say CSV.
+
+    Raises:
+        InputError: A local folder holds both, or neither.
+    """
+    place = Path(path)
+    if is_remote(path) or not place.is_dir():
+        return "csv" if path.lower().endswith(CSV) else "parquet"
+    names = [file.name.lower() for file in place.rglob("*") if file.is_file() and is_data(file)]
+    csv, parquet = any(name.endswith(CSV) for name in names), any(name.endswith(".parquet") for name in names)
+    if csv == parquet:
+        found = "both CSV and Parquet files" if csv else "neither CSV nor Parquet files"
+        raise InputError(f"{path}: the folder holds {found}", hint="name one kind by .csv or .parquet")
+    return "csv" if csv else "parquet"
+
+
+def columns_in(path: str) -> tuple[str, ...] | None:
+    """Names of the columns of a table, seen without Spark; None where it is left to Spark.
+
+    Args:
+        path: A file or folder of CSV or Parquet.
+
+    Raises:
+        InputError: It is missing, or a file of it is no table, or has other columns than the first one.
+    """
+    require_path(path)
+    files = data_files(path)
+    if not files:
+        return None
+    format_of(path)
+    return columns_of(path, files)
+
+
+def companion(folder: str, name: str) -> str | None:
+    """A table of a known name in a folder: `name`.parquet or `name`.csv, as a file or a folder.
+
+    Args:
+        folder: Where to look; a remote one is expected to hold Parquet.
+        name: Such as ``persons``.
+
+    Returns:
+        Its path, or None.
+    """
+    return named_in(folder, name, (".parquet", *CSV))
+
+
+def named_in(folder: str, name: str, endings: Sequence[str]) -> str | None:
+    """A file or folder of a known name in a folder.
+
+    Args:
+        folder: Where to look; a remote one is expected to hold the first ending.
+        name: Such as ``persons``.
+        endings: Such as ``.parquet``, in order.
+
+    Returns:
+        Its path, or None.
+    """
+    if is_remote(folder):
+        return f"{folder.rstrip('/')}/{name}{endings[0]}"
+    places = (Path(folder) / f"{name}{ending}" for ending in endings)
+    return next((str(place) for place in places if place.exists()), None)

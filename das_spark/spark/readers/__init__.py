@@ -1,0 +1,121 @@
+"""Readers: files in; confidential counts, or public geography, out, all checks passed. One module a format.
+
+A reader of confidential input (`READERS`) reads persons, units and the geounits that exist, and gives counts by leaf
+geounit and cell; a reader of geography (`GEOGRAPHY_READERS`) gives every block with the entities that it lies in.
+Whatever is wrong in the rows of files is said together, by file, field and number of rows, without any value; row
+numbers are for the restricted record alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from das_spark.errors import ConfigurationError
+from das_spark.spark.readers.base import (
+    MOST_EXAMPLES,
+    NO_STATUS,
+    NOTHING,
+    BadInputError,
+    EntityBlocks,
+    GeographyReader,
+    IngestedTables,
+    Problem,
+    Reader,
+    reading,
+    refuse,
+)
+from das_spark.spark.readers.block_assignment import BlockAssignment
+from das_spark.spark.readers.cef_2020 import Cef2020
+from das_spark.spark.readers.grfc import Grfc
+from das_spark.spark.readers.ipums_1940 import Ipums1940
+from das_spark.spark.readers.pl94 import Pl94Header, Pl94Summary
+from das_spark.spark.readers.simulated import Simulated
+from das_spark.spark.readers.tidy import Tidy, TidyCounts, TidyRecords, look_at_crosswalk, read_crosswalk, read_quarters
+
+if TYPE_CHECKING:
+    from das_spark.config import InputSettings
+    from das_spark.geography import Spine
+    from das_spark.products import Product
+
+
+__all__ = [
+    "GEOGRAPHY_READERS",
+    "MOST_EXAMPLES",
+    "NOTHING",
+    "NO_STATUS",
+    "READERS",
+    "BadInputError",
+    "EntityBlocks",
+    "GeographyReader",
+    "IngestedTables",
+    "Problem",
+    "Reader",
+    "geography_reader",
+    "look",
+    "look_at_crosswalk",
+    "read_crosswalk",
+    "read_quarters",
+    "reader",
+    "reading",
+    "refuse",
+]
+
+_READERS: tuple[Reader, ...] = (Ipums1940(), Cef2020(), Pl94Summary(), TidyCounts(), TidyRecords(), Simulated())
+_OF_GEOGRAPHY: tuple[GeographyReader, ...] = (Grfc(), Pl94Header(), BlockAssignment(), Tidy())
+
+READERS: Mapping[str, Reader] = MappingProxyType({each.name: each for each in _READERS})
+"""Every reader of confidential input by its name in ``input.reader``."""
+
+GEOGRAPHY_READERS: Mapping[str, GeographyReader] = MappingProxyType({each.name: each for each in _OF_GEOGRAPHY})
+"""Every reader of public geography by its name."""
+
+
+def reader(name: str) -> Reader:
+    """Find a reader of confidential input.
+
+    Args:
+        name: As in ``input.reader``.
+
+    Raises:
+        ConfigurationError: There is none of that name; the nearest is named.
+    """
+    if name in READERS:
+        return READERS[name]
+    near = get_close_matches(name, READERS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(READERS)}"
+    raise ConfigurationError(f"input.reader: no reader {name!r}", hint=hint)
+
+
+def geography_reader(name: str) -> GeographyReader:
+    """Find a reader of geography.
+
+    Args:
+        name: One of `GEOGRAPHY_READERS`.
+
+    Raises:
+        ConfigurationError: There is none of that name; the nearest is offered.
+    """
+    if name in GEOGRAPHY_READERS:
+        return GEOGRAPHY_READERS[name]
+    near = get_close_matches(name, GEOGRAPHY_READERS, n=1, cutoff=0.0)[0]
+    raise ConfigurationError(
+        f"no reader of geography is called {name!r}; known: {', '.join(GEOGRAPHY_READERS)}",
+        hint=f"did you mean {near!r}?",
+    )
+
+
+def look(settings: InputSettings, product: Product, spine: Spine) -> None:
+    """See, cheaply and without Spark, whether the input of a run is there and begins as its reader expects.
+
+    Args:
+        settings: How the run reads its input.
+        product: What it publishes.
+        spine: Its levels.
+
+    Raises:
+        DasError: As `Reader.look`.
+    """
+    reader(settings.reader).look(settings, product, spine)

@@ -1,0 +1,557 @@
+"""Lines of CEF records, fixed or delimited, opened and checked field by field in one pass.
+
+A good line matches one regular expression, and keeps rules across fields. Only when there is another one, the file is
+read again, field by field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.io.cef import BLOCK_KEY, CLASSES, DELIMITER, ENDINGS, FILES, LARGEST_CLASS, PERSON, UNIT, Record
+from das_spark.io.input_files import any_of, is_folder, look_at_lines, named_in, require_path, required
+from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
+from das_spark.spark.readers._tables import UNITS, housing_counts
+from das_spark.spark.readers._tables import VACANT as VACANT_UNITS
+from das_spark.spark.readers.base import (
+    MOST_EXAMPLES,
+    IngestedTables,
+    Problem,
+    leaf_geocode,
+    reading,
+    refuse,
+    released_if_refused,
+    require_attributes,
+)
+from das_spark.spark.readers.grfc import GEOCODE, KEY, GeographicReference, block_key, look_at_geography, open_geography
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from das_spark.config import InputSettings
+    from das_spark.geography import Spine
+    from das_spark.products import Product
+
+
+IS_GOOD = "is_good"
+LINE = "line"
+"""Column of a line in fixed width, whichever way it was written; null where a delimited one cannot be."""
+
+_PARTS = ("*.txt", "*.txt.gz", "*.dat", "*.dat.gz", "*.cef", "*.cef.gz", "part-*")
+"""Names of data files in a folder, where a README may stand beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of one kind of record.
+
+    Args:
+        file: Its path, for messages.
+        record: The kind.
+        frame: Columns value, line, is_good, and where each line lies.
+        rules: Across fields; asked where the fields are in order.
+    """
+
+    file: str
+    record: Record
+    frame: DataFrame
+    rules: tuple[Check, ...]
+
+    def problems(self) -> list[Problem]:
+        """Describe the checks that failed; reads all lines again."""
+        checks = [*_field_checks(self.file, self.record), *self.rules]
+        checked = self.frame.withColumn(FAULTS, faults(checks))
+        with reading(self.file):
+            rows = checked.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect()
+            return problems_of(checked, {row[FAULTS]: row["count"] for row in rows}, checks)
+
+
+def text(record: Record, name: str) -> Column:
+    """The characters of a field.
+
+    Args:
+        record: The kind of record.
+        name: Name of one of its fields.
+    """
+    field = record.field(name)
+    return F.substring(LINE, field.start + 1, field.width)
+
+
+def number(record: Record, name: str) -> Column:
+    """The number in a field (long; null where there is none).
+
+    Args:
+        record: The kind of record.
+        name: Name of one of its fields.
+    """
+    return F.trim(text(record, name)).try_cast("long")
+
+
+def quarters_class(record: Record) -> Column:
+    """Class of unit (int): 0 in a housing unit, else the first digit of the type of group quarters, 7 at most."""
+    code = text(record, "QGQTYP")
+    first = F.least(F.substring(code, 1, 1).try_cast("int"), F.lit(LARGEST_CLASS))
+    return F.when(F.trim(code) == "", F.lit(0)).otherwise(first)
+
+
+def open_units(spark: SparkSession, file: str) -> Lines:
+    """Open the unit records.
+
+    Args:
+        spark: The session.
+        file: File, folder or pattern.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    in_quarters = F.trim(text(UNIT, "QGQTYP")) != ""
+    vacant = text(UNIT, "VACS") != "0"
+    return _open(
+        spark,
+        file,
+        UNIT,
+        [
+            ("RTYPE, QGQTYP", "4 where there is a type of group quarters, 2 where it is blank", _not_in(UNIT, "4")),
+            ("VACS", "0 in group quarters", in_quarters & vacant),
+            ("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (number(UNIT, "FINAL_POP") > 0)),
+        ],
+    )
+
+
+def open_persons(spark: SparkSession, file: str) -> Lines:
+    """Open the person records; see :func:`open_units`.
+
+    Args:
+        spark: The session.
+        file: File, folder or pattern.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    rule = ("RTYPE, QGQTYP", "5 where there is a type of group quarters, 3 where it is blank", _not_in(PERSON, "5"))
+    return _open(spark, file, PERSON, [rule])
+
+
+def look_at_records(file: str, record: Record) -> None:
+    """See without Spark that files of records begin with one, fixed or delimited.
+
+    Args:
+        file: File or folder.
+        record: The kind.
+
+    Raises:
+        InputError: A file is missing, unreadable, or does not begin so.
+    """
+    require_path(file)
+
+    def is_record(line: str) -> bool:
+        fields = line.split(DELIMITER)
+        return len(fields) == len(record.fields) if len(fields) > 1 else len(line) == record.length
+
+    look_at_lines(file, _PARTS, is_record, f"a {record.name} record: {_form(record)}")
+
+
+def _form(record: Record) -> str:
+    return f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
+
+
+def _not_in(record: Record, quarters: str) -> Column:
+    return (text(record, "RTYPE") == quarters) != (F.trim(text(record, "QGQTYP")) != "")
+
+
+def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[str, str, Column]]) -> Lines:
+    require_path(file)
+    good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
+    across = [Check(file, field, expected, good & fails) for field, expected, fails in rules]
+    with reading(file):
+        lines = with_place(spark.read.text(file, pathGlobFilter=any_of(_PARTS) if is_folder(file) else None))
+        delimited = F.contains("value", F.lit(DELIMITER))
+        fixed = lines.withColumn(LINE, F.when(delimited, _fixed(record)).otherwise(F.col("value")))
+        broken = reduce(lambda one, other: one | other, (fails for _, _, fails in rules))
+        frame = fixed.withColumn(IS_GOOD, good & ~broken)
+    return Lines(file, record, frame, tuple(across))
+
+
+def _field_checks(file: str, record: Record) -> list[Check]:
+    whole = F.coalesce(F.length(LINE) == record.length, F.lit(False))
+    return [
+        Check(file, "record length", f"{_form(record)}, in every {record.name} line", ~whole),
+        *[
+            Check(file, field.name, field.expected, whole & ~text(record, field.name).rlike(f"^(?:{field.pattern})$"))
+            for field in record.fields
+        ],
+    ]
+
+
+def _fixed(record: Record) -> Column:
+    """A delimited line in fixed width; null where it has another number of fields, or one is too long."""
+    parts = rf"split(value, '\\{DELIMITER}', -1)"
+    fields = [(f"trim(get({parts}, {place}))", field.width) for place, field in enumerate(record.fields)]
+    padded = ", ".join(
+        f"CASE WHEN length({part}) <= {width} THEN lpad({part}, {width}, ' ') END" for part, width in fields
+    )
+    return F.expr(f"CASE WHEN size({parts}) = {len(fields)} THEN concat({padded}) END")
+
+
+ATTRIBUTES = {"hhgq": CLASSES, "votingage": 2, "hispanic": 2, "cenrace": 63}
+PEOPLE = 2 * 2 * 63
+CELLS = CLASSES * PEOPLE
+VACANT = CELLS + CLASSES
+ORPHAN = VACANT + 1
+REPEATED = VACANT + 2
+
+NOBODY, OTHER_CLASS = 1, 2
+"""What is odd about a row: a facility without persons, a person of another class than her unit."""
+
+_ADULT = 18
+
+
+def with_unit(lines: Lines) -> DataFrame:
+    """The good lines, with the number of their unit."""
+    return lines.frame.where(IS_GOOD).withColumn("unit", number(lines.record, "MAFID"))
+
+
+def unit_block() -> Column:
+    """Key of the block of a unit line."""
+    return block_key(text(UNIT, "OIDTB"))
+
+
+def count_lines(units: Lines, persons: Lines | None) -> DataFrame:
+    """Count lines by block and code; a faulty line has neither, only its faults.
+
+    Args:
+        units: Unit records.
+        persons: Person records; None where units alone are counted.
+
+    Returns:
+        Columns block_key, code (null for faulty lines), odd, of_unit (whether a unit line), count (lines), population
+        (that the units state).
+    """
+    rows = _unit_rows(units)
+    if persons is not None:
+        rows = rows.unionAll(_person_rows(persons))
+    home = Window.partitionBy("unit")
+    joined = rows.select(
+        F.max(KEY).over(home).alias(KEY),
+        F.max("home").over(home).alias("home_of_unit"),
+        F.count("home").over(home).alias("units"),
+        F.count("people").over(home).alias("persons"),
+        "of_unit", IS_GOOD, "home", "vacant", "population", "level", "people",
+    )  # fmt: skip
+    is_unit = F.col("of_unit")
+    unit = F.when(F.col("units") > 1, REPEATED).when(F.col("vacant"), VACANT).otherwise(F.col("home") + CELLS)
+    person = F.when(F.col("units") == 0, ORPHAN).otherwise(F.col("level") * PEOPLE + F.col("people"))
+    code = F.when(F.col(IS_GOOD), F.when(is_unit, unit).otherwise(person)).cast("int")
+    alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
+    odd = F.when(alone, NOBODY).when(F.col("home_of_unit") != F.col("level"), OTHER_CLASS).otherwise(0)
+    grouped = joined.groupBy(KEY, code.alias("code"), odd.alias("odd"), "of_unit")
+    return grouped.agg(F.count(F.lit(1)).alias("count"), F.sum("population").alias("population"))
+
+
+def _unit_rows(units: Lines) -> DataFrame:
+    good = F.col(IS_GOOD)
+    return units.frame.select(
+        F.lit(True).alias("of_unit"),
+        IS_GOOD,
+        _unit_number(units),
+        F.when(good, unit_block()).alias(KEY),
+        F.when(good, quarters_class(UNIT)).alias("home"),
+        (text(UNIT, "VACS") != "0").alias("vacant"),
+        F.when(good, number(UNIT, "FINAL_POP")).otherwise(0).alias("population"),
+        F.lit(None).cast("int").alias("level"),
+        F.lit(None).cast("int").alias("people"),
+    )
+
+
+def _person_rows(persons: Lines) -> DataFrame:
+    good = F.col(IS_GOOD)
+    adult = (number(PERSON, "QAGE") >= _ADULT).cast("int")
+    hispanic, race = (number(PERSON, name).cast("int") - 1 for name in ("CENHISP", "CENRACE"))
+    people = (adult * 2 + hispanic) * 63 + race
+    return persons.frame.select(
+        F.lit(False).alias("of_unit"),
+        IS_GOOD,
+        _unit_number(persons),
+        F.lit(None).cast("string").alias(KEY),
+        F.lit(None).cast("int").alias("home"),
+        F.lit(False).alias("vacant"),
+        F.lit(0).cast("long").alias("population"),
+        F.when(good, quarters_class(PERSON)).alias("level"),
+        F.when(good, people).alias("people"),
+    )
+
+
+def _unit_number(lines: Lines) -> Column:
+    # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
+    own = -1 - F.col("row_id")
+    return F.when(F.col(IS_GOOD), number(lines.record, "MAFID")).otherwise(own).alias("unit")
+
+
+_STATE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many lines are alike in what can be wrong about them.
+
+    Args:
+        of_unit: Whether unit lines.
+        code: None for faulty lines.
+        odd: As :func:`~count_lines` has it.
+        lost: Whether the block is unknown.
+        lines: How many.
+    """
+
+    of_unit: bool
+    code: int | None
+    odd: int
+    lost: bool
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Opened files, and what was counted of them.
+
+    Args:
+        units: Unit records.
+        persons: Person records; None where units alone are counted.
+        geography: Blocks.
+        counted: As :func:`~count_lines` has it, with geocode (16 digits; null where the
+            key of a block leads nowhere).
+        tallies: The same by what can be wrong.
+    """
+
+    units: Lines
+    persons: Lines | None
+    geography: GeographicReference
+    counted: DataFrame
+    tallies: tuple[Tally, ...]
+
+    @classmethod
+    def of(cls, units: Lines, persons: Lines | None, geography: GeographicReference) -> Census:
+        """Read the lines and count them.
+
+        Args:
+            units: Unit records.
+            persons: Person records, if people are counted.
+            geography: Blocks, checked.
+        """
+        counted = count_lines(units, persons).join(geography.blocks, KEY, "left").persist()
+        lost = F.col(GEOCODE).isNull().alias("lost")
+        tally = counted.groupBy("of_unit", "code", "odd", lost).agg(F.sum("count").alias("lines"))
+        with released_if_refused(counted):
+            return cls(units, persons, geography, counted, tuple(Tally(**row.asDict()) for row in tally.collect()))
+
+    def line_problems(self) -> list[Problem]:
+        """What is wrong in lines as such.
+
+        Raises:
+            InputError: There is no unit record.
+        """
+        faulty = {row.of_unit for row in self.tallies if row.code is None}
+        found = self.units.problems() if True in faulty else []
+        if self.persons is not None and False in faulty:
+            found += self.persons.problems()
+        if not any(row.of_unit for row in self.tallies):
+            raise InputError(f"{self.units.file}: no unit record", hint="is it the whole file?")
+        return found
+
+    def relation_problems(self) -> list[Problem]:
+        """What is wrong between lines; what one wrong line would cause in others is not told twice."""
+        units, persons = self.units, self.persons
+        twice = self._lines(lambda row: row.code == REPEATED)
+        found = _problem(twice, units, "MAFID", "each unit once", _repeated)
+        lost = self._lines(lambda row: row.of_unit and row.code is not None and row.lost)
+        block = f"the {BLOCK_KEY} of a block of {self.geography.file}"
+        found += _problem(lost, units, "OIDTB", block, self._lost)
+        if found or persons is None:
+            return found
+        alone = self._lines(lambda row: row.code == ORPHAN)
+        found = _problem(alone, persons, "MAFID", f"the unit of every person in {units.file}", self._orphans)
+        found += self._without_facility()
+        others = self._lines(lambda row: row.odd == OTHER_CLASS)
+        found += _problem(others, persons, "QGQTYP", "the type of group quarters that the unit has", self._others)
+        return found or self._states()
+
+    def empty_facilities(self) -> list[Problem]:
+        """Facilities in which no person line lives."""
+        expected = "a person line for every facility of group quarters (RTYPE 4)"
+        return _problem(self._lines(lambda row: row.odd == NOBODY), self.units, "MAFID", expected, self._empty)
+
+    def in_cells(self, cells: Container[int], field: str, expected: str) -> list[Problem]:
+        """Persons in some cells, without their row numbers.
+
+        Args:
+            cells: Flat indices.
+            field: Of the person records, for the message.
+            expected: What holds of everybody else.
+        """
+        number = self._lines(lambda row: row.code is not None and row.code < CELLS and row.code in cells)
+        return [Problem(self.persons.file, field, expected, number)] if number and self.persons else []
+
+    def _lines(self, condition: Callable[[Tally], bool]) -> int:
+        return sum(row.lines for row in self.tallies if condition(row))
+
+    def _lost(self, units: Lines) -> DataFrame:
+        return with_unit(units).withColumn(KEY, unit_block()).join(self.geography.blocks, KEY, "left_anti")
+
+    def _orphans(self, persons: Lines) -> DataFrame:
+        return with_unit(persons).join(with_unit(self.units).select("unit"), "unit", "left_anti")
+
+    def _others(self, persons: Lines) -> DataFrame:
+        homes = with_unit(self.units).select("unit", quarters_class(UNIT).alias("home"))
+        return with_unit(persons).withColumn("level", quarters_class(PERSON)).join(homes, "unit").where("home <> level")
+
+    def _empty(self, units: Lines) -> DataFrame:
+        facilities = with_unit(units).where(quarters_class(UNIT) > 0)
+        inhabited = with_unit(self.persons or units).select("unit")
+        return facilities.join(inhabited, "unit", "left_anti")
+
+    def _without_facility(self) -> list[Problem]:
+        """Classes of group quarters in which people live where no facility stands."""
+        code = F.col("code")
+        level = F.when(code < CELLS, F.floor(code / PEOPLE)).otherwise(code - CELLS)
+        known = self.counted.where((code < VACANT) & F.col(GEOCODE).isNotNull())
+        units = F.sum(F.when(code >= CELLS, F.col("count")).otherwise(0))
+        alone = known.groupBy(GEOCODE, level.alias("level")).agg(units.alias("units")).where("level > 0 AND units = 0")
+        number = alone.count()
+        if not number:
+            return []
+        some = [row[0] for row in alone.select(GEOCODE).distinct().orderBy(GEOCODE).limit(MOST_EXAMPLES).collect()]
+        expected = "a facility of the type in every block where people live in one"
+        return [Problem(self.units.file, "QGQTYP", expected, number, geounits=tuple(some))]
+
+    def _states(self) -> list[Problem]:
+        """States whose units say that they hold another number of people than there are."""
+        persons = F.sum(F.when(F.col("code") < CELLS, F.col("count")).otherwise(0))
+        totals = self.counted.groupBy(F.substring(GEOCODE, 1, _STATE).alias("state")).agg(
+            F.sum("population").alias("said"), persons.alias("found")
+        )
+        wrong = tuple(sorted(row[0] for row in totals.where("said <> found").select("state").collect()))
+        if not wrong:
+            return []
+        expected = "a sum over the units of each state that is its number of person lines"
+        return [Problem(self.units.file, "FINAL_POP", expected, len(wrong), geounits=wrong[:MOST_EXAMPLES])]
+
+
+def _problem(number: int, lines: Lines, field: str, expected: str, find: Callable[[Lines], DataFrame]) -> list[Problem]:
+    """A problem, if there is any such line, with the numbers of some."""
+    return [Problem(lines.file, field, expected, number, row_numbers(lines.frame, find(lines)))] if number else []
+
+
+def _repeated(units: Lines) -> DataFrame:
+    return with_unit(units).withColumn("times", F.count("unit").over(Window.partitionBy("unit"))).where("times > 1")
+
+
+UNIT_ATTRIBUTES = {"h1": 2}
+_GEOCODE_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cef2020:
+    """Reads persons, units and blocks, each a file or a folder of parts, plain or gzipped."""
+
+    name: str = "cef_2020"
+
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the files begin; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Args:
+            settings: Where the files are.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable, or does not begin with a record, or with the names of columns.
+            ConfigurationError: The product or the spine is not for this reader, or a path is not set.
+        """
+        persons, units, geography = self._paths(settings, product, spine)
+        if persons:
+            look_at_records(persons, PERSON)
+        look_at_records(units, UNIT)
+        look_at_geography(geography)
+
+    def _paths(self, settings: InputSettings, product: Product, spine: Spine) -> tuple[str, str, str]:
+        """Paths of persons (empty where units are counted), units and geography."""
+        of_units = product.record == "unit"
+        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
+        if spine.leaf.length > _GEOCODE_LENGTH:
+            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
+        return _locate(settings, self.name, of_units=of_units)
+
+    def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
+        """Read and check the files; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Facilities without persons, where they are let pass, and persons where a structural zero allows none are among
+        the problems of the tables.
+
+        Args:
+            spark: The session.
+            settings: Where the files are, and whether facilities without people are let pass.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: The product or the spine is not for this reader, or a path is not set.
+        """
+        of_units = product.record == "unit"
+        persons, units, geography = self._paths(settings, product, spine)
+        reference = open_geography(spark, geography)
+        of_geography = reference.problems()
+        with reading(" or ".join(file for file in (persons, units) if file)):
+            census = Census.of(open_units(spark, units), open_persons(spark, persons) if persons else None, reference)
+            with released_if_refused(census.counted):
+                refuse([*of_geography, *census.line_problems()])
+                passed = _relations(census, product, settings)
+        geounits = _geounits(census, spine)
+        counts = housing_counts(geounits) if of_units else _counts(census, spine)
+        return IngestedTables(counts, geounits, passed, held=census.counted)
+
+
+def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[str, str, str]:
+    found = {name: getattr(settings, name) for name in FILES}
+    if settings.path:
+        require_path(settings.path)
+        found = {name: path or named_in(settings.path, name, ENDINGS) for name, path in found.items()}
+    wanted = FILES[1:] if of_units else FILES
+    paths = {name: required(found[name], f"input.{name}", reader) for name in wanted}
+    return paths.get(FILES[0], ""), paths[FILES[1]], paths[FILES[2]]
+
+
+def _relations(census: Census, product: Product, settings: InputSettings) -> tuple[Problem, ...]:
+    """Refuse what contradicts itself; what is left are things to know."""
+    refuse(census.relation_problems())
+    empty = census.empty_facilities()
+    if settings.unit_conflicts == "fail":
+        refuse(empty, hint='correct the files, or set input.unit_conflicts = "from_people"')
+    for zero in product.structural_zeros:
+        cells = set(np.flatnonzero(zero.mask(product.schema)).tolist())
+        empty += census.in_cells(cells, "QAGE, QGQTYP", zero.meaning)
+    return tuple(empty)
+
+
+def _counts(census: Census, spine: Spine) -> DataFrame:
+    return census.counted.where(F.col("code") < CELLS).select(
+        leaf_geocode(GEOCODE, spine).alias(GEOCODE), F.col("code").alias("cell"), "count"
+    )
+
+
+def _geounits(census: Census, spine: Spine) -> DataFrame:
+    def number(code: int) -> Column:
+        return F.coalesce(F.sum(F.when(F.col("code") == code, F.col("count"))), F.lit(0).cast("long"))
+
+    nothing = census.geography.blocks.select(GEOCODE, F.lit(None).cast("int").alias("code"), F.lit(0).alias("count"))
+    units = census.counted.where(F.col("code").between(CELLS, VACANT)).select(GEOCODE, "code", "count")
+    every = nothing.unionByName(units).groupBy(leaf_geocode(GEOCODE, spine).alias(GEOCODE))
+    by_class = [number(CELLS + level) for level in range(CLASSES)]
+    return every.agg(F.array(*by_class).alias(UNITS), number(VACANT).alias(VACANT_UNITS))

@@ -1,0 +1,579 @@
+"""The official P.L. 94-171 summary files: finding, splitting and joining them, one row a block.
+
+Four files a state, delimited by ``|``, without header, in Latin-1: the geographic header and three segments of
+tables, joined by STUSAB and LOGRECNO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import functions as F
+
+from das_spark.errors import ConfigurationError, InputError, without_values
+from das_spark.io.input_files import data_files, first_line, is_folder, is_remote, require_path, required
+from das_spark.io.pl94_tables import (
+    HISPANIC_ITEMS,
+    HOUSING_ITEMS,
+    QUARTERS_ITEMS,
+    RULES,
+    TOTAL_ITEMS,
+    Counts,
+    Tables,
+    assign_group_quarters,
+    contradictions,
+)
+from das_spark.spark.readers._areas import Rows, checked, sixteen
+from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, with_place
+from das_spark.spark.readers._tables import housing_counts, units_from_people
+from das_spark.spark.readers.base import (
+    ACTIVE,
+    MOST_EXAMPLES,
+    NO_STATUS,
+    NOTHING,
+    STATUS_OF,
+    EntityBlocks,
+    IngestedTables,
+    Problem,
+    files_in,
+    leaf_geocode,
+    reading,
+    refuse,
+    released_if_refused,
+    require_attributes,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from das_spark.config import InputSettings
+    from das_spark.geography import Spine
+    from das_spark.products import Product
+
+
+KEY_COLUMNS = 5
+BLOCK = "750"
+_SUMLEV, _GEOCOMP, _LOGRECNO_OF_GEO, _GEOCODE, _LOGRECNO = 2, 3, 7, 9, 4
+_BLOCK_DIGITS = 15
+#: Summary levels above the block that have a row for every geounit, and the digits of their geocodes.
+_ABOVE = {"040": 2, "050": 5, "140": 11, "150": 12}
+_WHOLE = "00"
+"""Geographic component of a row that is about a geounit, and not about a part of it such as its rural one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the four kinds of files.
+
+    Args:
+        name: For the join and for messages.
+        pattern: Of file names.
+        columns: How many a row has.
+        tables: Name and number of items of each table, in order.
+        logrecno: 0-based column of the record number.
+    """
+
+    name: str
+    pattern: str
+    columns: int
+    tables: tuple[tuple[str, int], ...]
+    logrecno: int = _LOGRECNO
+
+    def field(self, position: int) -> str:
+        """Name of the item in a 0-based place behind the key columns, such as P0010003."""
+        for table, items in self.tables:
+            if position < items:
+                return f"{table}{position + 1:04d}"
+            position -= items
+        return "beyond the last item"
+
+
+GEO = Kind("geo", "??geo*.pl", 97, (), _LOGRECNO_OF_GEO)
+SEGMENTS = (
+    Kind("segment1", "??00001*.pl", 149, (("P001", TOTAL_ITEMS), ("P002", HISPANIC_ITEMS))),
+    Kind("segment2", "??00002*.pl", 152, (("P003", TOTAL_ITEMS), ("P004", HISPANIC_ITEMS), ("H001", HOUSING_ITEMS))),
+    Kind("segment3", "??00003*.pl", 15, (("P005", QUARTERS_ITEMS),)),
+)
+KINDS = (GEO, *SEGMENTS)
+
+
+def look_at_files(folder: str) -> None:
+    """See without Spark that the files of every state are there, and begin with a row of as many columns as theirs.
+
+    Args:
+        folder: Of one or many states; nothing happens where it is remote.
+
+    Raises:
+        InputError: There is none, a state lacks a file, or one does not begin so.
+    """
+    for kind in KINDS if not is_remote(folder) else ():
+        for path in find_files(None, folder)[kind.name]:
+            if first_line(Path(path), utf8=False).count("|") + 1 != kind.columns:
+                expected = f"a row of {kind.columns} columns delimited by |"
+                raise InputError(
+                    f"{path}: does not begin with {expected}", hint="is it the file of 2020, as published?"
+                )
+
+
+def find_files(spark: SparkSession | None, folder: str) -> dict[str, list[str]]:
+    """The files of every kind, one of each for every state in the folder.
+
+    Args:
+        spark: The session; may be None for a local folder.
+        folder: Of one or many states, in sub-folders or not.
+
+    Returns:
+        Paths by name of the kind.
+
+    Raises:
+        InputError: There is none, a state lacks a file, or has one twice.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for path in files_in(spark, folder):
+        name = path.rsplit("/", 1)[-1].lower()
+        for kind in KINDS:
+            if fnmatch(name, kind.pattern):
+                found.setdefault(name[:2], {}).setdefault(kind.name, []).append(path)
+    if not found:
+        raise InputError(
+            f"{folder}: no official summary file ({GEO.pattern} and others)", hint="unzip the files of the states"
+        )
+    for state, files in sorted(found.items()):
+        for kind in KINDS:
+            number = len(files.get(kind.name, ()))
+            if number != 1:
+                what = "no file" if number == 0 else f"{number} files"
+                raise InputError(f"{folder}: {what} {state}{kind.pattern[2:]} of state {state.upper()}, expected one")
+    return {kind.name: [path for files in found.values() for path in files[kind.name]] for kind in KINDS}
+
+
+def open_kind(spark: SparkSession, kind: Kind, paths: Sequence[str], folder: str) -> tuple[DataFrame, list[Check]]:
+    """Split the lines of one kind of files.
+
+    Args:
+        spark: The session.
+        kind: The kind.
+        paths: Its files, one a state.
+        folder: Where they lie, for messages.
+
+    Returns:
+        Columns parts (array of string), state, record (int), place and faults; and the checks behind the faults.
+    """
+    lines = with_place(spark.read.option("encoding", "ISO-8859-1").text(list(paths)))
+    split = lines.withColumn("parts", F.split("value", r"\|", -1))
+    whole = F.size("parts") == kind.columns
+    record = F.get("parts", F.lit(kind.logrecno))
+    file = f"{folder}/{kind.pattern}"
+    checks = [
+        Check(file, "", f"{kind.columns} columns", ~whole),
+        Check(file, "LOGRECNO", "a whole number", whole & ~record.rlike("^[0-9]{1,9}$")),
+    ]
+    if kind is GEO:
+        geocode = F.get("parts", F.lit(_GEOCODE))
+        bad = whole & _is_block() & ~geocode.rlike(f"^[0-9]{{{_BLOCK_DIGITS}}}$")
+        checks.append(Check(file, "GEOCODE", f"{_BLOCK_DIGITS} digits in a block's row", bad))
+    checked = split.withColumn(FAULTS, faults(checks))
+    return checked.withColumn("state", F.get("parts", F.lit(1))).withColumn("record", record.try_cast("int")), checks
+
+
+def _is_block() -> Column:
+    return F.get("parts", F.lit(_SUMLEV)) == BLOCK
+
+
+def row_problems(frame: DataFrame, kind: Kind, checks: list[Check]) -> list[Problem]:
+    """Check every row of one kind of files: columns, keys and, in segments, whole numbers.
+
+    Args:
+        frame: The lines, as `open_kind` gives them.
+        kind: The kind of the files.
+        checks: The checks that `open_kind` gives with them; one at least.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    file = checks[0].file
+    number = r"^([^|]*\|){5}[0-9]{1,15}(\|[0-9]{1,15})*$"
+    wrong = (F.col(FAULTS) == 0) & ~F.col("value").rlike(number) if kind.tables else F.lit(False)
+    with reading(file):
+        counted = frame.groupBy(FAULTS, wrong.alias("wrong")).count().collect()
+        found: dict[int, int] = {}
+        for row in counted:
+            found[row[FAULTS]] = found.get(row[FAULTS], 0) + row["count"]
+        problems = problems_of(frame, {fault: rows for fault, rows in found.items() if fault}, checks)
+        if any(row["wrong"] for row in counted):
+            problems += _item_problems(frame.where(wrong), kind, file)
+    return problems
+
+
+def _item_problems(wrong: DataFrame, kind: Kind, file: str) -> list[Problem]:
+    bad = F.transform(F.slice("parts", KEY_COLUMNS + 1, kind.columns), lambda item: ~item.rlike("^[0-9]{1,15}$"))
+    positions = wrong.select(F.posexplode(bad).alias("position", "bad")).where("bad").groupBy("position").count()
+    rows = positions.orderBy("position").collect()
+    return [Problem(file, kind.field(row["position"]), "a whole number", row["count"]) for row in rows]
+
+
+def partner_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
+    """Check that every record of every file has one partner in each of the others.
+
+    Args:
+        frames: Name of a kind -> its lines, as `open_kind` gives them; all four kinds.
+        folder: Where the files lie, for messages.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    keys = None
+    for kind in KINDS:
+        mine = frames[kind.name].select("state", "record", F.lit(kind.name).alias("kind"))
+        keys = mine if keys is None else keys.unionAll(mine)
+    if keys is None:
+        return []
+    counts = [F.count(F.when(F.col("kind") == kind.name, F.lit(1))).alias(kind.name) for kind in KINDS]
+    found = keys.groupBy("state", "record").agg(*counts)
+    wrong = [F.count(F.when(F.col(kind.name) != 1, F.lit(1))).alias(kind.name) for kind in KINDS]
+    with reading(folder):
+        row = found.agg(*wrong).collect()[0]
+    return [
+        Problem(f"{folder}/{kind.pattern}", "LOGRECNO", "each record of the other files, once", row[kind.name])
+        for kind in KINDS
+        if row[kind.name]
+    ]
+
+
+def joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
+    """One row a block: geocode (16 digits) and the items of the three segments as arrays of long."""
+    geocode = F.get("parts", F.lit(_GEOCODE))
+    # The block group is the first digit of the block; the 16-digit geocode names it between tract and block.
+    sixteen = F.concat(F.substring(geocode, 1, 11), F.substring(geocode, 12, 1), F.substring(geocode, 12, 4))
+    blocks = frames[GEO.name].where(_is_block()).select("state", "record", sixteen.alias("geocode"))
+    for segment in SEGMENTS:
+        items = F.slice("parts", KEY_COLUMNS + 1, segment.columns).try_cast("array<bigint>")  # else an error quotes it
+        blocks = blocks.join(
+            frames[segment.name].select("state", "record", items.alias(segment.name)), ["state", "record"]
+        )
+    return blocks.drop("state", "record")
+
+
+#: Segment -> 0-based places of the items that are summed: people, Hispanics, adults, Hispanic adults, housing units
+#: (all, occupied, vacant), people in group quarters.
+_SUMMED = (
+    (SEGMENTS[0], (0, TOTAL_ITEMS + 1)),
+    (SEGMENTS[1], (0, TOTAL_ITEMS + 1, *(TOTAL_ITEMS + HISPANIC_ITEMS + item for item in range(HOUSING_ITEMS)))),
+    (SEGMENTS[2], (0,)),
+)
+
+
+def sum_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
+    """Rows of states, counties, tracts and block groups that are not the sums of their blocks.
+
+    Files of a few blocks are read like those of a state; but blocks that were lost would not be noticed otherwise.
+
+    Args:
+        frames: Name of a kind -> its lines, as `open_kind` gives them; all four kinds, all rows checked.
+        folder: Where the files lie, for messages.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    level, geocode = F.get("parts", F.lit(_SUMLEV)), F.get("parts", F.lit(_GEOCODE))
+    wanted = (F.get("parts", F.lit(_GEOCOMP)) == _WHOLE) & level.isin(BLOCK, *_ABOVE)
+    rows = frames[GEO.name].where(wanted).select("state", "record", level.alias("level"), geocode.alias("geocode"))
+    names = []
+    for segment, places in _SUMMED:
+        items = {segment.field(place): F.get("parts", F.lit(KEY_COLUMNS + place)) for place in places}
+        columns = [item.cast("bigint").alias(name) for name, item in items.items()]
+        rows = rows.join(frames[segment.name].select("state", "record", *columns), ["state", "record"])
+        names += list(items)
+    # A block counts for each level above it, any other row for its own.
+    above = [
+        F.struct(F.lit(each).alias("level"), F.substring("geocode", 1, n).alias("of")) for each, n in _ABOVE.items()
+    ]
+    own = F.struct(F.col("level"), F.col("geocode").alias("of"))
+    is_block = F.col("level") == BLOCK
+    at = F.explode(F.when(is_block, F.array(*above)).otherwise(F.array(own)))
+    sides = rows.select(at.alias("at"), is_block.alias("is_block"), *names)
+    stated = [F.sum(F.when(~F.col("is_block"), F.col(name))).alias(f"stated_{name}") for name in names]
+    summed = [F.sum(F.when(F.col("is_block"), F.col(name)).otherwise(0)).alias(f"summed_{name}") for name in names]
+    found = sides.groupBy("at.level", F.col("at.of").alias("geocode")).agg(*stated, *summed)
+    problems = []
+    with reading(folder):
+        wrong = {name: F.col(f"stated_{name}") != F.col(f"summed_{name}") for name in names}
+        counted = found.groupBy("level").agg(*(F.count_if(each).alias(name) for name, each in wrong.items()))
+        for row in counted.orderBy("level").collect():
+            for name in names:
+                if row[name]:
+                    expected = f"in rows of summary level {row['level']} the sum of their blocks"
+                    some = some_geounits(found.where((F.col("level") == row["level"]) & wrong[name]))
+                    problems.append(Problem(folder, name, expected, row[name], geounits=some))
+    return problems
+
+
+def some_geounits(frame: DataFrame) -> tuple[str, ...]:
+    """A few geocodes of a frame, in order."""
+    return tuple(row[0] for row in frame.select("geocode").orderBy("geocode").limit(MOST_EXAMPLES).collect())
+
+
+ATTRIBUTES = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
+UNIT_ATTRIBUTES = {"h1": 2}
+_CLASSES = 8
+_GEOCODE_LENGTH = 16
+_BLOCKS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint, broken int"
+
+
+@dataclass(frozen=True, slots=True)
+class Pl94Summary:
+    """Reads the summary files of one or many states from a folder."""
+
+    name: str = "pl94_summary"
+
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the files begin; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Args:
+            settings: Where the folder is.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable, or does not begin as it should.
+            ConfigurationError: The product or the spine is not for this reader, or no path is set.
+        """
+        look_at_files(self._folder(settings, product, spine))
+
+    def _folder(self, settings: InputSettings, product: Product, spine: Spine) -> str:
+        of_units = product.record == "unit"
+        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
+        if spine.leaf.length > _GEOCODE_LENGTH:
+            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
+        return required(settings.path, "input.path", self.name)
+
+    def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
+        """Read and check the files; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Args:
+            spark: The session.
+            settings: Where the folder is, and whether units are made from people.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: The product or the spine is not for this reader, or no path is set.
+        """
+        of_units = product.record == "unit"
+        folder = self._folder(settings, product, spine)
+        frames = _checked_frames(spark, folder)
+        with reading(folder):
+            most = product.unit_bounds.most if product.unit_bounds else ()
+            blocks = joined_blocks(frames).mapInArrow(without_values(partial(_tabulate, most=most)), _BLOCKS).persist()
+            with released_if_refused(blocks):
+                refuse(_block_problems(blocks, folder))
+                sums = tuple(sum_problems(frames, folder))
+        counts, geounits = _counts(blocks, spine), _geounits(blocks, spine)
+        if of_units:
+            return IngestedTables(housing_counts(geounits), geounits, sums, held=blocks)
+        units = units_from_people(counts, geounits, product) if settings.units_from_people else geounits
+        return IngestedTables(counts, units, sums, held=blocks)
+
+
+def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
+    files = find_files(spark, folder)
+    frames, problems = {}, []
+    for kind in KINDS:
+        frame, checks = open_kind(spark, kind, files[kind.name], folder)
+        problems += row_problems(frame, kind, checks)
+        frames[kind.name] = frame
+    refuse(problems)
+    refuse(partner_problems(frames, folder))
+    return frames
+
+
+def _tabulate(batches: Iterator[pa.RecordBatch], most: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if batch.num_rows:
+            yield _batch(batch, most)
+
+
+def _items(batch: pa.RecordBatch, name: str) -> Counts:
+    flat: Counts = batch.column(name).flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(batch.num_rows, -1)
+
+
+def _batch(batch: pa.RecordBatch, most: tuple[int, ...]) -> pa.RecordBatch:
+    first, second, third = (_items(batch, segment.name) for segment in SEGMENTS)
+    p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
+    tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
+    wrong = contradictions(tables)
+    people, quarters = tables.people(), tables.quarters()
+    broken: NDArray[np.bool_] = np.any(wrong, axis=1)
+    people[broken], quarters[broken] = 0, 0
+    # Of facilities there are as many as can hold the people: one, but for a great many of them.
+    facilities = -(-quarters // np.array(most)) if most else quarters > 0
+    units = np.concatenate([h1[:, 1:2], facilities[:, 1:]], axis=1).astype(np.int64)
+    cells, counts = _sparse(people, quarters)
+    columns = [
+        batch.column("geocode"),
+        cells,
+        counts,
+        pa.ListArray.from_arrays(np.arange(0, units.size + 1, _CLASSES, dtype=np.int32), units.ravel()),
+        pa.array(h1[:, 2]),
+        pa.array((wrong << np.arange(len(RULES))).sum(axis=1).astype(np.int32)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, ["geocode", "cells", "counts", "units", "vacant", "broken"])
+
+
+def _sparse(people: Counts, quarters: Counts) -> tuple[pa.ListArray, pa.ListArray]:
+    """Occupied cells and their counts, a list a block; only blocks with group quarters need the full histogram."""
+    flat = people.reshape(len(people), -1)
+    cells, counts = [], []
+    has_quarters: NDArray[np.bool_] = np.any(quarters, axis=1)
+    for block, row in enumerate(flat):
+        full = assign_group_quarters(people[block], quarters[block]).ravel() if has_quarters[block] else row
+        mine = np.flatnonzero(full)
+        cells.append(mine)
+        counts.append(full[mine])
+    offsets = np.concatenate([[0], np.cumsum([len(mine) for mine in cells])]).astype(np.int32)
+    return (
+        pa.ListArray.from_arrays(offsets, pa.array(np.concatenate(cells).astype(np.int32))),
+        pa.ListArray.from_arrays(offsets, pa.array(np.concatenate(counts).astype(np.int64))),
+    )
+
+
+def _block_problems(blocks: DataFrame, folder: str) -> list[Problem]:
+    counted = {row[0]: row[1] for row in blocks.groupBy("broken").count().collect()}
+    if not counted:
+        raise InputError(f"{folder}: no block (summary level 750) in the geographic header")
+    problems = []
+    for bit, (field, expected) in enumerate(RULES):
+        number = sum(rows for mask, rows in counted.items() if mask >> bit & 1)
+        if number:
+            some = some_geounits(blocks.where(F.col("broken").bitwiseAND(F.lit(1 << bit)) != 0))
+            problems.append(Problem(folder, field, expected, number, geounits=some))
+    twice = blocks.groupBy("geocode").count().where("count > 1")
+    number = twice.count()
+    if number:
+        problems.append(Problem(folder, "GEOCODE", "each block once", number, geounits=some_geounits(twice)))
+    return problems
+
+
+def _counts(blocks: DataFrame, spine: Spine) -> DataFrame:
+    pairs = blocks.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
+    return pairs.select(
+        leaf_geocode("geocode", spine).alias("geocode"),
+        F.col("pair.cells").alias("cell"),
+        F.col("pair.counts").alias("count"),
+    )
+
+
+def _geounits(blocks: DataFrame, spine: Spine) -> DataFrame:
+    if spine.leaf.length == _GEOCODE_LENGTH:
+        return blocks.select("geocode", "units", "vacant")
+    units = F.array(*[F.sum(F.get("units", F.lit(each))) for each in range(_CLASSES)])
+    return blocks.groupBy(leaf_geocode("geocode", spine).alias("geocode")).agg(
+        units.alias("units"), F.sum("vacant").alias("vacant")
+    )
+
+
+_SUMMARY_LEVEL: Final = 2
+#: Column of the entities -> name and 0-based place in a row of the header.
+_FIELDS: Final[Mapping[str, tuple[str, int]]] = {
+    "aiannhce": ("AIANHH", 35),
+    "cousubfp": ("COUSUB", 17),
+    "placefp": ("PLACE", 29),
+    "sdunilea": ("SDUNI", 82),
+    "sdseclea": ("SDSEC", 81),
+    "sdelmlea": ("SDELM", 80),
+}
+
+STATUS_NOTE: Final = (
+    "the files do not give the functional status of places and county subdivisions: each counts as functioning"
+)
+
+
+class Pl94Header:
+    """The reader of `<st>geo2020.pl`: rows of summary level 750, 97 columns delimited by ``|``, in Latin-1.
+
+    The column FUNCSTAT of a block's row is that of the block. So every place and county subdivision that a block lies
+    in counts as functioning ("A"), statistical ones too; `notes` of the result say so.
+    """
+
+    name = "pl94_header"
+
+    def look(self, path: str) -> None:
+        """See whether there is a header of the right number of columns; see `GeographyReader`.
+
+        Args:
+            path: A header, or a folder that holds those of all states.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        for each in self._paths(None, path):
+            for file in data_files(each):
+                columns = first_line(file, utf8=False).count("|") + 1
+                if columns != GEO.columns:
+                    hint = "is it a geographic header of 2020 (<st>geo2020.pl)?"
+                    raise InputError(f"{file}: {columns} columns in its first line, expected {GEO.columns}", hint=hint)
+
+    def read(self, spark: SparkSession, path: str) -> EntityBlocks:
+        """Read one header, or those of all states in a folder; see `GeographyReader`.
+
+        Args:
+            spark: The session.
+            path: A header, or a folder that holds those of all states.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        paths = self._paths(spark, path)
+        placed = with_place(spark.read.option("encoding", "ISO-8859-1").text(paths))
+        parts = F.split("value", r"\|", -1)
+        whole = F.size(parts) == GEO.columns
+        fields = {name: (field, F.get(parts, F.lit(place))) for name, (field, place) in _FIELDS.items()}
+        rows = Rows(
+            file=path,
+            placed=placed,
+            whole=whole,
+            is_block=F.get(parts, F.lit(_SUMMARY_LEVEL)) == BLOCK,
+            geocode=sixteen(F.get(parts, F.lit(_GEOCODE))),
+            geocode_field="GEOCODE",
+            fields=fields | functioning(fields),
+            checks=(Check(path, "", f"{GEO.columns} columns", ~whole),),
+        )
+        return checked(rows, (STATUS_NOTE,))
+
+    @staticmethod
+    def _paths(spark: SparkSession | None, path: str) -> list[str]:
+        require_path(path)
+        if not is_folder(path):
+            return [path]
+        found = [each for each in files_in(spark, path) if fnmatch(each.rsplit("/", 1)[-1].lower(), GEO.pattern)]
+        if not found:
+            raise InputError(f"{path}: no geographic header ({GEO.pattern})", hint="unzip the files of the states")
+        return found
+
+
+def functioning(fields: Mapping[str, tuple[str, Column]]) -> dict[str, tuple[str, Column]]:
+    """Columns of functional status for files that have none: active where there is an entity.
+
+    Args:
+        fields: Column of the entities -> what the file calls it, and its text; places and county subdivisions among
+            them.
+
+    Returns:
+        Column of functional status -> what the file calls the code of that entity, and the status.
+    """
+    status = {}
+    for name, code in STATUS_OF.items():
+        field, text = fields[code]
+        nowhere = F.coalesce(F.trim(text), F.lit("")).isin("", NOTHING[code])
+        status[name] = (field, F.when(nowhere, F.lit(NO_STATUS)).otherwise(F.lit(ACTIVE)))
+    return status

@@ -1,0 +1,608 @@
+"""Reader of tidy counts: a table with a row for every occupied cell, and a table of units or geounits.
+
+Column names and code bases come from the settings. Fields of the table of people: ``geocode``, one for every
+attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.spark.readers._tables`. A table
+without ``geocode`` may have ``block``, the 15 digits of a census block, where the lowest level is the block. With
+``input.units_from_people`` a table of geounits takes the place of the units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
+from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
+from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
+from das_spark.spark.readers._areas import Rows, checked, sixteen, twice
+from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
+from das_spark.spark.readers._tables import (
+    GEOCODE,
+    NO_GEOUNIT,
+    NO_RECORD,
+    UNITS,
+    VACANT,
+    Names,
+    Table,
+    check_rows,
+    look_at,
+    names_of,
+    outside,
+    read_geography,
+    read_table,
+    read_units,
+    require_some,
+    row_checks,
+    total_problem,
+    unit_fields,
+    units_from_people,
+    with_empty_geounits,
+)
+from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Problem, cell_of, reading, refuse
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from das_spark.config import InputSettings
+    from das_spark.geography import Spine
+    from das_spark.products import Product
+
+
+COUNT = "count"
+
+
+@dataclass(frozen=True, slots=True)
+class TidyCounts:
+    """Reads counts of cells, as CSV or Parquet, files or folders."""
+
+    name: str = "tidy_counts"
+
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Args:
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Not asked.
+
+        Raises:
+            InputError: A table is missing, no table, or lacks a column or any row.
+            ConfigurationError: No path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        places = locate(settings, self.name)
+        counted = ("geocode", *(attribute.name for attribute in product.schema.attributes), COUNT)
+        look_at(places.persons, settings, lambda _: counted, without_rows=NO_RECORD)
+        look_at(places.units, settings, lambda names: unit_fields(names, product), without_rows=NO_GEOUNIT)
+        look_at(places.geography, settings, lambda _: ("geocode",), without_rows=NO_GEOUNIT)
+
+    def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
+        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Args:
+            spark: The session.
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: No path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        places = locate(settings, self.name)
+        people = Table.open(spark, places.persons, settings)
+        counts, problems = _counts(people, product, spine)
+        geounits, more = geounits_of(spark, places, settings, product, spine)
+        problems += more
+        if not problems:
+            where = places.geography or places.units
+            problems += outside(people.file, people.name("geocode"), counts, geounits, where)
+        refuse(problems)
+        if settings.units_from_people:
+            geounits = units_from_people(counts, geounits, product)
+        return IngestedTables(counts, geounits)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Paths of the tables of a tidy population.
+
+    Args:
+        persons: People.
+        units: Units by class, or empty, as where they are made from people.
+        geography: Geounits that exist, or empty.
+    """
+
+    persons: str
+    units: str
+    geography: str
+
+
+def locate(settings: InputSettings, reader: str) -> Places:
+    """Find the tables: by the paths of the settings, or by their names in the folder `input.path`.
+
+    Args:
+        settings: What the run file says of the input.
+        reader: Name of the reader, for messages.
+
+    Raises:
+        ConfigurationError: No path of the people.
+        InputError: A path does not exist.
+        PrivacyGuardError: Neither units nor geography are given: which geounits exist would follow from who lives
+            there.
+    """
+    persons, units, geography = settings.persons, settings.units, settings.geography
+    if settings.path:
+        require_path(settings.path)
+        persons = persons or companion(settings.path, "persons") or str(Path(settings.path) / "persons.parquet")
+        units = units or companion(settings.path, "units")
+        if not is_remote(settings.path):
+            geography = geography or companion(settings.path, "geography")
+    persons = required(persons, "input.persons", reader)
+    require_path(persons)
+    if settings.units_from_people:
+        units, geography = None, geography or units  # a table of units says which geounits exist, and no more
+    if not units and not geography:
+        raise PrivacyGuardError(
+            f"{persons}: occupied cells without a geography; where nobody lives would be published by omission",
+            hint="name a table of the units or of all geounits: input.units or input.geography",
+        )
+    for path in (units, geography):
+        if path:
+            require_path(path)
+    return Places(persons, units or "", geography or "")
+
+
+def geounits_of(
+    spark: SparkSession, places: Places, settings: InputSettings, product: Product, spine: Spine
+) -> tuple[DataFrame, list[Problem]]:
+    """Read the geounits that exist, with their units where there is a table of units.
+
+    Args:
+        spark: The session.
+        places: Paths of the tables.
+        settings: Names of columns and code bases.
+        product: Its classes say what the units are.
+        spine: Its lowest level says how long the geocodes are.
+
+    Returns:
+        Columns geocode, units, vacant; and what is wrong.
+
+    Raises:
+        InputError: A table is missing, unreadable or empty, or lacks a column.
+        PrivacyGuardError: Neither units nor geography are given.
+    """
+    geography: DataFrame | None = None
+    problems: list[Problem] = []
+    if places.geography:
+        geography, problems = read_geography(Table.open(spark, places.geography, settings), spine)
+        if not problems:
+            require_some(geography, places.geography)
+    if not places.units:
+        return _known(geography), problems
+    table = Table.open(spark, places.units, settings)
+    units, more = read_units(table, product, spine)
+    problems += more
+    if problems:
+        return units, problems
+    require_some(units, places.units)
+    if geography is None:
+        return units, problems
+    problems += outside(places.units, table.name("geocode"), units, geography, places.geography)
+    return with_empty_geounits(units, geography, len(product.unit_classes)), problems
+
+
+def _known(geography: DataFrame | None) -> DataFrame:
+    if geography is None:
+        raise PrivacyGuardError("occupied cells without a geography", hint="set input.units or input.geography")
+    return geography
+
+
+def _counts(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+    geocode, checks = table.geocode_checks("geocode", spine.leaf.length)
+    codes = {}
+    for attribute in product.schema.attributes:
+        codes[attribute.name], more = table.code_checks(attribute.name, attribute.size)
+        checks += more
+    count, more = table.count_checks(COUNT)
+    problems, total = check_rows(table, [*checks, *more], count)
+    problems += total_problem(table, COUNT, total)
+    frame = table.frame.select(
+        geocode.alias("geocode"), cell_of(product.schema, codes).alias("cell"), count.alias("count")
+    )
+    return frame, problems
+
+
+UNIT = "unit"
+HOME = "home"
+
+
+@dataclass(frozen=True, slots=True)
+class TidyRecords:
+    """Reads records of persons and units, as CSV or Parquet, files or folders."""
+
+    name: str = "tidy_records"
+
+    def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
+        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Args:
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Not asked.
+
+        Raises:
+            InputError: A table is missing, no table, or lacks a column or any row.
+            ConfigurationError: The product counts units, not people, or no path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        places = self._places(settings, product)
+        attributes = [attribute.name for attribute in product.schema.attributes]
+
+        def of_persons(names: Names) -> list[str]:
+            if settings.units_from_people or not names.has(UNIT):
+                return [GEOCODE, *attributes]
+            return [UNIT, *(name for name in attributes if name != product.class_query)]
+
+        look_at(places.persons, settings, of_persons, without_rows=NO_RECORD)
+        look_at(places.units, settings, lambda _: (UNIT, GEOCODE, product.class_query), without_rows=NO_GEOUNIT)
+        look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
+
+    def _places(self, settings: InputSettings, product: Product) -> Places:
+        if not product.class_query:
+            raise ConfigurationError(
+                f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
+                hint="use tidy_counts",
+            )
+        places = locate(settings, self.name)
+        if not places.units and not settings.units_from_people:
+            raise PrivacyGuardError(
+                f"{places.persons}: person records without unit records; empty places would be published by omission",
+                hint="name the table of unit records: input.units",
+            )
+        return places
+
+    def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
+        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`.
+
+        Args:
+            spark: The session.
+            settings: Where the files are and how their columns are called.
+            product: What the run publishes.
+            spine: Its lowest level says how long the geocodes are.
+
+        Raises:
+            InputError: A file is missing, unreadable or holds something that is not allowed.
+            ConfigurationError: The product counts units, not people, or no path of the people is set.
+            PrivacyGuardError: Nothing says which geounits exist.
+        """
+        places = self._places(settings, product)
+        if settings.units_from_people:
+            return _without_units(spark, places, settings, product, spine)
+        homes, problems = _units(Table.open(spark, places.units, settings), product, spine)
+        people = Table.open(spark, places.persons, settings)
+        records, more = _people(people, homes, product, spine)
+        problems += more
+        geounits = _gather(homes, len(product.unit_classes))
+        if places.geography:
+            geounits, more = _all_geounits(spark, geounits, places, settings, product, spine)
+            problems += more
+        if not problems and not people.has(UNIT):
+            problems += outside(people.file, people.name(GEOCODE), records, geounits, places.geography or places.units)
+        refuse(problems)
+        return IngestedTables(records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count")), geounits)
+
+
+def _without_units(
+    spark: SparkSession, places: Places, settings: InputSettings, product: Product, spine: Spine
+) -> IngestedTables:
+    """Persons by geocode and class, in units that are made from them."""
+    people = Table.open(spark, places.persons, settings)
+    records, problems = _people(people, None, product, spine)
+    geounits, more = geounits_of(spark, places, settings, product, spine)
+    problems += more
+    if not problems:
+        problems = outside(people.file, people.name(GEOCODE), records, geounits, places.geography)
+    refuse(problems)
+    counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
+    return IngestedTables(counts, units_from_people(counts, geounits, product))
+
+
+def _units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+    """Unit records: unit, geocode, home (class), vacant (0 or 1)."""
+    geocode, checks = table.geocode_checks(GEOCODE, spine.leaf.length)
+    level, more = table.code_checks(product.class_query, len(product.unit_classes))
+    checks += [*more, _identity(table)]
+    vacant: Column = F.lit(0).cast("long")
+    if table.has(VACANT):
+        number = table.whole(VACANT)
+        vacant = number.value
+        allowed = F.coalesce(number.is_whole & vacant.isin(0, 1), F.lit(False))
+        empty = F.coalesce(vacant == 1, F.lit(False)) & F.coalesce(level != 0, F.lit(False))
+        checks.append(Check(table.file, table.name(VACANT), "0 or 1", ~allowed))
+        checks.append(Check(table.file, table.name(VACANT), "0 in every class but the first", empty))
+    problems, _ = check_rows(table, checks)
+    frame = table.frame.select(
+        table.column(UNIT).cast("string").alias(UNIT), geocode.alias(GEOCODE), level.alias(HOME), vacant.alias(VACANT)
+    )
+    if not problems:
+        require_some(frame, table.file)
+        problems = _repeated(table)
+    return frame, problems
+
+
+def _identity(table: Table) -> Check:
+    return Check(table.file, table.name(UNIT), "the identity of a unit in every row", table.column(UNIT).isNull())
+
+
+def _repeated(table: Table) -> list[Problem]:
+    with reading(table.file):
+        identity = table.column(UNIT).cast("string")
+        twice = table.frame.groupBy(identity.alias("twice")).count().where("count > 1")
+        number = twice.agg(F.sum("count")).collect()[0][0]
+        if not number:
+            return []
+        rows = table.frame.join(twice.select("twice"), identity == F.col("twice"), "left_semi")
+        return [Problem(table.file, table.name(UNIT), "each household once", number, row_numbers(table.frame, rows))]
+
+
+def _people(table: Table, homes: DataFrame | None, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+    """Person records: geocode, cell; `homes` are the unit records, if there are any."""
+    housed = homes is not None and table.has(UNIT)
+    checks: list[Check] = [_identity(table)] if housed else []
+    codes: dict[str, Column] = {}
+    for attribute in product.schema.attributes:
+        if housed and attribute.name == product.class_query:
+            codes[attribute.name] = F.col(HOME)
+            continue
+        codes[attribute.name], more = table.code_checks(attribute.name, attribute.size)
+        checks += more
+    if homes is None or not housed:
+        geocode, more = table.geocode_checks(GEOCODE, spine.leaf.length)
+        problems, _ = check_rows(table, [*checks, *more])
+        return table.frame.select(geocode.alias(GEOCODE), cell_of(product.schema, codes).alias("cell")), problems
+    problems, _ = check_rows(table, checks)
+    mine = table.frame.select(
+        table.column(UNIT).cast("string").alias(UNIT),
+        *[code.alias(f"code_{name}") for name, code in codes.items() if name != product.class_query],
+    )
+    problems = problems or _homeless(table, homes)
+    codes = {name: F.col(HOME) if name == product.class_query else F.col(f"code_{name}") for name in codes}
+    joined = mine.join(homes, UNIT)
+    return joined.select(GEOCODE, cell_of(product.schema, codes).alias("cell")), problems
+
+
+def _homeless(table: Table, homes: DataFrame) -> list[Problem]:
+    with reading(table.file):
+        identity = table.column(UNIT).cast("string")
+        units = homes.select(F.col(UNIT).alias("known_unit"))
+        rows = table.frame.join(units, identity == F.col("known_unit"), "left_anti")
+        number = rows.count()
+        if not number:
+            return []
+        examples = row_numbers(table.frame, rows)
+    return [Problem(table.file, table.name(UNIT), "the unit of every person in the unit records", number, examples)]
+
+
+def _gather(homes: DataFrame, classes: int) -> DataFrame:
+    def number(condition: Column) -> Column:
+        return F.sum(condition.cast("long"))
+
+    occupied = F.col(VACANT) == 0
+    by_class = [number(occupied & (F.col(HOME) == each)) for each in range(classes)]
+    return homes.groupBy(GEOCODE).agg(F.array(*by_class).alias(UNITS), F.sum(VACANT).alias(VACANT))
+
+
+def _all_geounits(
+    spark: SparkSession, units: DataFrame, places: Places, settings: InputSettings, product: Product, spine: Spine
+) -> tuple[DataFrame, list[Problem]]:
+    geography, problems = read_geography(Table.open(spark, places.geography, settings), spine)
+    if not problems:
+        field = settings.columns.get(GEOCODE, GEOCODE)
+        problems = outside(places.units, field, units, geography, places.geography)
+    return with_empty_geounits(units, geography, len(product.unit_classes)), problems
+
+
+#: Names of a column of census blocks of 15 digits, where there is none of geocodes of 16.
+BLOCK_NAMES = ("block", "geoid")
+
+
+class Tidy:
+    """The reader of a table with geocode (16 digits) or block (15), and all columns of the entities by name.
+
+    Columns: aiannhce, cousubfp, cousubfs, placefp, placefs, sdunilea, sdseclea, sdelmlea; a null or empty code says
+    that the block lies in no such entity. Others are not looked at.
+    """
+
+    name = "tidy"
+
+    def look(self, path: str) -> None:
+        """See whether the table is there, with its columns; see `GeographyReader`.
+
+        Args:
+            path: File or folder of Parquet or CSV.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        columns = columns_in(path)
+        if columns is not None:
+            _require_entities(path, columns)
+            block_field(path, columns)
+
+    def read(self, spark: SparkSession, path: str) -> EntityBlocks:
+        """Read a file or folder of Parquet or CSV; see `GeographyReader`.
+
+        Args:
+            spark: The session.
+            path: File or folder of Parquet or CSV.
+
+        Raises:
+            InputError: See `GeographyReader`.
+        """
+        frame = read_table(spark, path)
+        _require_entities(path, names_of(frame))
+        field, geocode = block_column(path, frame)
+        rows = Rows(
+            file=path,
+            placed=with_place(frame),
+            whole=F.lit(True),
+            is_block=F.lit(True),
+            geocode=geocode,
+            geocode_field=field,
+            fields={name: (name, F.col(name).cast("string")) for name in ENTITY_COLUMNS},
+            checks=tuple(row_checks(path, frame)),
+        )
+        return checked(rows)
+
+
+def block_field(path: str, columns: Sequence[str]) -> str:
+    """The name of the column of a table that names blocks.
+
+    Args:
+        path: Of the table, for messages.
+        columns: Names of its columns.
+
+    Raises:
+        InputError: There is none.
+    """
+    name = next((name for name in (GEOCODE, *BLOCK_NAMES) if name in columns), None)
+    if name is None:
+        raise InputError(
+            f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
+            hint=f"the file has {', '.join(columns)}",
+        )
+    return name
+
+
+def _require_entities(path: str, columns: Sequence[str]) -> None:
+    missing = [name for name in ENTITY_COLUMNS if name not in columns]
+    if missing:
+        near = get_close_matches(missing[0], columns, n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(
+            f"{path}: no column {', '.join(map(repr, missing))}",
+            hint=f"{guess}the file has {', '.join(columns)}; a column of nulls says that there is none",
+        )
+
+
+def block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
+    """The column of a table that names blocks.
+
+    Args:
+        path: Of the table, for messages.
+        frame: The table.
+
+    Returns:
+        Its name, and the geocode of 16 characters; other text where the row names no block.
+
+    Raises:
+        InputError: There is none.
+    """
+    name = block_field(path, names_of(frame))
+    if name == GEOCODE:
+        return GEOCODE, F.coalesce(F.col(GEOCODE).cast("string"), F.lit(""))
+    text = F.coalesce(F.col(name).cast("string"), F.lit(""))
+    good = text.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")
+    # What is no block must not be brought into the form of one.
+    return name, F.when(good, sixteen(text)).otherwise(F.lit(""))
+
+
+#: How a table may call the columns of the seven major types of group quarters.
+_QUARTERS: Final = tuple(
+    tuple(f"{prefix}{number}" for number in range(1, GQ_TYPES + 1)) for prefix in ("gq", "units_", "gq_")
+)
+_PRIMITIVE: Final = ("primitive", "prim")
+_HINT: Final = "correct the file; codes are text, with their leading zeros"
+
+
+def read_quarters(spark: SparkSession, path: str) -> DataFrame:
+    """Read which blocks have facilities of which major types of group quarters.
+
+    Args:
+        spark: The session.
+        path: Parquet or CSV with geocode (16 digits), block or geoid (15); and gq1 to gq7 or units_1 to units_7: a
+            number of facilities or of people, above 0 where there is a facility; null for none.
+
+    Returns:
+        Columns geocode (16 digits, each block once) and gq (array of 7 booleans).
+
+    Raises:
+        InputError: The file or a column is missing, or rows are malformed (`BadInputError`).
+    """
+    frame = read_table(spark, path)
+    names = next((names for names in _QUARTERS if set(names) <= set(frame.columns)), None)
+    if names is None:
+        raise InputError(
+            f"{path}: no columns {_QUARTERS[0][0]} to {_QUARTERS[0][-1]}, nor {_QUARTERS[1][0]} to {_QUARTERS[1][-1]}",
+            hint=f"the file has {', '.join(names_of(frame))}",
+        )
+    checks, flags = [], []
+    for name in names:
+        number = F.col(name).try_cast("double")
+        wrong = F.col(name).isNotNull() & ~F.coalesce(number >= 0, F.lit(False))
+        checks.append(Check(path, name, "a number of 0 or more", wrong))
+        flags.append(F.coalesce(number > 0, F.lit(False)))
+    return _checked(path, frame, checks, F.array(*flags).alias("gq"))
+
+
+def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
+    """Read the crosswalk from blocks to primitive geounits; whether it splits blocks is asked when it is used.
+
+    Args:
+        spark: The session.
+        path: Parquet or CSV with geocode (16 digits), block or geoid (15), and primitive (or prim): any text.
+
+    Returns:
+        Columns geocode (16 digits) and primitive.
+
+    Raises:
+        InputError: The file or a column is missing, or rows are malformed (`BadInputError`).
+    """
+    frame = read_table(spark, path)
+    name = _primitive(path, names_of(frame))
+    text = F.trim(F.col(name).cast("string"))
+    checks = [Check(path, name, "the name of a primitive geounit", F.coalesce(text == "", F.lit(True)))]
+    return _checked(path, frame, checks, text.alias("primitive"), once=False)
+
+
+def look_at_crosswalk(path: str) -> None:
+    """See, cheaply and without Spark, whether a crosswalk is there and has its columns.
+
+    Args:
+        path: As for `read_crosswalk`.
+
+    Raises:
+        InputError: The file or a column is missing.
+    """
+    columns = columns_in(path)
+    if columns is not None:
+        _primitive(path, columns)
+        block_field(path, columns)
+
+
+def _primitive(path: str, columns: Sequence[str]) -> str:
+    name = next((name for name in _PRIMITIVE if name in columns), None)
+    if name is None:
+        raise InputError(f"{path}: no column 'primitive'", hint=f"the file has {', '.join(columns)}")
+    return name
+
+
+def _checked(path: str, frame: DataFrame, checks: Sequence[Check], value: Column, *, once: bool = True) -> DataFrame:
+    field, geocode = block_column(path, frame)
+    digits = Check(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$"))
+    rules = [*row_checks(path, frame), digits, *checks]
+    placed = with_place(frame).withColumn(FAULTS, faults(rules))
+    rows = placed.select(FAULTS, "row_file", "row_block", "row_id", geocode.alias(GEOCODE), value)
+    with reading(path):
+        failed = rows.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect()
+        refuse(problems_of(rows, {row[FAULTS]: row["count"] for row in failed}, rules), hint=_HINT)
+        if once:
+            refuse(twice(path, field, rows), hint="each block has one row")
+    return rows.drop(FAULTS, "row_file", "row_block", "row_id")

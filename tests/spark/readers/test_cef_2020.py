@@ -1,0 +1,376 @@
+"""The reader of the census edited file of 2020: recodes, units, geography, and every kind of bad input."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from das_spark.config import InputSettings
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.geography import Spine
+from das_spark.spark.readers import READERS, BadInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+pytestmark = pytest.mark.spark
+A, B, C = "4400700010011000", "4400700010011001", "4400900020022000"
+HOME, GROUP = 200_000_001, 200_000_002
+
+
+class Files:
+    """Three files of a small valid census: a household of two, a dormitory with one, an empty block."""
+
+    def __init__(self, cef: type, folder: Path) -> None:
+        self.cef, self.folder = cef, folder
+        self.persons = [cef.person(HOME, 1), cef.person(HOME, 2, age=17), cef.person(GROUP, 1, gq="501")]
+        self.units = [cef.unit(HOME, 11, pop=2), cef.unit(GROUP, 12, pop=1, gq="501")]
+        self.blocks = [cef.block(A, 11), cef.block(B, 12), cef.block(C, 13)]
+
+    def write(self) -> Path:
+        return self.cef.write(self.folder, self.persons, self.units, self.blocks)
+
+
+#: Spark compiles every plan to bytecode, or interprets it. A file of a few lines is read in half the time by the
+#: latter, and without a second partition; the tests that are marked `as_in_runs` read as runs do.
+QUICK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+def _set(spark: SparkSession, settings: dict[str, str]) -> None:
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick(spark: SparkSession) -> Iterator[dict[str, str]]:
+    """The settings that were there before."""
+    before = {key: spark.conf.get(key) for key in QUICK}
+    _set(spark, QUICK)
+    yield before
+    _set(spark, before)
+
+
+@pytest.fixture
+def as_in_runs(spark: SparkSession, quick: dict[str, str]) -> Iterator[None]:
+    _set(spark, quick)
+    yield
+    _set(spark, QUICK)
+
+
+@pytest.fixture
+def files(cef: type, tmp_path: Path) -> Files:
+    return Files(cef, tmp_path / "cef")
+
+
+@pytest.fixture(scope="module")
+def usual(read: Callable, cef: type, contents: Callable, tmp_path_factory: pytest.TempPathFactory) -> tuple:
+    """What is read of the three files as they are."""
+    return contents(read(Files(cef, tmp_path_factory.mktemp("usual"))))
+
+
+@pytest.fixture(scope="module")
+def read(spark: SparkSession, of_product: Callable) -> Callable:
+    def run(files: Files, product: str = "pl94_2020_person", levels: int = 6, **settings: str):
+        given, spine = of_product(product)
+        settings = {"path": str(files.write())} | settings
+        return READERS["cef_2020"].read(
+            spark, InputSettings("cef_2020", **settings), given, Spine(spine.levels[:levels])
+        )
+
+    return run
+
+
+def _cell(level: int, adult: int, hispanic: int, race: int) -> int:
+    return ((level * 2 + adult) * 2 + hispanic) * 63 + race
+
+
+@pytest.mark.usefixtures("as_in_runs")
+def test_codes_become_cells_of_class_age_origin_and_race(read: Callable, cef: type, files: Files, contents: Callable):
+    files.persons += [
+        cef.person(HOME, 3, age=18, hisp="2", race="63"),
+        cef.person(HOME, 4, age=115, race="07"),
+        cef.person(HOME, 5, age=0),
+    ]
+    files.units[0] = cef.unit(HOME, 11, pop=5)
+    counts, units = contents(read(files))
+    assert counts == {
+        (A, _cell(0, 1, 0, 0)): 1,
+        (A, _cell(0, 0, 0, 0)): 2,
+        (A, _cell(0, 1, 1, 62)): 1,
+        (A, _cell(0, 1, 0, 6)): 1,
+        (B, _cell(5, 1, 0, 0)): 1,
+    }
+    assert units == {A: ([1, *[0] * 7], 0), B: ([0, 0, 0, 0, 0, 1, 0, 0], 0), C: ([0] * 8, 0)}
+
+
+def test_every_type_of_group_quarters_is_the_class_of_its_first_digit(
+    read: Callable, cef: type, files: Files, contents: Callable
+):
+    types = {"101": 1, "106": 1, "203": 2, "301": 3, "405": 4, "501": 5, "602": 6, "701": 7, "802": 7, "904": 7}
+    files.units = [cef.unit(HOME + place, 11, pop=1, gq=code) for place, code in enumerate(types)]
+    files.persons = [cef.person(HOME + place, 1, gq=code) for place, code in enumerate(types)]
+    counts, units = contents(read(files))
+    assert {cell // 252: number for (_, cell), number in counts.items()} == {1: 2, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 3}
+    assert units[A] == ([0, 2, 1, 1, 1, 1, 1, 3], 0)
+
+
+def test_vacant_units_stand_apart_and_a_product_of_units_counts_them(
+    read: Callable, cef: type, files: Files, contents: Callable
+):
+    files.units += [cef.unit(HOME + 10 + place, 13, vacs=str(place)) for place in (1, 7)]
+    _, units = contents(read(files))
+    assert units[C] == ([0] * 8, 2)
+    (files.folder / "persons.txt").unlink()
+    counts, of_units = contents(read(files, "pl94_2020_unit"))
+    assert counts == {(A, 1): 1, (C, 0): 2}
+    assert of_units == units
+
+
+def test_counts_and_units_are_summed_to_the_lowest_level_of_the_run(read: Callable, files: Files, contents: Callable):
+    counts, units = contents(read(files, levels=4))
+    assert {code for code, _ in counts} == {A[:11]}
+    assert sum(counts.values()) == 3
+    assert units == {A[:11]: ([1, 0, 0, 0, 0, 1, 0, 0], 0), C[:11]: ([0] * 8, 0)}
+
+
+def _delimited(line: str, ends: list[int]) -> str:
+    return "|".join(line[start:end].strip() for start, end in zip([0, *ends], ends, strict=False))
+
+
+def test_fields_may_be_delimited(read: Callable, files: Files, contents: Callable, usual: tuple):
+    from das_spark.io.cef import PERSON, UNIT
+
+    files.persons = [_delimited(line, [field.end for field in PERSON.fields]) for line in files.persons]
+    files.units = [_delimited(line, [field.end for field in UNIT.fields]) for line in files.units]
+    assert "|" in files.persons[0]
+    assert contents(read(files)) == usual
+
+
+def test_parts_of_states_and_gzip_are_read_and_files_may_be_named_one_by_one(
+    read: Callable, files: Files, contents: Callable, usual: tuple, tmp_path: Path
+):
+    files.write()
+    for place, line in enumerate(files.persons):
+        (tmp_path / "persons").mkdir(exist_ok=True)
+        (tmp_path / "persons" / f"part-{place}.txt.gz").write_bytes(gzip.compress(f"{line}\n".encode()))
+    (tmp_path / "persons" / "README.md").write_text("not data")
+    named = {name: str(files.folder / f"{name}.txt") for name in ("units", "geography")}
+    assert contents(read(files, path=None, persons=str(tmp_path / "persons"), **named)) == usual
+
+
+UNIT_BROKEN = {
+    "record length, expected 76 characters": lambda cef, line: line[:-1],
+    "RTYPE": lambda cef, line: cef.set(line, 0, "3"),
+    "MAFID": lambda cef, line: cef.set(line, 1, "099999999"),
+    "BCUSTATEFP": lambda cef, line: cef.set(line, 10, "03"),
+    "VERSION": lambda cef, line: cef.set(line, 12, "    1"),
+    "FINAL_POP": lambda cef, line: cef.set(line, 17, "  1 2"),
+    "HHLDRAGE": lambda cef, line: cef.set(line, 22, "014"),
+    "TEN": lambda cef, line: cef.set(line, 29, "5"),
+    "VACS": lambda cef, line: cef.set(line, 32, "8"),
+    "QGQTYP": lambda cef, line: cef.set(line, 33, "107"),
+    "OIDTB": lambda cef, line: cef.set(line, 37, "1 1"),
+    "HHT2": lambda cef, line: cef.set(line, 60, "13"),
+    "HHSEX": lambda cef, line: cef.set(line, 75, "3"),
+}
+PERSON_BROKEN = {
+    "record length, expected 91 characters": lambda cef, line: line + "0",
+    "RTYPE": lambda cef, line: cef.set(line, 0, "2"),
+    "CUF_PNC": lambda cef, line: cef.set(line, 10, "00000"),
+    "QSEX": lambda cef, line: cef.set(line, 22, "3"),
+    "QAGE": lambda cef, line: cef.set(line, 23, "116"),
+    "QDB": lambda cef, line: cef.set(line, 26, "20200402"),
+    "QSPAN": lambda cef, line: cef.set(line, 42, "9600"),
+    "CENHISP": lambda cef, line: cef.set(line, 47, "0"),
+    "QRACE1": lambda cef, line: cef.set(line, 48, "    "),
+    "QRACE8": lambda cef, line: cef.set(line, 76, "9950"),
+    "CENRACE": lambda cef, line: cef.set(line, 81, "64"),
+    "RACE2010": lambda cef, line: cef.set(line, 83, "32"),
+    "RELSHIP": lambda cef, line: cef.set(line, 85, "39"),
+    "LIVE_ALONE": lambda cef, line: cef.set(line, 90, "x"),
+}
+
+
+def _refused(read: Callable, files: Files, **settings: str) -> BadInputError:
+    with pytest.raises(BadInputError) as caught:
+        read(files, **settings)
+    return caught.value
+
+
+def test_every_broken_field_is_named_with_its_file_and_the_number_of_its_line(read: Callable, cef: type, files: Files):
+    good_units, good_persons = len(files.units), len(files.persons)
+    files.units += [change(cef, cef.unit(300_000_000, 13)) for change in UNIT_BROKEN.values()]
+    files.persons += [change(cef, cef.person(300_000_000, 1)) for change in PERSON_BROKEN.values()]
+    problems = _refused(read, files).problems
+    for name, broken, good in (("units", UNIT_BROKEN, good_units), ("persons", PERSON_BROKEN, good_persons)):
+        mine = {problem.field: problem for problem in problems if problem.file.endswith(f"{name}.txt")}
+        assert list(mine) == [field.split(", ", maxsplit=1)[0] for field in broken]
+        for place, field in enumerate(broken, start=good + 1):
+            problem = mine[field.split(", ", maxsplit=1)[0]]
+            assert problem.examples == (place,)
+            assert problem.rows == 1
+            assert field.rsplit("expected ", maxsplit=1)[-1] in str(problem)
+
+
+@pytest.mark.usefixtures("as_in_runs")
+def test_no_value_of_a_line_is_in_a_message(read: Callable, cef: type, files: Files):
+    files.persons.append(cef.set(cef.person(HOME, 3), 42, "9666"))
+    error = _refused(read, files)
+    assert "9666" not in f"{error} {error.hint}"
+    assert "1000-8999, 9000, 9500, 9900, 9950" in str(error)
+
+
+ACROSS = {
+    "a housing unit with a type of group quarters": (
+        lambda cef: cef.unit(HOME + 9, 11, gq="501"),
+        0,
+        "2",
+        "RTYPE, QGQTYP",
+    ),
+    "a facility without a type": (lambda cef: cef.unit(HOME + 9, 11), 0, "4", "RTYPE, QGQTYP"),
+    "a vacant facility": (lambda cef: cef.unit(HOME + 9, 11, gq="501"), 32, "1", "VACS"),
+    "a vacant unit with people": (lambda cef: cef.unit(HOME + 9, 11, pop=1), 32, "1", "VACS, FINAL_POP"),
+}
+
+
+def test_fields_of_a_record_that_contradict_each_other_are_refused(read: Callable, cef: type, files: Files):
+    expected: dict[str, list[int]] = {}
+    for make, start, text, field in ACROSS.values():
+        files.units.append(cef.set(make(cef), start, text))
+        expected.setdefault(field, []).append(len(files.units))
+    files.persons.append(cef.set(cef.person(HOME, 3), 0, "5"))  # in group quarters without their type
+    *of_units, of_persons = _refused(read, files).problems
+    assert {problem.field: (problem.rows, list(problem.examples)) for problem in of_units} == {
+        field: (len(lines), lines) for field, lines in expected.items()
+    }
+    assert (of_persons.field, of_persons.rows, of_persons.examples) == ("RTYPE, QGQTYP", 1, (4,))
+
+
+def test_a_person_without_a_unit_is_refused(read: Callable, cef: type, files: Files):
+    files.persons += [cef.person(400_000_000, 1), cef.person(400_000_000, 2)]
+    (problem,) = _refused(read, files).problems
+    assert "persons.txt, MAFID: expected the unit of every person in" in str(problem)
+    assert (problem.rows, problem.examples) == (2, (4, 5))
+
+
+def test_a_unit_that_occurs_twice_is_refused(read: Callable, cef: type, files: Files):
+    files.units.append(cef.unit(HOME, 13, vacs="1"))
+    (problem,) = _refused(read, files).problems
+    assert "units.txt, MAFID: expected each unit once; not so in 2 rows" in str(problem)
+    assert problem.examples == (1, 3)
+
+
+def test_a_unit_whose_block_is_not_in_the_geography_is_refused(read: Callable, files: Files):
+    del files.blocks[0]
+    (problem,) = _refused(read, files).problems
+    assert "units.txt, OIDTB: expected the OIDTABBLK of a block of" in str(problem)
+    assert problem.examples == (1,)
+
+
+def test_people_of_a_type_without_a_facility_are_refused(read: Callable, cef: type, files: Files):
+    files.persons[1] = cef.person(HOME, 2, gq="301")
+    facility, person = _refused(read, files).problems
+    assert "units.txt, QGQTYP: expected a facility of the type in every block" in str(facility)
+    assert facility.geounits == (A,)
+    assert "persons.txt, QGQTYP: expected the type of group quarters that the unit has" in str(person)
+    assert person.examples == (2,)
+
+
+def test_a_person_of_another_type_than_her_unit_is_refused(read: Callable, cef: type, files: Files):
+    files.units.append(cef.unit(HOME + 5, 12, pop=1))
+    files.persons.append(cef.person(HOME + 5, 1, gq="501"))
+    (problem,) = _refused(read, files).problems
+    assert (problem.field, problem.examples) == ("QGQTYP", (4,))
+
+
+def test_a_facility_with_nobody_is_refused_or_let_pass_and_logged(
+    read: Callable, cef: type, files: Files, contents: Callable
+):
+    files.units.append(cef.unit(HOME + 5, 13, gq="101"))
+    error = _refused(read, files)
+    assert "a person line for every facility" in str(error)
+    assert 'input.unit_conflicts = "from_people"' in error.hint
+    assert error.problems[0].examples == (3,)
+    tables = read(files, unit_conflicts="from_people")
+    assert [problem.examples for problem in tables.problems] == [(3,)]
+    assert contents(tables)[1][C] == ([0, 1, 0, 0, 0, 0, 0, 0], 0)
+
+
+def test_minors_in_nursing_facilities_are_told(read: Callable, cef: type, files: Files):
+    files.units.append(cef.unit(HOME + 5, 13, pop=1, gq="301"))
+    files.persons.append(cef.person(HOME + 5, 1, age=17, gq="301"))
+    (problem,) = read(files).problems
+    assert (problem.field, problem.rows) == ("QAGE, QGQTYP", 1)
+
+
+def test_a_state_whose_total_disagrees_is_refused(read: Callable, cef: type, files: Files):
+    files.units[0] = cef.unit(HOME, 11, pop=3)
+    (problem,) = _refused(read, files).problems
+    assert "units.txt, FINAL_POP: expected a sum over the units of each state" in str(problem)
+    assert problem.geounits == ("44",)
+
+
+BAD_BLOCKS = {
+    "TABBLKST": lambda line: line.replace("|44|", "|4|"),
+    "TABTRACTCE": lambda line: line.replace("|000100|", "||"),
+    "TABBLKGRPCE": lambda line: line.replace("|1|12|", "|2|12|"),
+    "OIDTABBLK": lambda line: line.replace("|12|", "|x|"),
+    "": lambda line: line + "|",
+}
+
+
+def test_a_broken_row_of_the_geography_is_named(read: Callable, files: Files):
+    files.blocks += [change(files.blocks[1]) for change in BAD_BLOCKS.values()]
+    problems = [each for each in _refused(read, files).problems if each.file.endswith("geography.txt")]
+    # The line of names is the first, three good blocks follow; each row breaks one rule and no other.
+    assert {problem.field: problem.examples for problem in problems} == {
+        field: (row,) for row, field in enumerate(BAD_BLOCKS, start=5)
+    }
+    assert [problem.rows for problem in problems] == [1] * len(BAD_BLOCKS)
+
+
+def test_a_key_of_two_blocks_is_refused_and_a_row_that_stands_twice_is_not(
+    read: Callable, cef: type, files: Files, contents: Callable, usual: tuple
+):
+    files.blocks.append(files.blocks[0])
+    assert contents(read(files)) == usual
+    files.blocks.append(cef.block("4400700010011009", 11))
+    (problem,) = _refused(read, files).problems
+    assert (problem.field, problem.rows, problem.examples) == ("OIDTABBLK", 3, (2, 5, 6))
+
+
+def test_a_geography_without_its_columns_is_refused(read: Callable, cef: type, files: Files):
+    files.cef = type("Other", (cef,), {"HEADER": cef.HEADER.replace("OIDTABBLK", "OID")})
+    with pytest.raises(InputError, match=r"geography\.txt: no column OIDTABBLK"):
+        read(files)
+
+
+@pytest.mark.parametrize("name", ["units", "blocks"])
+def test_files_without_a_record_are_refused(read: Callable, files: Files, name: str):
+    files.persons = []
+    setattr(files, name, [])
+    if name == "blocks":
+        files.units = []
+    with pytest.raises(InputError, match=r"no unit record|no block"):
+        read(files)
+
+
+@pytest.mark.parametrize(
+    ("product", "error"), [("e2e_1940", "another schema"), ("pl94_2020_person", "needs input.units")]
+)
+def test_another_product_and_a_missing_path_are_refused(
+    spark: SparkSession, of_product: Callable, files: Files, product: str, error: str
+):
+    settings = InputSettings("cef_2020", persons=str(files.write() / "persons.txt"))
+    with pytest.raises(ConfigurationError, match=re.escape(error)):
+        READERS["cef_2020"].read(spark, settings, *of_product(product))
