@@ -33,6 +33,7 @@ PURE_PACKAGES = [
     "constraints",
     "estimation",
     "core",
+    "audit",
     "evaluation",
     "tabulation",
     "products",

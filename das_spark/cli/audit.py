@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from das_spark.evaluation.audit import AuditReport
+    from das_spark.audit import AuditReport
 
 
-class AuditStage(StrEnum):
+class _AuditStage(StrEnum):
     """What of the system is audited."""
 
     MEASUREMENT = "measurement"
@@ -34,9 +34,9 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     overlay: Overlays = None,
     settings: Settings = None,
     stage: Annotated[
-        AuditStage,
+        _AuditStage,
         typer.Option("--stage", help="Noisy answers alone, the whole pipeline to the estimates, or both."),
-    ] = AuditStage.BOTH,
+    ] = _AuditStage.BOTH,
     runs: Annotated[
         int, typer.Option("--runs", min=4, metavar="N", help="Runs of the whole pipeline on each input of a pair.")
     ] = 400,
@@ -73,10 +73,9 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if structure:
         _audit_structure(conf, overlay or (), settings or (), out, as_json=as_json)
         return
-    # A wrong run file is refused before Spark's packages are imported; no input file is looked for.
+    # A wrong run file is refused before statistics are imported; no input file is looked for.
     plan = load_plan(conf, overlay or (), settings or (), files=False)
-    from das_spark.evaluation.audit import KINDS  # noqa: PLC0415
-    from das_spark.pipeline.audit import AuditSettings, run_audit, write_audit  # noqa: PLC0415
+    from das_spark.audit import KINDS, AuditSettings, run_audit, write_audit  # noqa: PLC0415
     from das_spark.privacy import exact  # noqa: PLC0415
 
     chosen = AuditSettings(
@@ -106,7 +105,7 @@ def _audit_structure(
     conf: Path, overlays: Sequence[Path], settings: Sequence[str], out: Path | None, *, as_json: bool
 ) -> None:
     plan = load_run(conf, overlays, settings, files=False)
-    from das_spark.pipeline.audit import audit_structure, write_structure  # noqa: PLC0415 - needs Spark's packages
+    from das_spark.pipeline.structure import audit_structure, write_structure  # noqa: PLC0415 - needs Spark's packages
     from das_spark.spark.session import session  # noqa: PLC0415
 
     terminal = console()
@@ -128,7 +127,7 @@ def _audit_structure(
 
 
 def _print(report: AuditReport, out: Console) -> None:
-    from das_spark.evaluation.audit.page import (  # noqa: PLC0415 - `das-spark --help` needs no statistics
+    from das_spark.audit import (  # noqa: PLC0415 - `das-spark --help` needs no statistics
         FINDING_COLUMNS,
         POWER_COLUMNS,
         POWER_MEANING,

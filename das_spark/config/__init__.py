@@ -2,7 +2,7 @@
 
 `load` reads run files into the sections of `model`; `resolve` (with `inputs`, `geography`, `acknowledgements`) makes a
 `RunPlan` of them, or reports all that is wrong at once; `joint` and `sweep` make several plans of one file. A plan is
-what every stage is given; `stages` says in which order they come.
+what every stage is given; `stages` says in which order they come, and `levels` what `das_spark.core` is given of it.
 """
 
 from das_spark.config.acknowledgements import (
@@ -20,6 +20,7 @@ from das_spark.config.acknowledgements import (
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, planned_spine, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, SIMULATED, geounit_sentences, require_dataset
 from das_spark.config.joint import load_parts, load_run
+from das_spark.config.levels import level_plan, measurement_plan, noise_streams, steps_of
 from das_spark.config.load import FOLDER, ROOTS, absolute, near, shipped_run_files
 from das_spark.config.plan import (
     EvaluationSettings,
@@ -81,12 +82,15 @@ __all__ = [
     "holding_losses",
     "is_void",
     "known_levels",
+    "level_plan",
     "load_parts",
     "load_plan",
     "load_run",
     "load_sweep",
+    "measurement_plan",
     "names_until",
     "near",
+    "noise_streams",
     "notice_of_people",
     "part_of",
     "plan_of",
@@ -102,6 +106,7 @@ __all__ = [
     "stages_of",
     "stages_until",
     "stays_within",
+    "steps_of",
     "unread_queries",
     "without_total",
 ]

@@ -118,6 +118,7 @@ class EstimationSettings:
         partitions_per_core: Spark partitions of a level for each core, at most.
         passes: Geolevel -> its outer passes, by canonical names of queries; geolevels that are missing have one fit of
             all that is measured and the cell-wise rounder.
+        estimator: Name of the estimator, one of `das_spark.core.ESTIMATORS`.
     """
 
     solvers: tuple[str, ...]
@@ -126,6 +127,7 @@ class EstimationSettings:
     failsafe: bool = False
     partitions_per_core: int = 4
     passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
+    estimator: str = "top_down"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from numpy.typing import NDArray
 from das_spark.errors import ConfigurationError, InputError
 
 Counts = NDArray[np.int64]
+
+#: An upper bound that binds nobody: far above any population, far below the overflow of a sum of a million of them.
+UNBOUNDED: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from das_spark.core.estimators import ESTIMATORS, Estimator, Needs, TopDown
 from das_spark.core.family import (
     UNMEASURED,
     ConfidentialFamily,
+    DeclaredBounds,
     FamilyEstimate,
     GeounitArrays,
     MeasuredFamily,
@@ -27,13 +28,15 @@ from das_spark.core.family import (
     UpwardResult,
 )
 from das_spark.core.in_process import InProcess, LevelInput
-from das_spark.core.levels import Executor, LevelPlan, LevelStep, Work, level_steps, run_levels
+from das_spark.core.levels import GROUP_TOTAL, Executor, LevelPlan, LevelStep, Work, level_steps, run_levels
 from das_spark.core.measure import MeasurementPlan, measure_family
 
 __all__ = [
     "ESTIMATORS",
+    "GROUP_TOTAL",
     "UNMEASURED",
     "ConfidentialFamily",
+    "DeclaredBounds",
     "Estimator",
     "Executor",
     "FamilyEstimate",

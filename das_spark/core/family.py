@@ -56,6 +56,25 @@ class ConfidentialFamily:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DeclaredBounds:
+    """Bounds of one name on the children of a family, which follow from declared invariants.
+
+    Attributes:
+        geocodes: The child that each row is about, sorted, n.
+        members: The child itself; in a `flow` row the descendant whose total is invariant, in a `group_total` row, and
+            in the `total` rows beside one, the group of children that have the total together.
+        lower: Least number of records in each answer of the bound's query, shape ``(n, r)``; a `flow` row has the
+            descendant's total behind them.
+        upper: Most, likewise.
+    """
+
+    geocodes: tuple[str, ...]
+    members: tuple[str, ...]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NoisyAnswers:
     """Noisy answers of a family's children to one query.
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from das_spark.core.estimators import Estimator, Needs
-from das_spark.core.family import NoisyAnswers
-from das_spark.estimation import LEAST_VARIANCE, FamilyMeasurement, FamilyPlan, FamilyProblem
+from das_spark.core.family import DeclaredBounds, NoisyAnswers
+from das_spark.estimation import (
+    LEAST_VARIANCE,
+    FamilyBounds,
+    FamilyFlows,
+    FamilyGroups,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+)
 from das_spark.histogram import Histogram, Query
+
+#: Name of bounds of geounits of which only the sum over a group, such as the parts of a state, has a known total.
+GROUP_TOTAL: Final = "group_total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,32 @@ class LevelPlan:
     family: FamilyPlan
     estimator: Estimator
 
+    def declared(self, parent: str, children: tuple[str, ...], bounds: Mapping[str, DeclaredBounds]) -> FamilyProblem:
+        """The problem of a family before it is measured: its children, and what declared invariants demand of them.
+
+        Args:
+            parent: Geocode of the parent; empty at the top.
+            children: Geocodes, sorted.
+            bounds: By name.
+        """
+        groups = _groups(children, bounds.get(GROUP_TOTAL), bounds.get("total"))
+        apart = {"flow", GROUP_TOTAL} | ({"total"} if groups is not None else set())
+        flow = bounds.get("flow")
+        return FamilyProblem(
+            parent_geocode=parent,
+            parent=None,
+            children=children,
+            size=self.size,
+            measurements=(),
+            bounds=tuple(
+                FamilyBounds(name, self.queries[name], each.lower, each.upper)
+                for name, each in bounds.items()
+                if name not in apart
+            ),
+            flows=None if flow is None else _flows(children, flow, self.queries["class"]),
+            groups=groups,
+        )
+
     def measured(
         self, declared: FamilyProblem, parent: Histogram | None, answers: Iterable[NoisyAnswers]
     ) -> FamilyProblem:
@@ -48,6 +85,33 @@ class LevelPlan:
         query = self.queries[answers.query]
         rows = np.arange(query.rows) if answers.rows is None else answers.rows
         return FamilyMeasurement(query, rows, answers.values, np.maximum(answers.variance, LEAST_VARIANCE))
+
+
+def _flows(children: tuple[str, ...], rows: DeclaredBounds, query: Query) -> FamilyFlows:
+    position = {code: index for index, code in enumerate(children)}
+    return FamilyFlows(
+        query=query,
+        child=np.array([position[code] for code in rows.geocodes], dtype=np.int64),
+        lower=rows.lower[:, :-1],
+        upper=rows.upper[:, :-1],
+        total=rows.lower[:, -1],
+    )
+
+
+def _groups(
+    children: tuple[str, ...], grouped: DeclaredBounds | None, alone: DeclaredBounds | None
+) -> FamilyGroups | None:
+    """Groups of children with their totals, where there are groups: a child that shares no total is its own."""
+    if grouped is None:
+        return None
+    labels, totals = {code: code for code in children}, dict.fromkeys(children, -1)
+    for rows in (grouped,) if alone is None else (grouped, alone):
+        labels |= dict(zip(rows.geocodes, rows.members, strict=True))
+        totals |= dict(zip(rows.geocodes, rows.lower[:, 0].tolist(), strict=True))
+    return FamilyGroups(
+        labels=tuple(labels[code] for code in children),
+        totals=np.array([totals[code] for code in children], dtype=np.int64),
+    )
 
 
 class Work(StrEnum):

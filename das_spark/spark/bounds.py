@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
+from das_spark.constraints import UNBOUNDED, AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
 from das_spark.errors import without_values
 from das_spark.geography import Spine
 from das_spark.spark.families import ArrowFunction, flat_lists, list_array
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from das_spark.histogram import Query
-
-#: An upper bound that binds nobody: far above any population, far below the overflow of a sum of a million of them.
-UNBOUNDED = 10**12
 
 _KEYS = ("level", "geocode", "parent")
 _TOTALS = ("total", GROUP_TOTAL)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from das_spark.audit import audits
 from das_spark.cli.main import main
-from das_spark.pipeline.audit import audits
 from das_spark.privacy import RunKey
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -72,14 +73,12 @@ def test_rho_is_told_as_an_epsilon_at_the_delta_that_is_asked_for(capsys):
 
 def test_a_system_with_too_little_noise_ends_with_exit_code_one(capsys, monkeypatch):
     class Leaking(audits.LocalSystem):
-        def measurement_task(self, geolevel, key):
-            task = super().measurement_task(geolevel, key)
+        def measurement_plan(self, geolevel, key):
+            noise = super().measurement_plan(geolevel, key)
             narrow = min(
-                (table for tables in task.mechanisms.values() for table in tables.values()), key=lambda each: each[1]
+                (table for tables in noise.mechanisms.values() for table in tables.values()), key=lambda each: each[1]
             )
-            return type(task)(
-                task.size, task.queries, {"": dict.fromkeys(task.queries, narrow)}, task.streams, task.lazy
-            )
+            return replace(noise, mechanisms={"": dict.fromkeys(noise.queries, narrow)})
 
     monkeypatch.setattr(audits, "LocalSystem", Leaking)
     assert main(command("--stage", "measurement", "--draws", "40000", "--test-key", "cli")) == 1

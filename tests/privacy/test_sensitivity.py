@@ -15,14 +15,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
+from das_spark.audit import LocalSystem, SmallPopulation, declared_bounds
 from das_spark.config import RunPlan, plan_of
+from das_spark.core import measure_family
 from das_spark.geography import tree
 from das_spark.geography.bypass import bypass_rule, sweep
-from das_spark.pipeline.audit.population import SmallPopulation
-from das_spark.pipeline.audit.system import LocalSystem, family_batch
 from das_spark.privacy import (
     Budget,
     DiscreteLaplace,
@@ -34,7 +33,6 @@ from das_spark.privacy import (
     RunKey,
 )
 from das_spark.products import PRODUCTS
-from das_spark.spark.families import HISTOGRAM, PARENT, as_family
 
 ROOT = Path(__file__).parents[2]
 STRATEGIES = [(product.name, strategy) for product in PRODUCTS.values() for strategy in product.strategies]
@@ -60,7 +58,7 @@ def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_table: object, _stream: object, geounits: GeounitAddresses, rows: np.ndarray) -> np.ndarray:
         return np.zeros((len(geounits), len(rows)), dtype=np.int64)
 
-    monkeypatch.setattr("das_spark.spark.measure.sample", nothing)
+    monkeypatch.setattr("das_spark.core.measure.sample", nothing)
 
 
 def leaves(plan: RunPlan) -> tuple[str, ...]:
@@ -94,49 +92,17 @@ def moved(before: SmallPopulation, *changes: tuple[int, int, int]) -> SmallPopul
 
 
 def measured(plan: RunPlan, people: SmallPopulation, support: np.ndarray | None = None) -> Answers:
-    """Every answer that the tasks of all levels give, where the estimates of all parents occupy some cells."""
+    """Every answer that is measured at all levels, where the estimates of all parents occupy some cells."""
     system, found = LocalSystem(plan), {}
-    for depth, level in enumerate(plan.spine.names):
-        task = replace(system.measurement_task(level, KEY), lazy=support is not None)
-        sums = dict(zip(people.codes(plan.spine, depth), people.summed(people.counts, plan.spine, depth), strict=True))
-        for family, children in _families(plan, people, depth).items():
-            rows = [_rows(family, HISTOGRAM, {child: sums[child] for child in children})]
-            if depth:
-                occupied = np.zeros(plan.product.schema.size, dtype=np.int64)
-                occupied[np.arange(occupied.size) if support is None else support] = 1
-                rows.insert(0, _rows(family, PARENT, {family: occupied}))
-            for batch in task(as_family(pa.Table.from_batches(rows))):
-                found |= _read(level, batch)
-    return found
-
-
-def _families(plan: RunPlan, people: SmallPopulation, depth: int) -> dict[str, list[str]]:
-    found = defaultdict(list)
-    for code in people.codes(plan.spine, depth):
-        above = code[: plan.spine.levels[depth - 1].length] if depth else code
-        found[above or "0"].append(code)
-    return found
-
-
-def _rows(family: str, kind: int, content: Mapping[str, np.ndarray]) -> pa.RecordBatch:
-    cells = [np.flatnonzero(row).astype(np.int32) for row in content.values()]
-    counts = [row[own].astype(np.int64) for row, own in zip(content.values(), cells, strict=True)]
-    return family_batch(
-        family,
-        kind,
-        list(content),
-        integers=[each.tolist() for each in cells],
-        longs=[each.tolist() for each in counts],
-    )
-
-
-def _read(level: str, batch: pa.RecordBatch) -> Answers:
-    found = {}
-    for place in range(batch.num_rows):
-        query, geocode, rows, values = (batch.column(each)[place] for each in ("query", "geocode", "rows", "values"))
-        answers = values.values.to_numpy()
-        kept = rows.values.to_numpy() if rows.is_valid else np.arange(answers.size)
-        found[level, query.as_py(), geocode.as_py()] = kept, answers
+    everywhere = np.arange(plan.product.schema.size, dtype=np.int32)
+    for depth, (level, ingested) in enumerate(system.ingest(people).items()):
+        noise = replace(system.measurement_plan(level, KEY), lazy=support is not None)
+        occupied = None if not depth else everywhere if support is None else support
+        for children in ingested.confidential.values():
+            for each in measure_family(children, occupied, noise):
+                rows = np.arange(each.values.shape[1]) if each.rows is None else each.rows
+                for geocode, values in zip(each.geocodes, each.values, strict=True):
+                    found[level, each.query, geocode] = rows, values
     return found
 
 
@@ -254,7 +220,7 @@ def test_bounds_are_the_same_for_neighbours_and_differ_where_an_invariant_does(p
     other = (cell + 1) % run.product.schema.size
 
     def bounds(people: SmallPopulation) -> object:
-        return LocalSystem(run).ingest(people).bounds
+        return declared_bounds(run, people)
 
     stays = bounds(moved(before, (home, cell, -1), (inside[-1], other, 1)))
     assert stays == bounds(before)
@@ -336,9 +302,8 @@ def test_units_that_follow_from_people_tell_neighbours_apart() -> None:
         return replace(people, units=np.hstack([households, in_class[:, 1:] > 0]).astype(np.int64))
 
     one, other = (with_units(moved(empty, (place, 0, 1))) for place in (0, 1))
-    system = LocalSystem(run)
     assert not np.array_equal(one.units, other.units)
-    assert system.ingest(one).bounds != system.ingest(other).bounds
+    assert declared_bounds(run, one) != declared_bounds(run, other)
     # The noisy answers themselves hide it as any other record.
     assert loss(run, changes(measured(run, one), measured(run, other))) <= run.budget.total
 

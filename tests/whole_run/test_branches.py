@@ -29,12 +29,13 @@ def test_the_census_has_empty_blocks_all_classes_and_tight_bounds(census):
 
 
 def test_families_end_in_every_way_that_is_no_failure(system_runs):
-    ends = {row["status"] for run in system_runs for row in run.diagnostics}
+    ends = {status for run in system_runs for status in run.ends.values()}
     assert ends == {"optimal", "only_child", "empty_parent"}
 
 
 def test_families_are_rounded_in_both_ways(system_runs):
-    ways = {row["rounding"] for run in system_runs for row in run.diagnostics}
+    every = [found for run in system_runs for found in run.executor.diagnostics.values()]
+    ways = {each.rounding for found in every for each in found.values()}
     assert ways >= {"", "largest remainder", "linear program"}
 
 
@@ -57,8 +58,8 @@ def test_every_family_keeps_every_rule_at_every_key(system_runs, census):
             if level in ("National", "State"):
                 exact = census.summed(census.counts, level).sum(axis=1)
                 np.testing.assert_array_equal(found.sum(axis=1), exact)
-        for (problem, plan), row in zip(run.families, run.diagnostics, strict=True):
-            assert FamilyStatus(row["status"]).is_usable
+        for (problem, plan), status in zip(run.families, run.ends.values(), strict=True):
+            assert FamilyStatus(status).is_usable
             place = {code: number for number, code in enumerate(census.codes(plan.geolevel))}
             counts = run.estimates[plan.geolevel][[place[code] for code in problem.children]]
             assert broken_rules(problem, plan, np.arange(problem.size, dtype=np.int32), counts) == ()

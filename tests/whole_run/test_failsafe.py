@@ -10,7 +10,7 @@ import json
 
 import numpy as np
 import pytest
-from local_system import Rule, run_system
+from local_system import at_least, run_system
 from pyarrow import parquet
 from run_files import census_files, run_file
 from small_census import CLASSES, SHAPE, made_of
@@ -96,12 +96,14 @@ def dense(row):
     return found
 
 
-def test_the_tasks_alone_do_the_same(population):
-    rule = Rule("some Chinese everywhere", "race", (0, 0, 0, FEWEST, 0, 0))
+def test_the_system_in_memory_does_the_same(population):
+    rule = at_least("some Chinese everywhere", "race", (0, 0, 0, FEWEST, 0, 0))
     ends = {}
     for failsafe in (False, True):
-        run = run_system(population, EPSILON, KEY, lazy=not failsafe, rule=rule, failsafe=failsafe)
-        ends[failsafe] = {row["family"]: row["status"] for row in run.diagnostics if row["geolevel"] == "Enumdist"}
+        settings = ("estimation.failsafe=true", "measurement.rows=all") if failsafe else ()
+        run = run_system(population, EPSILON, KEY, *settings, rule=rule)
+        ends[failsafe] = {family: status for (level, family), status in run.ends.items() if level == "Enumdist"}
+        assert run.executor.failed == (() if failsafe else (f"Enumdist/{FAMILY}",))
     assert ends == {
         False: {FAMILY: "infeasible", "010002": "optimal"},
         True: {FAMILY: "relaxed", "010002": "optimal"},

@@ -34,54 +34,44 @@ def written(layout, table: str, level: str) -> pa.Table:
     return pa.concat_tables([parquet.ParquetFile(part).read() for part in parts])
 
 
-KINDS = {
-    "geocode": pa.string(),
-    "parent": pa.string(),
-    "query": pa.string(),
-    "rows": pa.list_(pa.int32()),
-    "values": pa.list_(pa.int64()),
-    "variance": pa.float64(),
-    "cells": pa.list_(pa.int32()),
-    "counts": pa.list_(pa.int64()),
-}
-MEASUREMENTS = ("geocode", "parent", "query", "rows", "values", "variance")
-ESTIMATES = ("geocode", "parent", "cells", "counts")
+def kept(layout, level: str) -> dict:
+    """Noisy answers of a level as the files hold them: geocode and query -> rows, values and variance."""
+    rows = written(layout, "measurements", level).to_pylist()
+    return {(row["geocode"], row["query"]): (row["rows"], row["values"], row["variance"]) for row in rows}
 
 
-def canonical(table: pa.Table, columns: tuple[str, ...]) -> bytes:
-    """A table as bytes that say nothing of the order of rows, of files, and of the names of list elements."""
-    schema = pa.schema([(name, KINDS[name]) for name in columns])
-    keys = [(name, "ascending") for name in ("geocode", "query") if name in columns]
-    ordered = table.select(columns).cast(schema).sort_by(keys)
-    sink = pa.BufferOutputStream()
-    # Through Python values: chunks, offsets and validity buffers of equal tables may differ.
-    with pa.ipc.new_stream(sink, schema) as stream:
-        stream.write_batch(pa.RecordBatch.from_pylist(ordered.to_pylist(), schema=schema))
-    return bytes(sink.getvalue())
+def drawn(run, level: str) -> dict:
+    """The same of a run in memory."""
+    found = {}
+    for answers in (each for every in run.executor.measurements[level].values() for each in every):
+        rows = None if answers.rows is None else answers.rows.tolist()
+        for code, values, variance in zip(answers.geocodes, answers.values, answers.variance, strict=True):
+            found[code, answers.query] = (rows, values.tolist(), variance)
+    return found
 
 
-def test_measurements_are_the_same_bytes_at_every_level(layout, local, census):
+def test_measurements_are_the_same_at_every_level(layout, local, census):
     for level in census.levels:
-        spark_bytes = canonical(written(layout, "measurements", level), MEASUREMENTS)
-        assert spark_bytes == canonical(local.tables[level], MEASUREMENTS), level
+        assert kept(layout, level) == drawn(local, level), level
 
 
-def test_estimates_are_the_same_bytes_at_every_level(layout, local, census):
+def test_estimates_are_the_same_at_every_level(layout, local, census):
     for level in census.levels:
-        spark_bytes = canonical(written(layout, "estimates", level), ESTIMATES)
-        assert spark_bytes == canonical(local.released[level], ESTIMATES), level
+        rows = written(layout, "estimates", level).to_pylist()
+        found = {row["geocode"]: (row["cells"], row["counts"]) for row in rows}
+        own = local.executor.estimates[level].items()
+        assert found == {code: (each.cells.tolist(), each.counts.tolist()) for code, each in own}, level
 
 
-def test_another_key_gives_other_bytes(local, census):
+def test_another_key_gives_other_measurements(local, census):
     other = run_system(census, EPSILON, KEY + "!")
     for level in census.levels:
-        own, found = (canonical(run.tables[level], MEASUREMENTS) for run in (local, other))
-        assert own != found, level
+        assert drawn(other, level) != drawn(local, level), level
 
 
 def test_families_end_alike(layout, local, census):
-    own = {(row["geolevel"], row["family"]): (row["status"], row["gap"], row["rounding"]) for row in local.diagnostics}
     for level in census.levels:
         rows = written(layout, "diagnostics", level).to_pylist()
-        found = {(row["geolevel"], row["family"]): (row["status"], row["gap"], row["rounding"]) for row in rows}
-        assert found == {key: value for key, value in own.items() if key[0] == level}
+        found = {row["family"]: (row["status"], row["gap"], row["rounding"]) for row in rows}
+        own = local.executor.diagnostics[level].items()
+        assert found == {family: (str(each.status), each.gap, each.rounding) for family, each in own}

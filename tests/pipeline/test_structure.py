@@ -8,17 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from das_spark.config import load_plan, load_run
+from das_spark.audit import declared_bounds
+from das_spark.audit.inputs import allowed_cells
+from das_spark.config import load_plan, load_run, measurement_plan
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline import context as contexts
-from das_spark.pipeline import driver, runner
-from das_spark.pipeline.audit import structure
-from das_spark.pipeline.audit.inputs import allowed_cells
-from das_spark.pipeline.audit.population import declared_bounds
-from das_spark.pipeline.audit.structure import OPTIONS, VARIANTS, audit_structure, write_structure
-from das_spark.pipeline.measure import planned_measurement
+from das_spark.pipeline import driver, runner, structure
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
+from das_spark.pipeline.structure import OPTIONS, VARIANTS, audit_structure, write_structure
 from das_spark.privacy import RunKey
 from das_spark.store import part_files, record_of
 
@@ -114,6 +112,6 @@ def test_a_system_that_publishes_the_order_of_confidential_rows_is_found_out(qui
 
 def test_noise_without_truth_is_refused_under_a_real_key(quickstart):
     shares = {"": quickstart.budget.level("County").share}
-    task = planned_measurement(quickstart, "County", shares, RunKey.from_system(), 1)
+    task = measurement_plan(quickstart, "County", shares, RunKey.from_system(), 1)
     with pytest.raises(PrivacyGuardError, match="test key"):
         replace(task, blind=True)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from das_spark.errors import InputError
-from das_spark.evaluation.audit import (
+from das_spark.audit import (
     Claim,
     DeclaredNoise,
     Part,
@@ -20,6 +19,7 @@ from das_spark.evaluation.audit import (
     lower_limit,
     upper_limit,
 )
+from das_spark.errors import InputError
 from das_spark.privacy import DiscreteLaplace, Framework
 
 EPSILON = Fraction(1)

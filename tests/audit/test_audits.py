@@ -13,10 +13,9 @@ from fractions import Fraction
 import pytest
 from faulty_systems import OF_NOISE, OF_RUNS, half_the_noise
 
+from das_spark.audit import AuditSettings, DeclaredNoise, LocalSystem, lower_limit, run_audit, upper_limit, write_audit
+from das_spark.audit.inputs import neighbouring_inputs
 from das_spark.errors import ConfigurationError
-from das_spark.evaluation.audit import DeclaredNoise, lower_limit, upper_limit
-from das_spark.pipeline.audit import AuditSettings, LocalSystem, run_audit, write_audit
-from das_spark.pipeline.audit.inputs import neighbouring_inputs
 
 pytestmark = pytest.mark.statistical
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from das_spark.evaluation.audit import Statistic, learned
+from das_spark.audit import Statistic, learned
 
 RUNS = 500
 

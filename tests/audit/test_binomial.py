@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from das_spark.audit import lower_limit, upper_limit
 from das_spark.errors import InputError
-from das_spark.evaluation.audit import lower_limit, upper_limit
 
 RUNS = 25
 

@@ -8,9 +8,21 @@ from fractions import Fraction
 
 import pytest
 
-from das_spark.evaluation.audit import EXACT_LEAK, AuditReport, Claim, Event, Finding, Judgement, Power
-from das_spark.evaluation.audit.page import FINDING_COLUMNS, POWER_COLUMNS, audit_page, finding_rows, power_rows
-from das_spark.evaluation.audit.report import too_few
+from das_spark.audit import (
+    EXACT_LEAK,
+    FINDING_COLUMNS,
+    POWER_COLUMNS,
+    AuditReport,
+    Claim,
+    Event,
+    Finding,
+    Judgement,
+    Power,
+    audit_page,
+    finding_rows,
+    power_rows,
+    too_few,
+)
 from das_spark.privacy import Framework
 
 EVENT = Event("hhgq * race[3] of County 01", "answer", upward=True, threshold=4.0, telling="second")

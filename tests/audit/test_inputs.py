@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from das_spark.audit import SmallPopulation, neighbouring_inputs
+from das_spark.audit.inputs import _require_neighbours
 from das_spark.config import load_plan
 from das_spark.errors import PrivacyGuardError
-from das_spark.pipeline.audit import SmallPopulation, neighbouring_inputs
-from das_spark.pipeline.audit.inputs import _require_neighbours
 
-CONF = Path(__file__).parents[3] / "conf"
+CONF = Path(__file__).parents[2] / "conf"
 FILES = ("quickstart", "e2e_2018", "e2e_1940", "dallas_2010", "pl94_2020_person", "pl94_2020_unit", "pl94_2020_state")
 
 

@@ -29,9 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 
+from das_spark.audit.claim import Claim, lower_limit, upper_limit
 from das_spark.errors import InputError
-from das_spark.evaluation.audit.binomial import lower_limit, upper_limit
-from das_spark.evaluation.audit.claim import Claim
 from das_spark.privacy import DiscreteGaussian, DiscreteLaplace, Mechanism
 
 Floats = NDArray[np.float64]

@@ -23,11 +23,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from das_spark.audit.inputs import allowed_cells, exact_at, units_for
+from das_spark.audit.system import SmallPopulation, geocode_at
 from das_spark.config import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
-from das_spark.pipeline.audit.inputs import allowed_cells, exact_at, units_for
-from das_spark.pipeline.audit.population import SmallPopulation, geocode_at
 from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements

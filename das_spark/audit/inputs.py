@@ -13,18 +13,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from das_spark.audit.system import SmallPopulation, declared_bounds
+from das_spark.config import RunPlan
 from das_spark.errors import ConfigurationError, PrivacyGuardError
 from das_spark.geography import Spine
-from das_spark.pipeline.audit.population import SmallPopulation, declared_bounds
-
-if TYPE_CHECKING:
-    from das_spark.config import RunPlan
-    from das_spark.privacy import Mechanism
+from das_spark.privacy import Mechanism
 
 Cells = NDArray[np.int64]
 

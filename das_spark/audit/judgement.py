@@ -14,11 +14,10 @@ from typing import Final
 
 import numpy as np
 
+from das_spark.audit.claim import Claim, lower_limit, upper_limit
+from das_spark.audit.events import Event, Statistic, choose
+from das_spark.audit.noise import DeclaredNoise
 from das_spark.errors import InputError
-from das_spark.evaluation.audit.binomial import lower_limit, upper_limit
-from das_spark.evaluation.audit.claim import Claim
-from das_spark.evaluation.audit.events import Event, Statistic, choose
-from das_spark.evaluation.audit.noise import DeclaredNoise
 
 #: Events of a part that are judged, for each of the two standards.
 JUDGED: Final = 4

@@ -1,45 +1,39 @@
-"""An audit of a configured system: run it often on invented neighbouring inputs, and see what an attacker can tell."""
+"""An audit of a configured system: run it often on invented neighbouring inputs, and see what an attacker can tell.
+
+The attacker knows both inputs but not which one was used: it looks where they differ, and learns the rest.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from das_spark.audit.claim import Claim
+from das_spark.audit.events import KINDS, Statistic, learned
+from das_spark.audit.inputs import NeighbouringInputs, WatchedAnswer, neighbouring_inputs
+from das_spark.audit.judgement import Judgement, Part, judge
+from das_spark.audit.noise import DeclaredNoise, log_ratio, louder
+from das_spark.audit.report import EXACT_LEAK, INSECURE, INVENTED, MEANING, AuditReport, Power, audit_page, too_few
+from das_spark.audit.system import LocalSystem, SmallPopulation, geocode_at
+from das_spark.config import RunPlan
+from das_spark.core import InProcess
 from das_spark.errors import ConfigurationError
-from das_spark.evaluation.audit import (
-    EXACT_LEAK,
-    KINDS,
-    AuditReport,
-    Claim,
-    DeclaredNoise,
-    Judgement,
-    Part,
-    Power,
-    Statistic,
-    judge,
-    louder,
-)
-from das_spark.evaluation.audit.page import audit_page
-from das_spark.evaluation.audit.report import INSECURE, INVENTED, MEANING, too_few
-from das_spark.pipeline.audit.inputs import NeighbouringInputs, neighbouring_inputs
-from das_spark.pipeline.audit.observing import Seen, composed, seen_in, statistics_of
-from das_spark.pipeline.audit.population import SmallPopulation
-from das_spark.pipeline.audit.system import LocalSystem
 from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
 from das_spark.store import disk_errors, write_durably
 
-if TYPE_CHECKING:
-    from pathlib import Path
+Floats = NDArray[np.float64]
+#: Name and kind of a statistic -> its value in a run; not a number where the run does not release it.
+_Seen = Mapping[tuple[str, str], float]
 
-    from das_spark.config import RunPlan
-
-Stage = Literal["measurement", "estimates", "both"]
+_MISSING: Final = float("nan")
+AuditStage = Literal["measurement", "estimates", "both"]
 PIPELINE: Final = "pipeline"
 MEASUREMENT: Final = "measurement"
 #: Kinds of events that noisy answers alone have.
@@ -65,7 +59,7 @@ class AuditSettings:
         ConfigurationError: A kind is unknown, or there is none for a stage; a probability is none.
     """
 
-    stage: Stage = "both"
+    stage: AuditStage = "both"
     runs: int = 400
     draws: int = 200_000
     level: float = 0.95
@@ -151,7 +145,7 @@ def _measured(machine: LocalSystem, pair: NeighbouringInputs, settings: AuditSet
     """Noisy answers alone: each draw has an address of its own under one fresh key for each input."""
     sides = [_draws(machine, pair, settings, side) for side in ("first", "second")]
     seen = [Statistic(one.text, "answer", sides[0][place], sides[1][place]) for place, one in enumerate(pair.answers)]
-    return Part(MEASUREMENT, pair.name, composed(pair, seen, settings.kinds), DeclaredNoise.of(pair.laws))
+    return Part(MEASUREMENT, pair.name, _composed(pair, seen, settings.kinds), DeclaredNoise.of(pair.laws))
 
 
 def _draws(
@@ -159,16 +153,15 @@ def _draws(
 ) -> list[NDArray[np.float64]]:
     """Noisy values of every watched answer, (draws,) each."""
     key = _key(settings, MEASUREMENT, side)
-    tasks = {level: machine.measurement_task(level, key) for level in {one.geolevel for one in pair.answers}}
+    plans = {level: machine.measurement_plan(level, key) for level in {one.geolevel for one in pair.answers}}
     geounits = {code: number for number, code in enumerate(dict.fromkeys(one.geocode for one in pair.answers))}
     found = []
     for one in pair.answers:
-        task = tasks[one.geolevel]
+        noise_plan = plans[one.geolevel]
         numbers = range(geounits[one.geocode], settings.draws * len(geounits), len(geounits))
-        table, _ = task.mechanisms[""][one.query]
-        noise = sample(table, task.streams[one.query], GeounitAddresses.of(map(str, numbers)), np.array([one.row]))[
-            :, 0
-        ]
+        table, _ = noise_plan.mechanisms[""][one.query]
+        addresses = GeounitAddresses.of(map(str, numbers))
+        noise = sample(table, noise_plan.streams[one.query], addresses, np.array([one.row]))[:, 0]
         found.append((noise + (one.first if side == "first" else one.second)).astype(np.float64))
     return found
 
@@ -176,12 +169,12 @@ def _draws(
 def _piped(machine: LocalSystem, plan: RunPlan, pair: NeighbouringInputs, settings: AuditSettings) -> Part:
     """Whole runs, each under a key of its own."""
 
-    def runs(side: str, population: SmallPopulation) -> list[Seen]:
+    def runs(side: str, population: SmallPopulation) -> list[_Seen]:
         ingested = machine.ingest(population)
         keys = (_key(settings, PIPELINE, pair.name, side, str(number)) for number in range(settings.runs))
-        return [seen_in(plan, pair, machine.run(ingested, key)) for key in keys]
+        return [_seen_in(plan, pair, machine.run(ingested, key)) for key in keys]
 
-    statistics = statistics_of(pair, runs("first", pair.first), runs("second", pair.second), settings.kinds)
+    statistics = _statistics_of(pair, runs("first", pair.first), runs("second", pair.second), settings.kinds)
     return Part(PIPELINE, pair.name, statistics, DeclaredNoise.of(pair.laws))
 
 
@@ -199,6 +192,99 @@ def _exact_leaks(parts: Sequence[Part], claim: Claim, judgement: Judgement) -> I
     for part in parts:
         bound, refutes, beyond = part.of_exact_leak(claim, judgement.alpha)
         yield Power(part.stage, part.pair, part.judging, EXACT_LEAK, bound, refutes, beyond)
+
+
+def _seen_in(plan: RunPlan, pair: NeighbouringInputs, release: InProcess) -> _Seen:
+    """Everything that a run on one of the inputs made public, and in which they may show."""
+    found: dict[tuple[str, str], float] = {("families without an estimate", "kept"): float(len(release.failed))}
+    for level in plan.spine.names:
+        every = [each for answers in release.measurements.get(level, {}).values() for each in answers]
+        kept = sum(each.values.size for each in every)
+        found[f"noisy answers of {level}", "kept"] = float(kept)
+    for one in pair.answers:
+        values = list(_values(one, release))
+        # An answer that is released twice is as good as the mean of both.
+        found[one.text, "answer"] = sum(values) / len(values) if values else _MISSING
+        found[f"times released: {one.text}", "kept"] = float(len(values))
+    return found | dict(_estimates(plan, pair, release))
+
+
+def _statistics_of(
+    pair: NeighbouringInputs, first: Sequence[_Seen], second: Sequence[_Seen], kinds: Collection[str]
+) -> tuple[Statistic, ...]:
+    """The statistics of all runs on both inputs, with what is made of several of them."""
+    seen = [
+        Statistic(name, kind, *(np.array([run[name, kind] for run in runs]) for runs in (first, second)))
+        for name, kind in first[0]
+    ]
+    return _composed(pair, seen, kinds)
+
+
+def _composed(pair: NeighbouringInputs, seen: Sequence[Statistic], kinds: Collection[str]) -> tuple[Statistic, ...]:
+    """One statistic for every watched answer, and others; with those that are made of several of them."""
+    by_name = {each.name: each for each in seen}
+    every = [*seen, *_sums(pair.answers, [by_name[one.text] for one in pair.answers])]
+    groups = {
+        "noisy answers": [each for each in every if each.kind == "answer"],
+        "estimates": [each for each in every if each.kind == "estimate"],
+        "everything": every,
+    }
+    every += [learned(f"learned combination of {name}", group) for name, group in groups.items() if group]
+    return tuple(each for each in every if each.kind in kinds)
+
+
+def _values(one: WatchedAnswer, release: InProcess) -> Iterator[int]:
+    """Noisy values of an answer: one, none, or more where something is wrong."""
+    for answers in release.measurements.get(one.geolevel, {}).values():
+        for each in answers:
+            if each.query == one.query and one.geocode in each.geocodes:
+                values = each.values[each.geocodes.index(one.geocode)]
+                yield from values[[one.row] if each.rows is None else each.rows == one.row].tolist()
+
+
+def _estimates(plan: RunPlan, pair: NeighbouringInputs, release: InProcess) -> Iterator[tuple[tuple[str, str], float]]:
+    """Estimated counts on the record's paths: its two cells, what the measured queries make of them, and totals."""
+    for depth, level in enumerate(plan.spine.names):
+        queries = {item.query: plan.queries[item.query] for item in plan.budget.level(level).queries}
+        for code in dict.fromkeys(geocode_at(leaf, plan.spine, depth) for leaf in pair.leaves):
+            estimate = release.estimates.get(level, {}).get(code)
+            cells, counts = (None, None) if estimate is None else (estimate.cells, estimate.counts)
+            asked = {f"cell {cell}": (cells == cell if cells is not None else None) for cell in pair.cells}
+            for name, query in queries.items():
+                own = None if cells is None else query.row_of(cells)
+                rows = dict.fromkeys(query.row_of(np.array(pair.cells)).tolist())
+                asked |= {f"{name}[{row}]": (None if own is None else own == row) for row in rows}
+            for name, chosen in asked.items():
+                value = _MISSING if chosen is None or counts is None else float(counts[chosen].sum())
+                yield (f"estimated {name} of {level} {code}", "estimate"), value
+            whole = _MISSING if counts is None else float(counts.sum())
+            yield (f"estimated total of {level} {code}", "estimate"), whole
+
+
+def _sums(watched: Sequence[WatchedAnswer], answers: Sequence[Statistic]) -> list[Statistic]:
+    """Likelihood ratios under the declared laws, of all answers and of each level, and standardised differences."""
+    levels = list(dict.fromkeys(one.geolevel for one in watched))
+    sides = [[each.first for each in answers], [each.second for each in answers]]
+    ratios, distances = [], []
+    for side in sides:
+        pairs = list(zip(watched, side, strict=True))
+        ratios.append(np.stack([log_ratio(one.law, values, one.first, one.second) for one, values in pairs]))
+        distances.append(np.stack([_standardised(one, values) for one, values in pairs]))
+    found = [
+        Statistic("log-likelihood ratio of all answers", "sum", *(side.sum(axis=0) for side in ratios)),
+        Statistic("standardised differences of all answers", "sum", *(side.sum(axis=0) for side in distances)),
+    ]
+    for level in levels:
+        own = np.array([one.geolevel == level for one in watched])
+        found.append(Statistic(f"log-likelihood ratio of {level}", "sum", *(side[own].sum(axis=0) for side in ratios)))
+    return found
+
+
+def _standardised(one: WatchedAnswer, values: Floats) -> Floats:
+    """Distance from the middle of the two exact answers, positive towards the first, in standard deviations."""
+    middle = (one.first + one.second) / 2
+    distance: Floats = (one.first - one.second) * (values - middle) / np.sqrt(one.law.variance())
+    return np.where(np.isnan(distance), 0.0, distance)
 
 
 def write_audit(report: AuditReport, folder: Path) -> None:

@@ -1,29 +1,37 @@
-"""A few leaf geounits in memory, and everything that ingestion derives from them: histograms, invariants, bounds.
+"""The system in memory on small populations: what ingestion derives from a few leaf geounits, and runs of a plan on it.
 
-The plain form of what `das_spark.spark.histograms` and `das_spark.spark.bounds` do with tables; a test holds the two
-against each other.
+What ingestion derives (histograms, invariants, bounds) is the plain form of what `das_spark.spark` does with tables; a
+test holds the two against each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.constraints import AddedConstraint, Sense, bounds_up_the_spine
+from das_spark.config import RunPlan, level_plan, measurement_plan, noise_streams, steps_of
+from das_spark.constraints import UNBOUNDED, AddedConstraint, Sense, bounds_up_the_spine
+from das_spark.core import (
+    ConfidentialFamily,
+    DeclaredBounds,
+    InProcess,
+    LevelInput,
+    MeasurementPlan,
+    run_levels,
+)
+from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.geography import ROOT_GEOCODE, Spine
-from das_spark.spark.bounds import UNBOUNDED
-
-if TYPE_CHECKING:
-    from das_spark.config import RunPlan
-    from das_spark.histogram import Query
+from das_spark.histogram import Histogram, Query
+from das_spark.privacy import RunKey
 
 Counts = NDArray[np.int64]
+_ATTEMPT = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,3 +180,88 @@ def _add_rule(
         for code, times in number.items():
             ends = (tuple(np.minimum(side * times, UNBOUNDED).tolist()) for side in (low, high))
             rows[depth].append(BoundRow(f"added:{rule.name}", code, code, *ends))
+
+
+class LocalSystem:
+    """A configured system that runs on small populations.
+
+    Subclasses may break it, or its executor: audits must find out.
+
+    Args:
+        plan: The run; its input and output are not read.
+
+    Attributes:
+        executor: Class of the executor.
+
+    Raises:
+        ConfigurationError: The spine is made of areas, which a small population does not have.
+    """
+
+    executor: type[InProcess] = InProcess
+
+    def __init__(self, plan: RunPlan) -> None:  # noqa: D107 - Args stand with the class.
+        if not plan.spine.is_census:
+            raise ConfigurationError(
+                f"geography.spine: an audit invents geounits of the census, none of areas as for '{plan.spine.kind}'",
+                hint="audit the same budget with --set geography.spine=census",
+            )
+        self.plan = plan
+        self._levels = {name: level_plan(plan, name) for name in plan.spine.names}
+        self._noise: dict[str, MeasurementPlan] = {}
+
+    def ingest(self, population: SmallPopulation) -> Mapping[str, LevelInput]:
+        """Histograms and bounds of a population, level by level from the top.
+
+        Args:
+            population: Records and units by leaf geounit of the spine of the plan.
+        """
+        spine, found = self.plan.spine, {}
+        for depth, (geolevel, rows) in enumerate(zip(spine.names, declared_bounds(self.plan, population), strict=True)):
+            counts = population.summed(population.counts, spine, depth)
+            truth = dict(zip(population.codes(spine, depth), map(Histogram.from_dense, counts), strict=True))
+            confidential, declared = {}, {}
+            for family, children in families_of(population, spine, depth).items():
+                confidential[family] = ConfidentialFamily.of({code: truth[code] for code in children})
+                bounds = _family_bounds(rows, children)
+                declared[family] = self._levels[geolevel].declared(family if depth else "", children, bounds)
+            found[geolevel] = LevelInput(confidential, declared)
+        return found
+
+    def measurement_plan(self, geolevel: str, key: RunKey) -> MeasurementPlan:
+        """How a level is measured under a key.
+
+        Args:
+            geolevel: The level.
+            key: Of this run alone.
+        """
+        if geolevel not in self._noise:
+            share = {"": self.plan.budget.level(geolevel).share}
+            self._noise[geolevel] = measurement_plan(self.plan, geolevel, share, key, _ATTEMPT)
+        return replace(self._noise[geolevel], streams=noise_streams(self.plan, geolevel, key, _ATTEMPT))
+
+    def run(self, ingested: Mapping[str, LevelInput], key: RunKey) -> InProcess:
+        """Measure and estimate every level; a run ends at the first level with a family that failed.
+
+        Args:
+            ingested: Result of `ingest`.
+            key: Of this run alone.
+        """
+        noise = {name: self.measurement_plan(name, key) for name in self.plan.spine.names}
+        executor = self.executor(ingested, self._levels, noise)
+        with suppress(EstimationError):
+            run_levels(steps_of(self.plan), executor)
+        return executor
+
+
+def _family_bounds(rows: Sequence[BoundRow], children: Sequence[str]) -> dict[str, DeclaredBounds]:
+    own = set(children)
+    found = {}
+    for name, group in groupby((row for row in rows if row.geocode in own), key=lambda row: row.name):
+        chosen = list(group)
+        found[name] = DeclaredBounds(
+            geocodes=tuple(row.geocode for row in chosen),
+            members=tuple(row.member for row in chosen),
+            lower=np.array([row.lower for row in chosen], dtype=np.int64),
+            upper=np.array([row.upper for row in chosen], dtype=np.int64),
+        )
+    return found

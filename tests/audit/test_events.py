@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from das_spark.evaluation.audit import Event, Statistic, choose, epsilon_bound
+from das_spark.audit import Event, Statistic, choose, epsilon_bound
 
 RUNS = 400
 GENERATOR = np.random.default_rng(5)

@@ -10,9 +10,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from das_spark.audit import Claim, DeclaredNoise, log_ratio, louder
 from das_spark.errors import InputError
-from das_spark.evaluation.audit import Claim, DeclaredNoise, log_ratio, louder
-from das_spark.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Framework, LevelBudget, QueryShare
+from das_spark.privacy import (
+    Budget,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Framework,
+    LevelBudget,
+    QueryShare,
+)
 
 SHARES = (Fraction(1, 8), Fraction(3, 8), Fraction(1, 2))
 TOTAL = Fraction(3)

@@ -1,0 +1,99 @@
+"""What a plan says of the families of each level: how they are measured, with which noise, and how estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from das_spark.config.plan import RunPlan
+from das_spark.core import ESTIMATORS, LevelPlan, LevelStep, MeasurementPlan, level_steps
+from das_spark.estimation import FamilyPlan
+from das_spark.privacy import KeyedStream, RunKey, StreamDomain, cumulative_table
+
+
+def steps_of(plan: RunPlan) -> tuple[LevelStep, ...]:
+    """The steps through the levels of a run, in order, as its estimator needs them.
+
+    Args:
+        plan: The run.
+    """
+    return level_steps(plan.spine.names, ESTIMATORS[plan.estimation.estimator].needs)
+
+
+def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
+    """How the families of a level are estimated.
+
+    Args:
+        plan: The run.
+        geolevel: The level of the children.
+    """
+    schema = plan.product.schema
+    queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
+    queries["total"] = schema.query("total")
+    classes = schema.query(plan.product.class_query) if plan.product.class_query else None
+    if classes is not None:
+        queries["class"] = classes
+    queries |= {f"added:{each.name}": schema.query(each.query) for each in plan.added}
+    passes = plan.estimation.passes.get(geolevel, ())
+    return LevelPlan(
+        size=schema.size,
+        queries=queries,
+        family=FamilyPlan(
+            geolevel=geolevel,
+            zero_cells=np.flatnonzero(plan.product.zero_cells()).astype(np.int32),
+            solvers=plan.estimation.solvers,
+            gap_tolerance=plan.estimation.gap_tolerance,
+            rounding=plan.estimation.rounding,
+            failsafe=plan.estimation.failsafe,
+            class_query=classes.name if classes is not None else "",
+            passes=passes,
+            queries={name: schema.query(name) for each in passes for name in each.names},
+        ),
+        estimator=ESTIMATORS[plan.estimation.estimator],
+    )
+
+
+def measurement_plan(
+    plan: RunPlan, geolevel: str, shares: Mapping[str, Fraction], key: RunKey, attempt: int
+) -> MeasurementPlan:
+    """How the families of a level are measured.
+
+    Args:
+        plan: The run.
+        geolevel: The level of the children.
+        shares: Shares of the budget that its geounits have, by their text; "" stands for the level's.
+        key: The run key.
+        attempt: Number of the attempt at measuring the level.
+    """
+    queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
+    mechanisms = {}
+    for share, part in shares.items():
+        laws = {name: plan.budget.mechanism_at(geolevel, name, part) for name in queries}
+        mechanisms[share] = {name: (cumulative_table(law), law.variance()) for name, law in laws.items()}
+    needs = ESTIMATORS[plan.estimation.estimator].needs
+    return MeasurementPlan(
+        queries=queries,
+        mechanisms=mechanisms,
+        streams=noise_streams(plan, geolevel, key, attempt),
+        lazy=plan.measurement_rows == "support" and not needs.all_rows(geolevel, plan.spine.names),
+    )
+
+
+def noise_streams(plan: RunPlan, geolevel: str, key: RunKey, attempt: int) -> dict[str, KeyedStream]:
+    """The random bits of every query of a level, under one key.
+
+    Args:
+        plan: The run.
+        geolevel: The level.
+        key: The run key.
+        attempt: Number of the attempt at measuring the level.
+    """
+    # A test key exists to repeat a run byte for byte, so a repeated draw repeats the draw.
+    number = 0 if key.is_insecure else attempt
+    # Product and record are part of the domain: persons and units never share bits.
+    return {
+        each.query: key.derive(StreamDomain(plan.product.name, plan.product.record, geolevel, number, each.query))
+        for each in plan.budget.level(geolevel).queries
+    }
