@@ -1,4 +1,4 @@
-"""A whole run on Spark against the same tasks called without a JVM: the same bytes at every level."""
+"""A whole run on Spark against the same core in memory: the same numbers at every level."""
 
 from __future__ import annotations
 
