@@ -6,7 +6,7 @@ widths of the indices in geocodes and the shares above the county, is joined aft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,42 +14,159 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import GeographyError
-from das_spark.geography.aian import in_aian_branch
-from das_spark.geography.block_table import BlockTable
-from das_spark.geography.bypass import bypass_rule, single_child_rule, sweep
-from das_spark.geography.digits import joined, slice_column, zero_padded
-from das_spark.geography.entities import primitive_geounits
-from das_spark.geography.partition import dhc_labels, optimised_labels, prefix_labels
-from das_spark.geography.settings import COUNTY, LevelShares, SpineSettings
-from das_spark.geography.tree import Tree, drop_level, tree_of
+from das_spark.geography.blocks import (
+    NO_AIAN_AREA,
+    NO_ENTITY,
+    BlockTable,
+    aian_area,
+    group_quarters,
+    in_aian_branch,
+    joined,
+    places_or_subdivisions,
+    primitive_geounits,
+    school_districts,
+    slice_column,
+    zero_padded,
+)
+from das_spark.geography.distance import Touch, climb_to_top, touch_blocks
+from das_spark.geography.grouping import MERGERS, TractDistances, group_labels, ranks
+from das_spark.geography.settings import COUNTY, PLAIN_LEVELS, PREFIXES, LevelShares, SpineSettings
+from das_spark.geography.tree import FanOut, Tree, bypass_rule, drop_level, single_child_rule, sweep, tree_of
+
+_GROUP_QUARTERS: Final = "gq"
+
+
+def prefix_labels(table: BlockTable, widths: Sequence[int]) -> list[NDArray[np.int64]]:
+    """Geounits of a plain spine, by prefixes of the geocode.
+
+    Args:
+        table: Blocks of one county and branch.
+        widths: Digits of the prefix of each level between county and block.
+
+    Returns:
+        For each level an array (blocks,) of numbers.
+    """
+    return [ranks(slice_column(table.geocode16, 0, width)) for width in widths]
+
+
+def optimized_labels(table: BlockTable, aian: bool, settings: SpineSettings) -> list[NDArray[np.int64]]:
+    """Tract groups, tracts and optimized block groups of the spine for P.L. 94-171.
+
+    Args:
+        table: Blocks of one county and branch, in order of geocode.
+        aian: Whether the branch is that of AIAN areas.
+        settings: Shape of the spine.
+
+    Returns:
+        Three arrays (blocks,): siblings are numbered in the order in which they stand.
+    """
+    tract = ranks(table.tract)
+    components = _components(table, aian, settings)
+    kind = ranks(joined(*components.values()))
+    group = group_labels(tract, kind, settings.fanout_cutoff, settings.group_type)
+    if settings.merge == "none":
+        return [tract, tract, group]
+    merged = MERGERS[settings.merge](
+        tract_distances(tract, group, components),
+        settings.fanout_cutoff,
+        settings.entity_threshold,
+        settings.group_type,
+    )
+    tract_group, place = np.empty((2, int(tract.max()) + 1), dtype=np.int64)
+    for number, members in enumerate(merged):
+        tract_group[members], place[members] = number, np.arange(len(members))
+    return [tract_group[tract], place[tract], group]
+
+
+def dhc_labels(
+    table: BlockTable, aian: bool, settings: SpineSettings, primitive: NDArray[np.str_]
+) -> list[NDArray[np.int64]]:
+    """Primitive geounits, tract subset groups, tract subsets and optimized block groups of the DHC spine (S-11, S-13).
+
+    Args:
+        table: Blocks of one county and branch, in order of geocode.
+        aian: Whether the branch is that of AIAN areas.
+        settings: Shape of the spine.
+        primitive: (blocks,) primitive geounit of each block.
+
+    Returns:
+        Four arrays (blocks,).
+    """
+    prim = ranks(primitive)
+    tract = ranks(table.tract)
+    width = int(tract.max()) + 1
+    pairs, subset = np.unique(prim * width + tract, return_inverse=True)
+    subset = subset.astype(np.int64)
+    prim_of_subset = pairs // width
+    subset_group = group_labels(
+        prim_of_subset, np.zeros(pairs.size, dtype=np.int64), settings.fanout_cutoff, settings.group_type
+    )
+    kind = ranks(joined(*_components(table, aian, settings).values()))
+    group = group_labels(subset, kind, settings.fanout_cutoff, settings.group_type)
+    return [prim, subset_group[subset], subset, group]
+
+
+def _components(table: BlockTable, aian: bool, settings: SpineSettings) -> dict[str, NDArray[np.str_]]:
+    """Parts of the entity string of every block, in the order in which they are concatenated (S-10)."""
+    count = len(table)
+    branch = np.full(count, aian)
+    dhc = settings.kind == "dhc"
+    parts = {
+        # Primitive geounits keep places and subdivisions apart already.
+        "place": np.full(count, NO_ENTITY) if dhc else places_or_subdivisions(table, branch),
+        "aian": aian_area(table.aiannhce, settings.aian_categories)
+        if settings.target_aian_areas
+        else np.full(count, NO_AIAN_AREA),
+        _GROUP_QUARTERS: group_quarters(table, settings.consider_gq),
+    }
+    if dhc and settings.target_school_districts:
+        parts["school"] = school_districts(table)
+    if dhc and settings.target_block_groups:
+        parts["block_group"] = table.block_group
+    return parts
+
+
+def tract_distances(
+    tract: NDArray[np.int64], group: NDArray[np.int64], categories: Mapping[str, NDArray[np.str_]]
+) -> TractDistances:
+    """Distances of all entities of a county from its tracts, for merging them.
+
+    Args:
+        tract: (blocks,) number of the tract.
+        group: (blocks,) number of the optimized block group.
+        categories: Category of entities -> (blocks,) codes, each code an entity: combinations of group quarters where
+            the category is "gq", else areas.
+
+    Returns:
+        Distances; the entities stand by category and code.
+    """
+    tree = tree_of(tract.size, [tract, group], (0, 0, 0, 0), 1)
+    entity, block, coded, named, start = [], [], [], [], 0
+    for category, codes in categories.items():
+        found, rank = np.unique(codes, return_inverse=True)
+        entity.append(rank.astype(np.int64)[tree.rows] + start)
+        block.append(np.arange(tree.rows.size))
+        coded.append(np.full(found.size, category != _GROUP_QUARTERS))
+        named.append(coded[-1] & ~np.isin(found, (NO_ENTITY, NO_AIAN_AREA)))
+        start += found.size
+    top = climb_to_top(touch_blocks(np.concatenate(entity), np.concatenate(block)), tree.parents[1:])
+    inside, outside = _dense(top, start, int(tract.max()) + 1)
+    return TractDistances(inside, outside, inside > 0, np.concatenate(coded), np.concatenate(named))
+
+
+def _dense(touch: Touch, entities: int, tracts: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    inside = np.zeros((entities, tracts), dtype=np.int64)
+    outside = np.ones((entities, tracts), dtype=np.int64)
+    inside[touch.entity, touch.unit] = touch.inside
+    outside[touch.entity, touch.unit] = touch.outside
+    return inside, outside
+
 
 _BLOCK: Final = "Block"
 
-#: Digits of the prefix of a block's geocode at the levels that a plain spine may have below the county.
-PLAIN_LEVELS: Final = {"Tract_Group": 9, "Tract": 11, "Block_Group": 12}
-
-_OPTIMISED: Final = (COUNTY, "Tract", "Block_Group", _BLOCK)
+_OPTIMIZED: Final = (COUNTY, "Tract", "Block_Group", _BLOCK)
 _MERGED: Final = (COUNTY, "Tract_Group", "Tract", "Block_Group", _BLOCK)
 _DHC: Final = (COUNTY, "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", _BLOCK)
-
-
-@dataclass(frozen=True, slots=True)
-class FanOut:
-    """Fan-outs of a level.
-
-    Attributes:
-        units: Number of geounits that have children.
-        children: Number of their children.
-        most: Largest number of children.
-    """
-
-    units: int
-    children: int
-    most: int
-
-    def __add__(self, other: FanOut) -> FanOut:
-        """Fan-outs of both together."""
-        return FanOut(self.units + other.units, self.children + other.children, max(self.most, other.most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +253,7 @@ class CountySpine:
         """Geocodes of all geounits (S-2, S-3).
 
         Plain spines have prefixes of the block's geocode, behind the digit of the branch if there is one (shorter than
-        the code of the released software, which repeats the block's geocode). Optimised ones have the branch, the
+        the code of the released software, which repeats the block's geocode). Optimized ones have the branch, the
         state, "10" and the county, then for each level the index of the geounit among its siblings; blocks have the
         code of their parent and the geocode of 16 digits.
 
@@ -171,7 +288,7 @@ class CountySpine:
         codes = []
         for level, path in zip(self.levels, self.tree.paths(), strict=True):
             leaf = np.unique(path, return_index=True)[1]
-            prefix = slice_column(self.blocks[leaf], 0, {COUNTY: 5, _BLOCK: 16, **PLAIN_LEVELS}[level])
+            prefix = slice_column(self.blocks[leaf], 0, PREFIXES[level])
             codes.append(joined(branch[leaf], prefix) if self.kind == "aian" else prefix)
         return tuple(codes)
 
@@ -231,7 +348,7 @@ def check_levels(settings: SpineSettings, shares: LevelShares) -> None:
     if settings.kind == "dhc":
         wanted = _DHC
     elif settings.kind == "optimised":
-        wanted = _OPTIMISED if settings.merge == "none" else _MERGED
+        wanted = _OPTIMIZED if settings.merge == "none" else _MERGED
     if levels != wanted:
         raise GeographyError(
             f"a spine of kind {settings.kind!r} has the levels {', '.join(wanted)}, the run has {', '.join(levels)}"
@@ -254,7 +371,7 @@ def _branch(
         tree = tree_of(len(table), labels, numerators, shares.denominator)
         tree, counts = sweep(tree, rule, settings.bypass_cutoff, top=single_child_rule)
     else:
-        labels = optimised_labels(table, bool(aian), settings)
+        labels = optimized_labels(table, bool(aian), settings)
         alone = settings.merge == "none"
         # Without merging, every tract has a group of its own, which takes the tract's place after the sweep.
         if alone:
@@ -267,7 +384,7 @@ def _branch(
 
 
 def _plain(table: BlockTable, aian: int, settings: SpineSettings, shares: LevelShares) -> CountySpine:
-    widths = [PLAIN_LEVELS[level] for level in shares.county_levels[1:-1]]
+    widths = [PREFIXES[level] for level in shares.county_levels[1:-1]]
     tree = tree_of(len(table), prefix_labels(table, widths), shares.county_numerators, shares.denominator)
     return _checked(table, aian, settings, shares, tree, (0,) * (tree.depth - 1))
 

@@ -94,7 +94,7 @@ def climb_to_top(touch: Touch, parents: Sequence[NDArray[np.int64]]) -> Touch:
 def entity_distances(touch: Touch, parents: Sequence[NDArray[np.int64]], entities: int) -> NDArray[np.int64]:
     """Off-spine distance of every entity (S-17).
 
-    A geounit that was bypassed, or one that only copies its parent, changes nothing: an only child is the same area.
+    A geounit that was bypassed, or one that only copies its parent, changes nothing: a single child is the same area.
 
     Args:
         touch: Touches of the blocks.

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from operator import add
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import GeographyError
-from das_spark.geography.bypass import absorb_only_children
-from das_spark.geography.county_spine import CountySpine, CountySummary, FanOut
-from das_spark.geography.geocode import BLOCK, ROOT_GEOCODE
-from das_spark.geography.settings import LevelShares, SpineSettings
-from das_spark.geography.tree import Numerators
+from das_spark.geography.settings import PREFIXES
+from das_spark.geography.spine import BLOCK, ROOT_GEOCODE
+from das_spark.geography.tree import FanOut, Numerators, absorb_single_children
+
+if TYPE_CHECKING:
+    from das_spark.geography.county_spine import CountySpine, CountySummary
+    from das_spark.geography.settings import LevelShares, SpineSettings
 
 _STATE_LEVEL = "State"
 
@@ -70,8 +73,7 @@ class NationalSpine:
         """Digits of the geocodes of each level, root first; 0 for a root."""
         above = [0 if level != _STATE_LEVEL else len(units[0].code) for level, units in self._named_upper()]
         if not self.widths:
-            plain = {"County": 5, "Tract_Group": 9, "Tract": 11, "Block_Group": 12, "Block": BLOCK}
-            return (*above, *(plain[level] + (self.kind == "aian") for level in self.levels[len(above) :]))
+            return (*above, *(PREFIXES[level] + (self.kind == "aian") for level in self.levels[len(above) :]))
         below = [8 + self.widths[0] if self.kind == "optimised" else 8]
         for width in self.widths[1:]:
             below.append(below[-1] + width)
@@ -161,7 +163,7 @@ def join_counties(summaries: Iterable[CountySummary], shares: LevelShares, setti
     _check_counties(counties, shares)
     upper, absorbed, above = _upper_levels(counties, shares, settings)
     fan_outs = [reduce(add, column) for column in zip(*(item.fan_outs for item in counties), strict=True)]
-    widths = tuple(len(str(column.most)) for column in fan_outs[:-1]) if settings.is_optimised else ()
+    widths = tuple(len(str(column.most)) for column in fan_outs[:-1]) if settings.is_optimized else ()
     lost = [item.unmeasured for item in counties]
     spine = NationalSpine(
         kind=settings.kind,
@@ -262,8 +264,8 @@ def _upper_levels(
         codes, parents = np.unique(np.array(members if state else [ROOT_GEOCODE] * len(members)), return_inverse=True)
         own: Numerators = np.full(codes.size, shares.numerators[depth], dtype=np.object_)
         left = below
-        if settings.is_optimised:
-            own, left = absorb_only_children(parents, own, below)
+        if settings.is_optimized:
+            own, left = absorb_single_children(parents, own, below)
         if upper:
             upper[0] = tuple(
                 UpperGeounit(unit.code, int(share), unit.children) for unit, share in zip(upper[0], left, strict=True)

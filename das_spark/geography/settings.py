@@ -1,4 +1,4 @@
-"""How a spine is made: its kind, what it is optimised for, and the settings of the production runs of 2020."""
+"""How a spine is made: its kind, what it is optimized for, and the settings of the production runs of 2020."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ from math import lcm
 from typing import Final
 
 from das_spark.errors import GeographyError
-from das_spark.geography.aian import PRODUCTION_AIAN, check_aian_selection
-from das_spark.geography.grouping import GROUP_TYPES
-from das_spark.geography.merging import MERGERS
+from das_spark.geography.blocks import PRODUCTION_AIAN, check_aian_selection
+from das_spark.geography.grouping import GROUP_TYPES, MERGERS
+from das_spark.geography.spine import BLOCK
 
-#: Kinds of spines: plain; plain with the AIAN branch; optimised as for P.L. 94-171; with primitive geounits as for DHC.
+#: Kinds of spines: plain; plain with the AIAN branch; optimized as for P.L. 94-171; with primitive geounits as for DHC.
 SPINE_KINDS: Final = ("census", "aian", "optimised", "dhc")
 
 #: Where counties stand in every spine; what is below is built county by county.
 COUNTY: Final = "County"
+
+#: Levels that a plain spine may have between the county and the block.
+PLAIN_LEVELS: Final = ("Tract_Group", "Tract", "Block_Group")
+
+#: Level of a plain spine -> digits of its geocodes, which are prefixes of a block's.
+PREFIXES: Final[Mapping[str, int]] = {
+    "State": 2,
+    COUNTY: 5,
+    "Tract_Group": 9,
+    "Tract": 11,
+    "Block_Group": 12,
+    "Block": BLOCK,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +90,7 @@ class SpineSettings:
         return self.kind != "census"
 
     @property
-    def is_optimised(self) -> bool:
+    def is_optimized(self) -> bool:
         """Whether groups are made and geounits bypassed."""
         return self.kind in ("optimised", "dhc")
 

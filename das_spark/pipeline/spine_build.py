@@ -102,7 +102,7 @@ def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRe
     blocks, notes = found.blocks, list(found.notes)
     if request.units is not None:
         blocks = _with_quarters(blocks, read_quarters(spark, request.units), request.units)
-    elif request.settings.is_optimised and request.settings.consider_gq:
+    elif request.settings.is_optimized and request.settings.consider_gq:
         notes.append(_WITHOUT_QUARTERS)
     crosswalk = None if request.crosswalk is None else read_crosswalk(spark, request.crosswalk)
     built = build_spine(blocks, request.settings, request.shares, request.framework, crosswalk, notes)

@@ -26,12 +26,12 @@ from das_spark.geography import (
     LevelShares,
     NationalSpine,
     SpineSettings,
+    bypass_rule,
+    check_levels,
     county_paths,
     county_spines,
     join_counties,
 )
-from das_spark.geography.bypass import bypass_rule
-from das_spark.geography.county_spine import check_levels
 from das_spark.spark.spine_rows import (
     PATHS,
     block_table,

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from das_spark.errors import GeographyError
-from das_spark.geography import AIAN_CATEGORIES, PRODUCTION_AIAN, aian_area, aian_category, in_aian_branch
-from das_spark.geography.aian import check_aian_selection
+from das_spark.geography.blocks import (
+    AIAN_CATEGORIES,
+    PRODUCTION_AIAN,
+    aian_area,
+    aian_category,
+    check_aian_selection,
+    in_aian_branch,
+)
 
 RANGES = [
     ("0001", "4799", True),

@@ -10,8 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from das_spark.errors import GeographyError
-from das_spark.geography import Tree, absorb_only_children, bypass, bypass_rule, bypassed, drop_level, tree_of
-from das_spark.geography.bypass import single_child_rule, sweep, variance_rule
+from das_spark.geography import bypass_rule
+from das_spark.geography.tree import (
+    Tree,
+    absorb_single_children,
+    bypass,
+    bypassed,
+    drop_level,
+    single_child_rule,
+    sweep,
+    tree_of,
+    variance_rule,
+)
 
 
 def shares(tree: Tree) -> list[list[Fraction]]:
@@ -58,7 +68,7 @@ def test_only_children_are_bypassed_whatever_the_cutoff() -> None:
 
 def test_forced_levels_and_left_out_levels() -> None:
     tree = tree_of(4, [np.array([0, 0, 1, 1])] * 2, (1, 0, 1, 1), 3)
-    with pytest.raises(GeographyError, match="only children"):
+    with pytest.raises(GeographyError, match="single children"):
         drop_level(tree, 2)
     settled, counts = sweep(tree, single_child_rule, 150, forced=(1,))
     assert counts == (0, 2, 0)
@@ -126,7 +136,7 @@ def test_bypassing_one_at_a_time_gives_the_same_tree(tree: Tree, data) -> None:
 
 
 def test_parents_of_one_child_absorb_its_share() -> None:
-    above, below = absorb_only_children(np.array([0, 1, 1]), np.array([5, 5]), np.array([2, 3, 4]))
+    above, below = absorb_single_children(np.array([0, 1, 1]), np.array([5, 5]), np.array([2, 3, 4]))
     assert (above.tolist(), below.tolist()) == ([7, 5], [0, 3, 4])
 
 

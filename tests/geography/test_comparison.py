@@ -17,7 +17,6 @@ from das_spark.geography import (
     LevelShares,
     SpinePaths,
     SpineSettings,
-    census_paths,
     census_shares,
     compare_county,
     county_paths,
@@ -25,6 +24,7 @@ from das_spark.geography import (
     join_comparisons,
     join_counties,
 )
+from das_spark.geography.comparison import census_paths
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of(dict(zip(LEVELS, (Fraction(part, 10) for part in (1, 2, 1, 2, 3, 1)), strict=True)))

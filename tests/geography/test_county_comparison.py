@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from das_spark.errors import GeographyError
-from das_spark.geography import CountyComparison, LevelShares, SpinePaths, census_paths, compare_county
+from das_spark.geography import CountyComparison, LevelShares, SpinePaths, compare_county
+from das_spark.geography.comparison import census_paths
 
 SHARES = LevelShares.of({level: Fraction(1, 4) for level in ("State", "County", "Tract", "Block")})
 

@@ -16,16 +16,15 @@ from das_spark.geography import (
     DHC,
     PL94_PERSON,
     PL94_UNIT,
+    CountySpine,
     LevelShares,
     SpineSettings,
     county_paths,
     county_spines,
-    entity_distances,
     join_counties,
-    name_entities,
-    places_or_subdivisions,
 )
-from das_spark.geography.county_spine import CountySpine
+from das_spark.geography.blocks import places_or_subdivisions
+from das_spark.geography.distance import entity_distances, name_entities
 
 PL94_LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 DHC_LEVELS = ("US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import GeographyError
-from das_spark.geography.digits import digit_column, from_characters, joined, slice_column, text_column, zero_padded
+from das_spark.geography.blocks import digit_column, from_characters, joined, slice_column, text_column, zero_padded
 
 columns = st.lists(st.text(alphabet="0123456789", min_size=6, max_size=6), min_size=1, max_size=9)
 

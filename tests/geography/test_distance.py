@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from das_spark.geography import climb, climb_to_top, entity_distances, name_entities, touch_blocks
+from das_spark.geography.distance import climb, climb_to_top, entity_distances, name_entities, touch_blocks
 
 #: A root, three geounits in between with two blocks each.
 PARENTS = (np.zeros(1, np.int64), np.zeros(3, np.int64), np.array([0, 0, 1, 1, 2, 2]))

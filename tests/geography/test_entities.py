@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from das_spark.geography import (
-    ENTITY_CATEGORIES,
-    STRONG_MCD_STATES,
-    group_quarters,
-    places_or_subdivisions,
-    primitive_geounits,
-    school_districts,
-)
+from das_spark.geography import ENTITY_CATEGORIES, STRONG_MCD_STATES
+from das_spark.geography.blocks import group_quarters, places_or_subdivisions, primitive_geounits, school_districts
 
 BLOCKS = ("1000", "1001", "1002")
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 from das_spark.errors import GeographyError
-from das_spark.geography import (
-    BLOCK,
-    LONGEST_GEOCODE,
-    block_geocode,
-    check_geocode,
-)
+from das_spark.geography import BLOCK, block_geocode
+from das_spark.geography.spine import LONGEST_GEOCODE, check_geocode
 
 BLOCK_OF_2020 = "150010201001000"
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.geography import GROUP_TYPES, group_labels, size_limits
-from das_spark.geography.grouping import cut
+from das_spark.geography.grouping import GROUP_TYPES, cut, group_labels, size_limits
 
 
 def sizes(count: int, cutoff: int, group_type: str) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from das_spark.geography import GROUP_TYPES, MERGERS, TractDistances
+from das_spark.geography.grouping import GROUP_TYPES, MERGERS, TractDistances
 
 
 def falling_distances(tracts: TractDistances, groups, entities=None) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from das_spark.geography import DHC, PL94_PERSON
-from das_spark.geography.partition import dhc_labels, optimised_labels, prefix_labels, tract_distances
+from das_spark.geography.county_spine import dhc_labels, optimized_labels, prefix_labels, tract_distances
 
 
 def test_prefixes_number_geounits_in_the_order_of_their_codes(worked_example) -> None:
@@ -41,7 +41,7 @@ def test_dhc_keeps_districts_and_block_groups_apart_when_it_is_told_to(worked_ex
 def test_areas_of_one_branch_are_told_apart_only_if_targeted(table_of) -> None:
     table = table_of(["040010001001000", "040010001001001"], aiannhce=["0010", "0020"])
     for targeted, expected in ((True, [0, 1]), (False, [0, 0])):
-        labels = optimised_labels(table, True, replace(PL94_PERSON, target_aian_areas=targeted))
+        labels = optimized_labels(table, True, replace(PL94_PERSON, target_aian_areas=targeted))
         assert labels[2].tolist() == expected
 
 

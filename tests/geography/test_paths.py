@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from das_spark.errors import GeographyError
-from das_spark.geography import FanOut, LevelShares, census_paths, census_shares, level_arrays
+from das_spark.geography import FanOut, LevelShares, census_shares
+from das_spark.geography.comparison import census_paths, level_arrays
 
 
 def shares_of(**levels):

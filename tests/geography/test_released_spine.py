@@ -16,8 +16,9 @@ from math import isqrt
 import numpy as np
 import pytest
 
-from das_spark.geography import PL94_PERSON, PRODUCTION_AIAN, BlockTable, LevelShares, SpineSettings, county_spines
-from das_spark.geography.partition import optimised_labels
+from das_spark.geography import PL94_PERSON, BlockTable, LevelShares, SpineSettings, county_spines
+from das_spark.geography.blocks import PRODUCTION_AIAN
+from das_spark.geography.county_spine import optimized_labels
 
 RANGES = {
     "federal": ("0001", "4799"),
@@ -297,7 +298,7 @@ def tract_groups(table: BlockTable, settings: SpineSettings) -> list[list[int]]:
     """Numbers of the tracts of each group, from 0, in the order in which they stand in the tree before bypassing."""
     (members,) = branches(table, settings)
     expected = county_of(members, settings, [Fraction(1)] * 5, Counter()).children
-    rank, number, _ = (labels.tolist() for labels in optimised_labels(table, False, settings))
+    rank, number, _ = (labels.tolist() for labels in optimized_labels(table, False, settings))
     tracts = [int(code[5:]) - 1 for code in table.tract]
     found: list[list[int]] = []
     for one, _, tract in sorted(set(zip(rank, number, tracts, strict=True))):

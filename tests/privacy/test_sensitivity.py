@@ -20,8 +20,8 @@ import pytest
 from das_spark.audit import LocalSystem, SmallPopulation, declared_bounds
 from das_spark.config import RunPlan, plan_of
 from das_spark.core import measure_family
-from das_spark.geography import tree
-from das_spark.geography.bypass import bypass_rule, sweep
+from das_spark.geography import bypass_rule, tree
+from das_spark.geography.tree import sweep
 from das_spark.privacy import (
     Budget,
     DiscreteLaplace,

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from das_spark.geography import BlockTable, aian_category
+from das_spark.geography import BlockTable
+from das_spark.geography.blocks import aian_category
 from das_spark.simulation import LIKES
 from das_spark.simulation.entities_2020 import entities
 

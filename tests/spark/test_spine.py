@@ -20,10 +20,9 @@ from das_spark.geography import (
     SpineSettings,
     county_paths,
     county_spines,
-    entity_distances,
     join_counties,
-    name_entities,
 )
+from das_spark.geography.distance import entity_distances, name_entities
 from das_spark.simulation.entities_2020 import entities
 from das_spark.spark.spine import build_spine
 from das_spark.spark.spine_rows import PATHS
