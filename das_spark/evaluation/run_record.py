@@ -1,12 +1,103 @@
-"""What is known of a run, finished or not, as plain values: what its page and its tables in the terminal show."""
+"""What is known of a run, finished or not, and what its page and the terminal say of it; what its stages cost Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final
 
-from das_spark.evaluation.stage_metrics import StageMetrics
+import numpy as np
+
+from das_spark.report import (
+    PAGE,
+    PEOPLE,
+    Axis,
+    Bars,
+    Figure,
+    Panel,
+    Report,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+)
+
+#: Of these the largest counts where figures are put together; all others are sums.
+_LARGEST: Final = ("execution_memory_bytes", "heap_bytes", "python_bytes", "slowest_task_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class StageMetrics:
+    """The cost of the Spark jobs of one stage.
+
+    Attributes:
+        jobs: Spark jobs.
+        spark_stages: Stages of those jobs that ran, each attempt counted.
+        tasks: Tasks that ended well.
+        failed_tasks: Tasks that failed; each was tried again, or the stage failed.
+        killed_tasks: Tasks that were stopped, such as the slower one of two copies.
+        speculative_tasks: Second copies of slow tasks.
+        run_seconds: Time of all tasks together.
+        cpu_seconds: CPU time of the JVM in them; Python workers are not in it.
+        gc_seconds: Time of garbage collection in the JVM.
+        shuffle_read_bytes: Read from other tasks.
+        shuffle_write_bytes: Written for other tasks.
+        memory_spilled_bytes: What did not fit, as it was in memory.
+        disk_spilled_bytes: The same as it was on the disk.
+        execution_memory_bytes: Peaks of sorts, joins and aggregates, summed over tasks; of the largest Spark stage.
+        heap_bytes: Largest heap of an executor that a heartbeat saw (every 10 seconds); 0 where none did.
+        python_bytes: The same of Python workers, where spark.executor.processTreeMetrics.enabled is on.
+        input_bytes: Read from files.
+        output_bytes: Written to files by Spark itself; tables that tasks write from Python are not counted.
+        slowest_task_seconds: Time of the task that took longest.
+        lost_stages: Spark stages that Spark had forgotten when it was asked; the sums lack them.
+    """
+
+    jobs: int = 0
+    spark_stages: int = 0
+    tasks: int = 0
+    failed_tasks: int = 0
+    killed_tasks: int = 0
+    speculative_tasks: int = 0
+    run_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    gc_seconds: float = 0.0
+    shuffle_read_bytes: int = 0
+    shuffle_write_bytes: int = 0
+    memory_spilled_bytes: int = 0
+    disk_spilled_bytes: int = 0
+    execution_memory_bytes: int = 0
+    heap_bytes: int = 0
+    python_bytes: int = 0
+    input_bytes: int = 0
+    output_bytes: int = 0
+    slowest_task_seconds: float = 0.0
+    lost_stages: int = 0
+
+    def plus(self, other: StageMetrics) -> StageMetrics:
+        """What two drivers spent on one stage.
+
+        Args:
+            other: The figures of the other.
+        """
+        mine, theirs = asdict(self), asdict(other)
+        return replace(
+            self,
+            **{
+                name: max(value, theirs[name]) if name in _LARGEST else round(value + theirs[name], 3)
+                for name, value in mine.items()
+            },
+        )
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> StageMetrics:
+        """Read the figures of a log or manifest; figures of later versions are left out.
+
+        Args:
+            record: Name -> figure.
+        """
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in record.items() if name in known})
+
 
 #: Work at levels whose times are set side by side.
 MEASURE: Final = "measure"
@@ -229,3 +320,202 @@ class RunRecord:
         """
         families = [family for level in self.levels for family in level.slowest]
         return sorted(families, key=lambda each: each.order)[:most]
+
+
+#: Slowest families that are shown.
+_MOST_FAMILIES: Final = 20
+RESTRICTED_RECORD: Final = "RESTRICTED: times, Spark's figures and the ledger of the input tell of confidential data."
+PUBLIC_RECORD: Final = "Made from the public root alone: no times, no log, no ledger of the input."
+_WORK: Final = (
+    "unknowns of a family's problem times iterations of its solver: an order by effort for those who may not see times"
+)
+_FAMILY_SECONDS: Final = (
+    "time of a family's estimation in its task, Spark left out; measured, so another run has others"
+)
+_DEFINITIONS: Final[Mapping[str, str]] = {
+    "stage": "what a driver does between two lines of progress; its Spark jobs carry its name as their job group",
+    "driver": "one process that opened the run; a run that is resumed has several",
+    "entered": "how often a driver began the stage; a finished one that is entered again ends at once",
+    "cut short": "the driver ended in the stage without a word; its time counts up to its last line in the log",
+    "task time": "of all tasks together, with their Python workers; CPU and garbage collection are the JVM's alone",
+    "family seconds": _FAMILY_SECONDS,
+    "work": _WORK,
+    "gap": "certified duality gap of a family's solution, as a share of max(1, the centred objective)",
+    "residual": "largest amount by which a solution breaks a constraint before it is rounded, in people or units",
+    "charged": "what the ledger of the input counts of a run, from its beginning",
+    "released": "what its finished levels have spent",
+}
+
+
+def present_run(record: RunRecord) -> Report:
+    """What the page and the terminal say of a run."""
+    facts = (("state", record.state), *record.facts.items())
+    restricted = record.restricted
+    return Report(
+        f"Run {record.run_id}",
+        (
+            ReportSection("Facts", (ReportTable.of("facts", "", ("what", "value"), facts, media=PEOPLE),)),
+            *(_stages(record) if restricted else ()),
+            *_estimates(record),
+            _shares(record.shares),
+            *((_spending(record.spending), *_log(record)) if restricted else ()),
+        ),
+        restricted=RESTRICTED_RECORD if restricted else "",
+        notices=record.notices,
+        lead=() if restricted else (PUBLIC_RECORD,),
+        definitions=_DEFINITIONS,
+    )
+
+
+def _stages(record: RunRecord) -> Iterable[ReportSection]:
+    if not record.stages:
+        yield ReportSection("Stages", ("No stage is in the log of the run.",), media=PAGE)
+        return
+    columns = (
+        *(ReportColumn("stage"), ReportColumn("time", form="duration")),
+        *map(ReportColumn, ("entered", "failed", "cut short")),
+    )
+    rows = tuple((each.name, each.seconds, each.entered, each.failed, each.cut_short) for each in record.stages)
+    table = ReportTable("stages", "Stages, all drivers together", columns, rows, media=PEOPLE)
+    yield ReportSection("Stages", (_stage_times(record.stages), table))
+    times: dict[str, dict[str, float]] = {}
+    for stage in record.stages:
+        if stage.geolevel:
+            times.setdefault(stage.geolevel, {})[stage.work] = stage.seconds
+    if times:
+        yield ReportSection("Time by geolevel", (_level_times(times),), media=PAGE)
+    metered = [(stage.name, stage.metrics) for stage in record.stages if stage.metrics is not None]
+    if metered:
+        yield ReportSection("What the stages cost Spark", (_cost_table(metered),))
+
+
+def _cost_table(metered: Sequence[tuple[str, StageMetrics]]) -> ReportTable:
+    shown = (  # attribute, heading, form, media
+        ("jobs", "jobs", "", PEOPLE),
+        ("tasks", "tasks", "", PEOPLE),
+        ("failed_tasks", "failed", "", PEOPLE),
+        ("killed_tasks", "killed", "", PAGE),
+        ("speculative_tasks", "copies", "", PAGE),
+        ("run_seconds", "task time", "duration", PEOPLE),
+        ("cpu_seconds", "CPU", "duration", PAGE),
+        ("gc_seconds", "GC", "duration", PEOPLE),
+        ("slowest_task_seconds", "slowest task", "duration", PEOPLE),
+        ("shuffle_write_bytes", "shuffled", "size", PEOPLE),
+        ("disk_spilled_bytes", "spilled", "size", PEOPLE),
+        ("execution_memory_bytes", "memory of sorts", "size", PAGE),
+        ("heap_bytes", "heap", "size", PAGE),
+        ("input_bytes", "read", "size", PAGE),
+        ("output_bytes", "written", "size", PAGE),
+    )
+    columns = (ReportColumn("stage"), *(ReportColumn(*each) for each in shown))
+    rows = tuple(
+        (name, *(getattr(cost, of) if of != "heap_bytes" or cost.heap_bytes else None for of, *_ in shown))
+        for name, cost in metered
+    )
+    lost = sum(cost.lost_stages for _, cost in metered)
+    note = (
+        f"Spark had forgotten {lost} of its stages when it was asked: raise spark.ui.retainedStages and "
+        "spark.ui.retainedJobs. The sums lack them."
+    )
+    return ReportTable("cost", "Cost of the stages", columns, rows, note if lost else "", PEOPLE)
+
+
+def _estimates(record: RunRecord) -> Iterable[ReportSection]:
+    if not record.levels:
+        yield ReportSection("Families by geolevel", ("No level is estimated yet.",), media=PAGE)
+        return
+    columns = (
+        *map(ReportColumn, ("geolevel", "families", "status (solver): families")),
+        *(ReportColumn(heading, form=".1e") for heading in ("worst gap", "worst residual")),
+    )
+    rows = tuple(
+        (level.geolevel, level.families, _listed(level.statuses), level.gap, level.residual) for level in record.levels
+    )
+    table = ReportTable("levels", "Families by geolevel", columns, rows, media=PEOPLE)
+    yield ReportSection("Families by geolevel", (table,))
+    slowest = record.slowest(_MOST_FAMILIES)
+    timed = any(family.seconds is not None for family in slowest)
+    note = f"Seconds: {_FAMILY_SECONDS}." if timed else f"Work: {_WORK}."
+    title = f"The {len(slowest)} slowest families" if timed else f"The {len(slowest)} families of most work"
+    seconds = (ReportColumn("seconds", form=".3f"),) if timed else ()
+    columns = (
+        *(ReportColumn("family"), ReportColumn("geolevel"), *seconds),
+        *map(ReportColumn, ("children", "unknowns", "passes", "iterations", "solvers tried", "status", "solver")),
+        ReportColumn("gap", form=".1e"),
+    )
+    rows = tuple(
+        (
+            *(each.family or "(root)", each.geolevel, *((each.seconds,) if timed else ())),
+            *(each.children, each.variables, each.passes, each.iterations, each.attempts),
+            *(each.status, each.solver or "-", each.gap),
+        )
+        for each in slowest
+    )
+    table = ReportTable("families", title, columns, rows, note, PEOPLE)
+    yield ReportSection("Slowest families" if timed else "Largest families", (table,))
+
+
+def _shares(shares: Sequence[ShareLine]) -> ReportSection:
+    headings = ("geolevel", "share of the budget", "query: share of the level", "spent")
+    rows = [
+        (each.geolevel, each.share, _listed(each.queries), "yes" if each.released else "not yet") for each in shares
+    ]
+    table = ReportTable.of("shares", "Shares of the budget", headings, rows, media=PEOPLE)
+    return ReportSection("Privacy ledger of the run", (table,) if rows else ("Nothing is charged yet.",))
+
+
+def _spending(spending: Sequence[SpendingLine]) -> ReportSection:
+    headings = ("run", "begun", "product", "counted", "framework", "charged", "released", "key")
+    rows = [
+        (
+            *(each.run_id, each.created, each.product, each.record, each.framework, each.total, each.released),
+            "test (insecure)" if each.insecure else "real",
+        )
+        for each in spending
+    ]
+    note = "All runs on this input that the copy of the ledger with the runs knows."
+    table = ReportTable.of("spending", "Runs on this input", headings, rows, note=note, media=PEOPLE)
+    return ReportSection("Privacy ledger of the input", (table,) if rows else ("No ledger of an input is known.",))
+
+
+_DRIVER_HEADINGS: Final = ("driver", "began (UTC)", "last line", "Spark application", "end")
+
+
+def _log(record: RunRecord) -> Iterable[ReportSection]:
+    drivers = [(each.number, each.began, each.last, each.application or "-", each.end) for each in record.openings]
+    torn = (
+        f"{record.torn} torn line{'s' if record.torn > 1 else ''} in the log: a driver or a machine died while writing."
+    )
+    note = torn if record.torn else ""
+    table = ReportTable.of("drivers", "Drivers", _DRIVER_HEADINGS, drivers, note=note, media=PEOPLE)
+    yield ReportSection("Drivers", (table,) if drivers else ("The run has no log.",))
+    found = [(each.time, each.event, each.text) for each in record.incidents]
+    table = ReportTable.of("incidents", "Warnings and errors", ("time (UTC)", "event", "what"), found, media=PEOPLE)
+    yield ReportSection("Warnings and errors", (table,) if found else ("None.",))
+
+
+def _listed(parts: Mapping[str, object]) -> str:
+    return "; ".join(
+        f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value}" for name, value in parts.items()
+    )
+
+
+def _stage_times(stages: Sequence[StageLine]) -> Figure:
+    seconds = [stage.seconds for stage in stages]
+    bars = Bars(range(len(stages)), seconds, texts=tuple(f"{time:,.1f} s" for time in seconds))
+    axis = Axis("seconds", low=0, high=max([*seconds, 0.1]) * 1.15)
+    panel = Panel((bars,), axis, rows=tuple(stage.name for stage in stages))
+    return Figure("Wall time by stage, all drivers together.", (panel,))
+
+
+def _level_times(levels: Mapping[str, Mapping[str, float]]) -> Figure:
+    places = np.arange(len(levels))
+    bars = []
+    for shift, color, work in ((-0.19, 1, MEASURE), (0.19, 0, ESTIMATE)):
+        times = [each.get(work, 0.0) for each in levels.values()]
+        texts = tuple(f"{time:,.1f} s" for time in times)
+        bars.append(Bars((places + shift).tolist(), times, work, color, texts, 0.36))
+    longest = max(max(each.values()) for each in levels.values())
+    panel = Panel(tuple(bars), Axis("seconds", low=0, high=max(longest, 0.1) * 1.15), rows=tuple(levels))
+    caption = "Wall time by geolevel: measuring (with reading and promoting) and estimating."
+    return Figure(caption, (panel,), height=1.6 * len(levels), legend="right")

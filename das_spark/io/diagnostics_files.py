@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from das_spark.evaluation.run_record import FAMILY_FIGURES, EstimatedLevel, FamilyLine
+from das_spark.evaluation import FAMILY_FIGURES, EstimatedLevel, FamilyLine
 from das_spark.store import part_files
 
 _RESIDUAL: Final = "primal_residual"

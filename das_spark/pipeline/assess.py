@@ -48,7 +48,7 @@ from das_spark.store import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from das_spark.evaluation.spine_lines import SharePath
+    from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
     from das_spark.histogram import Query
     from das_spark.products.base import Record

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.errors import EstimationError
 from das_spark.estimation import FamilyPlan, FamilyStatus
-from das_spark.evaluation.run_record import FAMILY_FIGURES
+from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.io.events import Event
 from das_spark.spark import tables
 from das_spark.spark.estimate import WRITTEN, EstimationTask, estimates

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from das_spark.config import RunPlan, Stage
-    from das_spark.evaluation.run_record import StageLine
-    from das_spark.evaluation.spine_lines import SharePath
+    from das_spark.evaluation import SharePath, StageLine
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger
     from das_spark.store import PublicLayout

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from das_spark.evaluation.run_record import FamilyLine, Incident, Opening, StageLine
-from das_spark.evaluation.stage_metrics import StageMetrics
+from das_spark.evaluation import FamilyLine, Incident, Opening, StageLine, StageMetrics
 from das_spark.io.events import INFO, Event
 from das_spark.io.run_log import COMMON
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from das_spark import report
 from das_spark.errors import OutputError
-from das_spark.evaluation.run_page import run_page
-from das_spark.evaluation.run_record import EstimatedLevel, RunRecord, ShareLine, SpendingLine
+from das_spark.evaluation import EstimatedLevel, RunRecord, ShareLine, SpendingLine, present_run
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.io.events import Event
 from das_spark.io.run_log import read_log
@@ -56,7 +56,7 @@ def write_page(layout: RunLayout) -> Path:
     Raises:
         OutputError: A file cannot be read, or the disk is full.
     """
-    write_durably(layout.restricted.page, run_page(run_record(layout)), mode=0o600)
+    write_durably(layout.restricted.page, report.page(present_run(run_record(layout))), mode=0o600)
     return layout.restricted.page
 
 
@@ -79,7 +79,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
             f"{page}: lies in a public root, and the page holds restricted facts",
             hint="name another file, or make a public page: name the public folder of the run",
         )
-    write_durably(page, run_page(record), mode=0o600 if record.restricted else 0o666)
+    write_durably(page, report.page(present_run(record)), mode=0o600 if record.restricted else 0o666)
     return record
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import BudgetError
-from das_spark.evaluation import SpineLevelLine, SpineReport, spine_page
+from das_spark.evaluation import SpineLevelLine, SpineReport, present_spine
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
 from das_spark.io.spine_files import RECORD, SpineRecord, read_record, require_source
+from das_spark.report import page
 from das_spark.spark.census import read_spine
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
@@ -125,7 +126,7 @@ def write_spine_report(report: SpineReport, folder: Path) -> None:
     """
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("json", report.to_json()), ("html", spine_page(report))):
+    for name, text in (("json", report.to_json()), ("html", page(present_spine(report)))):
         write_durably(folder / f"spine_report.{name}", text)
 
 

@@ -22,6 +22,8 @@ MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 _LINES: Final[Mapping[Stroke, str]] = {"none": "", "solid": "-", "dashed": "--", "dashdot": "-.", "dotted": ":"}
 _GRID: Final = "#dddddd"
 _LEGEND_COLUMNS: Final = 4
+#: Of a single plot without rows, in rows of text.
+_HEIGHT: Final = 7
 
 
 def drawn(figure: Figure) -> str:
@@ -32,7 +34,7 @@ def drawn(figure: Figure) -> str:
 
     number, single = len(figure.panels), len(figure.panels) == 1
     rows = -(-number // figure.columns)
-    height = len(figure.panels[0].rows) if figure.height is None else figure.height
+    height = figure.height or len(figure.panels[0].rows) or _HEIGHT
     canvas = Canvas(figsize=(8, 1.4 + 0.38 * height if single else 2.6 * rows + 0.4), layout="constrained")
     plots = list(canvas.subplots(*((1, 1) if single else (rows, figure.columns)), squeeze=False).flat)
     for axes in plots[number:]:

@@ -46,7 +46,7 @@ def _drawn_apart(figure: Figure, number: int) -> str:
 
 def _is_text(rows: list[list[Cell]], at: int) -> bool:
     values = [row[at] for row in rows if row[at] is not None]
-    return all(isinstance(value, str | tuple) for value in values)
+    return bool(values) and all(isinstance(value, str | tuple) for value in values)
 
 
 def _cell(value: Cell, column: ReportColumn) -> tuple[str, str]:

@@ -318,7 +318,7 @@ class Figure:
         caption: What it shows, how it was computed.
         panels: Row by row; one fills the width.
         columns: How many plots side by side.
-        height: Of a single plot, in rows of text; the number of its named rows where None.
+        height: Of a single plot, in rows of text; that of its named rows, or 7, where None.
         legend: Where labels of series stand: above or to the right of the plots, or in the first of them.
     """
 

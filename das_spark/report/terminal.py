@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from das_spark.report.model import Report, ReportTable
@@ -13,14 +14,16 @@ if TYPE_CHECKING:
 
 
 def print_report(report: Report, out: Console) -> None:
-    """Banners, tables that the terminal has, and notes."""
+    """Banners, the title, tables that the terminal has, and notes."""
     for notice in (report.restricted, *report.notices):
         if notice:
             out.print(notice, style="bold red")
-    for place, each in enumerate(report.tables("terminal")):
-        if place:
-            out.print()
-        print_table(each, out)
+    out.print(report.title, style="bold")
+    for section in report.sections:
+        for block in section.blocks if "terminal" in section.media else ():
+            if isinstance(block, ReportTable) and "terminal" in block.media:
+                out.print()
+                print_table(block if block.title else replace(block, title=section.title), out)
     for note in report.notes:
         out.print(f"note: {note}")
 

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.evaluation.stage_metrics import StageMetrics
+from das_spark.evaluation import StageMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -161,7 +161,7 @@ class RestrictedManifest(_Manifest):
         input_rows: What was read -> rows.
         problems: What was wrong in the input, and how often.
         seconds: Stage, such as "measure County" -> wall time, all drivers together.
-        metrics: Stage -> what it cost Spark, all drivers together (`das_spark.evaluation.stage_metrics`), and how often
+        metrics: Stage -> what it cost Spark, all drivers together (`das_spark.evaluation.StageMetrics`), and how often
             it was entered, failed and was cut short.
         accuracy: The few accuracy figures that are printed.
         places: Key path -> absolute path, of every file and root that the run file names; the public manifest has none.

@@ -25,4 +25,4 @@ def test_the_shared_style_stands_in_every_page_and_in_one_file_only():
 
 def test_a_value_that_is_missing_is_an_error_and_no_gap():
     with pytest.raises(UndefinedError):
-        rendered("spine.html")
+        rendered("sweep.html")

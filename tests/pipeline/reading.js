@@ -23,7 +23,7 @@ for (const element of document.body.querySelectorAll("*")) {
 }
 return {
   title: document.title,
-  state: document.getElementById("state").textContent,
+  state: document.querySelector("#facts tbody td").textContent,
   banners: [...document.querySelectorAll(".restricted")].map(each => each.textContent),
   width: document.documentElement.scrollWidth,
   viewport: document.documentElement.clientWidth,

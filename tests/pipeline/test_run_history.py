@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from das_spark.evaluation.run_record import FAMILY_FIGURES
+from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.io.events import Event
 from das_spark.pipeline.run_history import (
     KILLED,

@@ -39,10 +39,12 @@ from das_spark.report import (
     csv_files,
     csv_text,
     drawn,
+    duration,
     json_text,
     page,
     parquet_bytes,
     print_report,
+    size,
 )
 
 ERRORS = ReportTable(
@@ -225,3 +227,9 @@ def test_every_kind_of_series_is_drawn_the_same_every_time():
 def test_as_many_plots_as_panels_are_drawn(number):
     text = drawn(Figure("Some.", ALL_KINDS.panels[:number]))
     assert len(re.findall(r'<g id="axes_\d+">', text)) == number
+
+
+def test_times_and_sizes_read_as_people_say_them():
+    times = ["0.0 s", "59.9 s", "1 min 01 s", "1 h 00 min", "2 h 02 min"]
+    assert [duration(seconds) for seconds in (0.04, 59.9, 61, 3600, 7325)] == times
+    assert [size(count) for count in (0, 999, 1000, 2.5e9, 3e12)] == ["0 B", "999 B", "1 kB", "2.5 GB", "3 TB"]

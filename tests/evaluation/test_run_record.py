@@ -1,16 +1,20 @@
-"""The page of a run: everything that is known is on it, and what is not known is said."""
+"""What is known of a run: all of it is on its page, what is not known is said, and the cost of stages adds up."""
 
 from __future__ import annotations
 
+import io
+import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from html import unescape
 from html.parser import HTMLParser
 
 import pytest
+from rich.console import Console
 
-from das_spark.evaluation.run_page import PUBLIC, RESTRICTED, duration, run_page, size
-from das_spark.evaluation.run_record import (
+from das_spark.evaluation import (
+    PUBLIC_RECORD,
+    RESTRICTED_RECORD,
     EstimatedLevel,
     FamilyLine,
     Incident,
@@ -19,8 +23,10 @@ from das_spark.evaluation.run_record import (
     ShareLine,
     SpendingLine,
     StageLine,
+    StageMetrics,
+    present_run,
 )
-from das_spark.evaluation.stage_metrics import StageMetrics
+from das_spark.report import page, print_report
 
 LARGE = FamilyLine("County", "01", 3, 500, 1, 10, 1, "optimal", "piqp", 1e-9)
 SMALL = FamilyLine("County", "02", 9, 40, 2, 0, 2, "relaxed", "osqp", 1e-8)
@@ -44,13 +50,17 @@ RECORD = RunRecord(
 )
 
 
+def page_of(record):
+    return page(present_run(record))
+
+
 class Rows(HTMLParser):
     """Cells of every table by its id, and the levels of headings."""
 
-    def __init__(self, page):
+    def __init__(self, text):
         super().__init__()
         self.tables, self.headings, self.table, self.cell = {}, [], None, None
-        self.feed(page)
+        self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         if tag == "table":
@@ -73,8 +83,8 @@ class Rows(HTMLParser):
 
 
 def test_every_fact_has_its_row():
-    tables = Rows(run_page(RECORD)).tables
-    assert tables["facts"][0] == ["state", "finished and verified"]
+    tables = Rows(page_of(RECORD)).tables
+    assert tables["facts"][1] == ["state", "finished and verified"]
     assert tables["stages"][1] == ["ingest", "1 min 01 s", "2", "0", "1"]
     assert len(tables["stages"]) == 1 + 3
     assert tables["cost"][1][:4] == ["ingest", "3", "1,234", "2"]
@@ -89,50 +99,69 @@ def test_every_fact_has_its_row():
 
 def test_families_are_in_the_order_of_their_times_where_these_are_known():
     timed = (replace(SMALL, seconds=0.25), replace(LARGE, seconds=0.125))
-    page = run_page(replace(RECORD, levels=(replace(RECORD.levels[0], slowest=timed),)))
-    tables = Rows(page).tables
+    text = page_of(replace(RECORD, levels=(replace(RECORD.levels[0], slowest=timed),)))
+    tables = Rows(text).tables
     assert [(row[0], row[2]) for row in tables["families"][1:]] == [("02", "0.250"), ("01", "0.125")]
-    assert "Slowest families" in page
-    assert "Largest families" in run_page(RECORD)
-    assert "seconds" not in Rows(run_page(RECORD)).tables["families"][0]
+    assert "Slowest families" in text
+    assert "Largest families" in page_of(RECORD)
+    assert "seconds" not in Rows(page_of(RECORD)).tables["families"][0]
 
 
 def test_what_matters_is_said_on_top():
-    page = unescape(run_page(RECORD))
-    assert page.index(RESTRICTED) < page.index("INSECURE: a test key") < page.index("<h1>")
-    assert "1 torn line " in page
-    assert "forgotten 1 of its stages" in page
-    assert "r&lt;1&gt;" in run_page(RECORD)
-    assert "<full>" not in run_page(RECORD)
+    text = unescape(page_of(RECORD))
+    assert text.index(RESTRICTED_RECORD) < text.index("INSECURE: a test key") < text.index("<h1>")
+    assert "1 torn line " in text
+    assert "forgotten 1 of its stages" in text
+    assert "r&lt;1&gt;" in page_of(RECORD)
+    assert "<full>" not in page_of(RECORD)
 
 
 def test_headings_are_in_order_and_figures_are_inside():
-    page = run_page(RECORD)
-    headings = Rows(page).headings
+    text = page_of(RECORD)
+    headings = Rows(text).headings
     assert headings[0] == "h1"
     assert set(headings[1:]) == {"h2"}
-    assert page.count("<svg") == 2
-    assert not re.findall(r"(?:src|href)=\"(?!#)", page)
-    assert "<script" not in page
+    assert text.count("<svg") == 2
+    assert not re.findall(r"(?:src|href)=\"(?!#)", text)
+    assert "<script" not in text
 
 
 @pytest.mark.parametrize("restricted", [True, False])
 def test_a_run_that_has_just_begun_has_a_page(restricted):
-    page = unescape(run_page(RunRecord("r", "unfinished", restricted)))
-    assert (RESTRICTED in page) == restricted
-    assert (PUBLIC in page) != restricted
-    assert "No level is estimated yet" in page
-    assert "Nothing is charged yet" in page
-    assert ("The run has no log" in page) == restricted
-    assert "<svg" not in page
+    text = unescape(page_of(RunRecord("r", "unfinished", restricted)))
+    assert (RESTRICTED_RECORD in text) == restricted
+    assert (PUBLIC_RECORD in text) != restricted
+    assert "No level is estimated yet" in text
+    assert "Nothing is charged yet" in text
+    assert ("The run has no log" in text) == restricted
+    assert "<svg" not in text
 
 
-def test_times_and_sizes_are_said_as_people_say_them():
-    assert [duration(seconds) for seconds in (0.04, 59.9, 61, 3600, 7325)] == [
-        "0.0 s",
-        "59.9 s",
-        "1 min 01 s",
-        "1 h 00 min",
-        "2 h 02 min",
-    ]
-    assert [size(count) for count in (0, 999, 1000, 2.5e9, 3e12)] == ["0 B", "999 B", "1 kB", "2.5 GB", "3 TB"]
+def test_the_terminal_shows_what_matters():
+    out = Console(file=io.StringIO(), width=200)
+    print_report(present_run(RECORD), out)
+    text = out.file.getvalue()
+    assert text.startswith(RESTRICTED_RECORD)
+    row = next(line for line in text.splitlines() if line.startswith("ingest") and "1,234" in line)
+    assert row.split()[:4] == ["ingest", "3", "1,234", "2"]
+    assert "message: <full>" in text
+    assert "1 torn line in the log" in text
+
+
+ONE = StageMetrics(**{each.name: number for number, each in enumerate(fields(StageMetrics), start=1)})
+TWO = StageMetrics(**{each.name: 100 - number for number, each in enumerate(fields(StageMetrics), start=1)})
+PEAKS = {"execution_memory_bytes", "heap_bytes", "python_bytes", "slowest_task_seconds"}
+
+
+def test_sums_are_added_and_peaks_are_not():
+    together = asdict(ONE.plus(TWO))
+    assert {name for name, value in together.items() if value == 100} == set(together) - PEAKS
+    assert all(together[name] == max(asdict(ONE)[name], asdict(TWO)[name]) for name in PEAKS)
+    assert ONE.plus(TWO) == TWO.plus(ONE)
+    assert ONE.plus(StageMetrics()) == ONE
+
+
+def test_they_come_back_from_json_without_what_is_unknown():
+    record = {**json.loads(json.dumps(asdict(ONE))), "of_the_future": 1}
+    assert StageMetrics.from_json(record) == ONE
+    assert StageMetrics.from_json({}) == StageMetrics()

@@ -1,0 +1,613 @@
+"""A spine beside the census spine of its blocks: levels, where the budget went, off-spine entities, before and after.
+
+Everything is public: geography, shares of a budget, and what follows from them; no count of people is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import GeographyError, InputError
+from das_spark.geography import EntityComparison
+from das_spark.privacy import Framework
+from das_spark.report import (
+    PAGE,
+    PEOPLE,
+    STROKES,
+    TERMINAL,
+    Axis,
+    Bars,
+    Cell,
+    Curve,
+    Figure,
+    Guide,
+    Panel,
+    Report,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+    Whiskers,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpineLevelLine:
+    """One level of a spine.
+
+    Attributes:
+        name: Name of the geolevel.
+        share: Its share of the budget before anything was bypassed.
+        geounits: How many geounits it has.
+        children: How many children they have together; 0 at the blocks.
+        most: Largest number of children of one; 0 at the blocks.
+        bypassed: How many geounits were bypassed.
+        unmeasured: How many geounits have a share of 0.
+    """
+
+    name: str
+    share: Fraction
+    geounits: int
+    children: int
+    most: int
+    bypassed: int = 0
+    unmeasured: int = 0
+
+    @property
+    def mean_fan_out(self) -> float:
+        """Mean number of children of a geounit."""
+        return self.children / self.geounits
+
+
+@dataclass(frozen=True, slots=True)
+class SharePath:
+    """Shares of the geounits on the way from the root to a block.
+
+    Attributes:
+        shares: One a level, root first; they sum to 1.
+        blocks: How many blocks have such a path.
+    """
+
+    shares: tuple[Fraction, ...]
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelMove:
+    """What bypassing moved to a level and away from it, in shares of the budget of a mean block.
+
+    Attributes:
+        level: Name of the geolevel.
+        share: Its share before anything was bypassed.
+        received: Mean over blocks of what their geounit has more.
+        given: Mean over blocks of what their geounit has less.
+    """
+
+    level: str
+    share: Fraction
+    received: Fraction
+    given: Fraction
+
+    @property
+    def after(self) -> Fraction:
+        """Mean over blocks of the share of their geounit."""
+        return self.share + self.received - self.given
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Off-spine distances of the entities of a category; not a number where there are none."""
+
+    median: float
+    mean: float
+    p90: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryFigures:
+    """Figures of a category of entities; not a number where it has none.
+
+    Attributes:
+        category: Its name.
+        entities: Number of entities.
+        before: Distances on the census spine.
+        after: Distances on the spine.
+        deviation_before: Median standard deviation of their totals on the census spine, people.
+        deviation_after: The same on the spine.
+        nearer: Share of the entities whose distance fell.
+        same: Share of those whose distance is the same.
+        farther: Share of those whose distance rose.
+    """
+
+    category: str
+    entities: int
+    before: Distances
+    after: Distances
+    deviation_before: float
+    deviation_after: float
+    nearer: float
+    same: float
+    farther: float
+
+    @classmethod
+    def of(cls, entities: EntityComparison) -> CategoryFigures:
+        """The figures of a category.
+
+        Args:
+            entities: The entities of the category, before and after; may be none.
+        """
+        fell = np.sign(entities.distance_after - entities.distance_before)
+        return cls(
+            entities.category,
+            int(entities.names.size),
+            _distances(entities.distance_before),
+            _distances(entities.distance_after),
+            _figure(np.median, np.sqrt(entities.variance_before)),
+            _figure(np.median, np.sqrt(entities.variance_after)),
+            *(_figure(np.mean, fell == sign) for sign in (-1, 0, 1)),
+        )
+
+
+def share_path(shares: Sequence[str], blocks: int) -> SharePath:
+    """A path from the texts of its shares.
+
+    Args:
+        shares: Exact fractions such as "1/4", root first.
+        blocks: How many blocks have it.
+
+    Raises:
+        GeographyError: A share is no fraction, or they do not sum to exactly 1 (Theorem 3).
+    """
+    try:
+        path = SharePath(tuple(map(Fraction, shares)), blocks)
+    except (ValueError, ZeroDivisionError) as error:
+        raise GeographyError(f"the shares {', '.join(shares)} of {blocks:,} blocks are not fractions") from error
+    if sum(path.shares) != 1 or min(path.shares) < 0:
+        raise GeographyError(f"the shares {', '.join(shares)} of {blocks:,} blocks do not sum to 1")
+    return path
+
+
+def _distances(values: NDArray[np.int64]) -> Distances:
+    if not values.size:
+        return Distances(np.nan, np.nan, np.nan, np.nan)
+    return Distances(*map(float, (np.median(values), values.mean(), np.quantile(values, 0.9), values.max())))
+
+
+def _figure(figure: Callable[..., Any], values: NDArray[Any]) -> float:
+    return float(figure(values)) if values.size else float("nan")
+
+
+SCHEMA_VERSION: Final = 1
+
+DEFINITIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "before": "the census spine of the same blocks; what an optimised spine has between counties and block groups "
+        "takes the place of the tracts there, which have the sum of those shares",
+        "after": "the spine that the report is on",
+        "distance": "off-spine distance: least number of geounits that must be added or subtracted to make up an "
+        "entity; 1 where it is a geounit",
+        "deviation": "standard deviation, in people, of the total of an entity estimated by weighted least squares "
+        "from one noisy total of every geounit, as if nothing else were measured and the whole budget were spent on "
+        "totals; without rounding and bounds. It compares spines: a run that asks more queries has larger ones",
+        "unmeasured": "geounits with a share of 0: the budget of an only child is spent on its parent",
+        "received": "mean over all blocks of what the geounit on the path of a block has more than its level's share "
+        "of the budget; 0 where it has not more",
+        "given": "mean over all blocks of what the geounit on the path of a block has less than its level's share; 0 "
+        "where it has not less",
+        "nearer": "share of the entities whose distance fell; same and farther likewise",
+        "p90": "90th percentile (linear interpolation)",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpineReport:
+    """A spine beside the census spine of its blocks.
+
+    Attributes:
+        kind: Kind of the spine.
+        framework: "pure_dp" or "zcdp".
+        budget: epsilon or rho that the standard deviations are for.
+        before: Levels of the census spine, root first.
+        after: Levels of the spine, root first.
+        paths: Every distinct path of shares in the spine, most blocks first.
+        categories: The entities of each category.
+        notes: Sentences about the geography.
+        facts: What else is known of the spine, such as product and strategy.
+    """
+
+    kind: str
+    framework: str
+    budget: Fraction
+    before: tuple[SpineLevelLine, ...]
+    after: tuple[SpineLevelLine, ...]
+    paths: tuple[SharePath, ...]
+    categories: tuple[EntityComparison, ...]
+    notes: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return self.after[-1].geounits
+
+    @property
+    def figures(self) -> tuple[CategoryFigures, ...]:
+        """Figures of every category."""
+        return tuple(map(CategoryFigures.of, self.categories))
+
+    @property
+    def moves(self) -> tuple[LevelMove, ...]:
+        """What bypassing moved, level by level, root first."""
+        found = []
+        for place, level in enumerate(self.after):
+            more = [(path.shares[place] - level.share, path.blocks) for path in self.paths]
+            received = sum((part * count for part, count in more if part > 0), Fraction(0))
+            given = sum((-part * count for part, count in more if part < 0), Fraction(0))
+            found.append(LevelMove(level.name, level.share, received / self.blocks, given / self.blocks))
+        return tuple(found)
+
+    def category(self, name: str) -> EntityComparison:
+        """The entities of a category.
+
+        Args:
+            name: Name of the category.
+
+        Raises:
+            InputError: The report has none of that name.
+        """
+        found = next((each for each in self.categories if each.category == name), None)
+        if found is None:
+            raise InputError(f"the report on the spine has no category {name!r}")
+        return found
+
+    def to_json(self) -> str:
+        """The report as text: shares as fractions, an entity a line; null where there is no finite number."""
+        head = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": self.kind,
+            "framework": self.framework,
+            "budget": str(self.budget),
+            "blocks": self.blocks,
+            "facts": dict(self.facts),
+            "notes": list(self.notes),
+            "definitions": dict(DEFINITIONS),
+            "before": [_level_json(level) for level in self.before],
+            "after": [_level_json(level) for level in self.after],
+            "moves": [_fractions_json(asdict(move)) | {"after": str(move.after)} for move in self.moves],
+            "share_paths": [{"shares": list(map(str, path.shares)), "blocks": path.blocks} for path in self.paths],
+            "figures": [_finite_json(asdict(figures)) for figures in self.figures],
+            "entity_columns": list(_ENTITY_COLUMNS),
+        }
+        parts = [f'"{name}": {json.dumps(value, indent=1, allow_nan=False)}' for name, value in head.items()]
+        parts.append('"entities": {\n' + ",\n".join(map(_entities_json, self.categories)) + "\n}")
+        return "{\n" + ",\n".join(parts) + "\n}\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a report; figures are computed anew.
+
+        Args:
+            text: What `to_json` wrote.
+
+        Raises:
+            InputError: It is no report of this version.
+        """
+        try:
+            data = json.loads(text)
+            if data["schema_version"] != SCHEMA_VERSION:
+                raise InputError(f"report on a spine of version {data['schema_version']}, expected {SCHEMA_VERSION}")
+            return cls(
+                data["kind"],
+                data["framework"],
+                Fraction(data["budget"]),
+                tuple(map(_level_of_json, data["before"])),
+                tuple(map(_level_of_json, data["after"])),
+                tuple(share_path(path["shares"], path["blocks"]) for path in data["share_paths"]),
+                tuple(_entities_of_json(name, rows) for name, rows in data["entities"].items()),
+                tuple(data["notes"]),
+                tuple(data["facts"].items()),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, GeographyError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError("not readable as a report on a spine") from error
+
+
+#: Columns of the entities.
+_ENTITY_COLUMNS: Final = ("name", "blocks", "distance_before", "distance_after", "deviation_before", "deviation_after")
+
+
+def _level_json(level: SpineLevelLine) -> dict[str, Any]:
+    """A level as JSON values."""
+    mean = level.mean_fan_out if level.children else None
+    return {**_fractions_json(asdict(level)), "mean_fan_out": mean}
+
+
+def _level_of_json(data: Mapping[str, Any]) -> SpineLevelLine:
+    """The same, read again."""
+    kept = {name: value for name, value in data.items() if name != "mean_fan_out"}
+    return SpineLevelLine(**{**kept, "share": Fraction(data["share"])})
+
+
+def _fractions_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by name, fractions as text."""
+    return {name: str(value) if isinstance(value, Fraction) else value for name, value in data.items()}
+
+
+def _finite_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers by name, null where one is not finite."""
+    return {
+        name: _finite_json(value) if isinstance(value, dict) else _finite_number(value) for name, value in data.items()
+    }
+
+
+def _finite_number(value: object) -> object:
+    """The number, or None where it is not finite."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _entities_json(entities: EntityComparison) -> str:
+    """The entities of a category, one a line in the order of `_ENTITY_COLUMNS`."""
+    deviations = [np.sqrt(column).tolist() for column in (entities.variance_before, entities.variance_after)]
+    whole = [column.tolist() for column in (entities.blocks, entities.distance_before, entities.distance_after)]
+    numbers = [[_finite_number(value) for value in column] for column in deviations]
+    rows = zip(entities.names.tolist(), *whole, *numbers, strict=True)
+    lines = ",\n ".join(json.dumps(row, allow_nan=False) for row in rows)
+    return f"{json.dumps(entities.category)}: [" + (f"\n {lines}\n" if lines else "") + "]"
+
+
+def _entities_of_json(category: str, rows: Sequence[Sequence[Any]]) -> EntityComparison:
+    """The same, read again."""
+    names, *columns = zip(*rows, strict=True) if rows else ((),) * len(_ENTITY_COLUMNS)
+    blocks, near, nearer = (np.array(column, dtype=np.int64) for column in columns[:3])
+    before, after = map(_squares, columns[3:])
+    return EntityComparison(category, np.array(names, dtype=np.str_), blocks, near, nearer, before, after)
+
+
+def _squares(column: Sequence[float | None]) -> NDArray[np.float64]:
+    # The root of a square is the number itself, so that what is written again is the same.
+    return np.array([np.inf if value is None else value for value in column], dtype=np.float64) ** 2
+
+
+#: Share paths and entities that the page lists, and paths that the terminal does; all are in the JSON file.
+_MOST_ROWS: Final = 50
+_MOST_PRINTED: Final = 12
+#: More points than these of a category are thinned out in a plot.
+_MOST_POINTS: Final = 1500
+#: Colors of the census spine and of the spine.
+_BEFORE, _AFTER = 1, 0
+
+_DISTANCES: Final = (
+    "Cumulative distribution of off-spine distances by category of entities: share of the entities that can be made up "
+    "by adding and subtracting so many geounits or fewer, on the census spine (dashed) and on this spine (solid)."
+)
+_DEVIATIONS: Final = (
+    "Standard deviation of the total of each entity, on the census spine (across) and on this spine (up); below the "
+    "dashed line it fell. Weighted least squares from one noisy total of every geounit, with the whole budget of "
+    f"{{budget}} on totals. Of a category with more than {_MOST_POINTS:,} entities, so many are drawn."
+)
+_FAN_OUTS: Final = (
+    "Children of a geounit by level: mean (filled) and largest (hollow), on the census spine and on this one."
+)
+_MOVES: Final = (
+    "Share of the budget by level: as it was given to the level, and as the geounits on the path of a mean block have "
+    "it after bypassing, which moves the budget of only children (and, under pure differential privacy, of small "
+    "families) up."
+)
+
+
+def present_spine(spine: SpineReport) -> Report:
+    """What the page and the terminal say of a spine."""
+    budget = f"{Framework(spine.framework).symbol} = {spine.budget}"
+    shown = [entities for entities in spine.categories if entities.names.size]
+    drawn = [_distance_curves(shown), _deviations(shown, budget)] if shown else []
+    facts = "".join(f"; {name}: {value}" for name, value in spine.facts)
+    return Report(
+        f"Spine {spine.kind} of {spine.blocks:,} blocks",
+        (
+            ReportSection(
+                "Off-spine entities",
+                (_distance_table(spine, budget), *drawn),
+            ),
+            ReportSection("Levels", (_level_table(spine), _fan_outs(spine))),
+            ReportSection(
+                "Where the budget went", (_move_table(spine), _budget_moves(spine.moves), *_path_tables(spine))
+            ),
+            ReportSection(
+                "Entities",
+                (
+                    f"Of each category the {_MOST_ROWS} farthest from the census spine; all are in the JSON file.",
+                    *(_farthest(entities) for entities in shown),
+                ),
+            ),
+        ),
+        lead=(
+            f"Beside the census spine of the same blocks; noise of {spine.framework}{facts}. Made from public "
+            "geography only.",
+        ),
+        notes=spine.notes,
+        definitions=DEFINITIONS,
+    )
+
+
+def _spoken(category: str) -> str:
+    return category.replace("_", " ").replace("aian", "AIAN")
+
+
+def _distance_table(spine: SpineReport, budget: str) -> ReportTable:
+    pairs = (("median", "median"), ("mean", "mean"), ("p90", "90th pct."), ("worst", "worst"))
+    columns = [ReportColumn("category"), ReportColumn("entities")]
+    for name, heading in (*pairs, ("deviation", "median s.d.")):
+        columns += [
+            ReportColumn(f"{name}_before", f"{heading}: census", ",.1f"),
+            ReportColumn(f"{name}_after", "here", ",.1f"),
+        ]
+    columns += [ReportColumn(name, form=".1%") for name in ("nearer", "same", "farther")]
+    rows = [
+        (
+            *(_spoken(line.category), line.entities),
+            *(getattr(side, name) for name, _ in pairs for side in (line.before, line.after)),
+            *(line.deviation_before, line.deviation_after, line.nearer, line.same, line.farther),
+        )
+        for line in spine.figures
+    ]
+    note = (
+        "Distance: geounits to add or subtract to make up an entity. Standard deviation: of totals, in people, with "
+        f"{budget} on totals alone. In each pair the census spine stands first."
+    )
+    return ReportTable(
+        "distances", "Off-spine distances and standard deviations", tuple(columns), tuple(rows), note, PEOPLE
+    )
+
+
+def _level_table(spine: SpineReport) -> ReportTable:
+    before, after = ({line.name: line for line in lines} for lines in (spine.before, spine.after))
+    rows = []
+    for name in _merged_levels(spine.before, spine.after):
+        sides = (before.get(name), after.get(name))
+        last = sides[1]
+        rows.append(
+            (
+                name,
+                *(None if line is None else line.geounits for line in sides),
+                *(None if line is None or not line.children else line.mean_fan_out for line in sides),
+                *(None if line is None or not line.children else line.most for line in sides),
+                *((None, None) if last is None else (last.bypassed, last.unmeasured)),
+            )
+        )
+    columns = (
+        *(ReportColumn("geolevel"), ReportColumn("geounits: census"), ReportColumn("geounits", "here")),
+        *(ReportColumn("mean fan-out: census", form=",.1f"), ReportColumn("mean", "here", ",.1f")),
+        *(ReportColumn("largest fan-out: census"), ReportColumn("largest", "here")),
+        *(ReportColumn("bypassed"), ReportColumn("unmeasured")),
+    )
+    note = "In each pair the census spine stands first."
+    return ReportTable("levels", "Levels of both spines", columns, tuple(rows), note, PEOPLE)
+
+
+def _move_table(spine: SpineReport) -> ReportTable:
+    headings = ("share given to the level", "received", "given away", "mean share of a block's geounit")
+    columns = (ReportColumn("geolevel"), *(ReportColumn(heading, form=".4f") for heading in headings))
+    rows = tuple((move.level, move.share, move.received, move.given, move.after) for move in spine.moves)
+    return ReportTable("moves", "Where the budget went: shares of it, mean over blocks", columns, rows, media=PEOPLE)
+
+
+def _path_tables(spine: SpineReport) -> Iterable[ReportTable]:
+    columns = (ReportColumn("blocks"), *(ReportColumn(line.name, form="exact") for line in spine.after))
+    for media, most in ((PAGE, _MOST_ROWS), (TERMINAL, _MOST_PRINTED)):
+        rows: tuple[tuple[Cell, ...], ...] = tuple((path.blocks, *path.shares) for path in spine.paths[:most])
+        title = f"Shares on the way from the root to a block: {len(spine.paths):,} different paths"
+        if len(spine.paths) > most:
+            title += f", the {most} of most blocks"
+        yield ReportTable("paths", title, columns, rows, media=media, folded=True)
+
+
+def _farthest(entities: EntityComparison) -> ReportTable:
+    """The entities of a category that are farthest from the census spine, farthest first."""
+    order = (-entities.distance_before).argsort(kind="stable")[:_MOST_ROWS]
+    values: tuple[NDArray[Any], ...] = (
+        *(entities.names, entities.blocks, entities.distance_before, entities.distance_after),
+        *(np.sqrt(entities.variance_before), np.sqrt(entities.variance_after)),
+    )
+    columns = (
+        *map(ReportColumn, ("entity", "blocks", "distance before", "after")),
+        *(ReportColumn(heading, form=",.1f") for heading in ("s.d. before", "s.d. after")),
+    )
+    rows: list[tuple[Any, ...]] = list(zip(*(column[order].tolist() for column in values), strict=True))
+    name = f"farthest_{entities.category}"
+    return ReportTable(name, _spoken(entities.category), columns, tuple(rows), media=PAGE, folded=True)
+
+
+def _distance_curves(categories: Sequence[EntityComparison]) -> Figure:
+    panels: list[Panel] = []
+    for entities in categories:
+        # The curve begins at the axis, and goes on to where the other ends.
+        largest = int(max(entities.distance_before.max(), entities.distance_after.max(), 2))
+        curves = []
+        for distances, color, stroke, label in (
+            (entities.distance_before, _BEFORE, STROKES[1], "census spine"),
+            (entities.distance_after, _AFTER, STROKES[0], "after"),
+        ):
+            values, counts = np.unique(distances, return_counts=True)
+            reached = np.cumsum(counts) / distances.size
+            x = [values[0].item(), *values.tolist(), largest]
+            curves.append(Curve(x, [0, *reached.tolist(), 1], label, color, stroke, steps=True))
+        x_axis = Axis("off-spine distance (geounits)", "log", 0.9, largest * 1.15)
+        y_axis = Axis("" if panels else "share of entities", low=0, high=1.04)
+        panels.append(Panel(tuple(curves), x_axis, y_axis, _title(entities)))
+    return Figure(_DISTANCES, tuple(panels), legend="above")
+
+
+def _deviations(categories: Sequence[EntityComparison], budget: str) -> Figure:
+    panels = []
+    for entities in categories:
+        before, after = (np.sqrt(column) for column in (entities.variance_before, entities.variance_after))
+        shown = _thinned(before)
+        known = np.concatenate([before, after])
+        known = known[np.isfinite(known)]
+        low, high = (float(known.min() / 1.4), float(known.max() * 1.4)) if known.size else (1.0, 10.0)
+        points = Curve(before[shown].tolist(), after[shown].tolist(), "", _AFTER, "none", 0, size=3.5, alpha=0.45)
+        x_axis, y_axis = (Axis(f"{side} (people)", "log", low, high) for side in ("census spine", "after"))
+        panels.append(Panel((points, Guide(dashed=True)), x_axis, y_axis, _title(entities)))
+    return Figure(_DEVIATIONS.format(budget=budget), tuple(panels))
+
+
+def _fan_outs(spine: SpineReport) -> Figure:
+    names = _merged_levels(spine.before, spine.after)[:-1]
+    series: list[Whiskers | Curve] = []
+    for lines, shift, color, label in (
+        (spine.before, -0.14, _BEFORE, "census spine"),
+        (spine.after, 0.14, _AFTER, "after"),
+    ):
+        at = [names.index(line.name) + shift for line in lines[:-1]]
+        means, most = [line.mean_fan_out for line in lines[:-1]], [line.most for line in lines[:-1]]
+        series += [
+            Whiskers(at, means, most, color, 1),
+            Curve(means, at, f"{label}: mean", color, "none", 0),
+            Curve(most, at, f"{label}: largest", color, "none", 1, hollow=True),
+        ]
+    panel = Panel(tuple(series), Axis("children of a geounit", "log"), rows=tuple(names))
+    return Figure(_FAN_OUTS, (panel,), legend="right")
+
+
+def _budget_moves(moves: Sequence[LevelMove]) -> Figure:
+    places = np.arange(len(moves))
+    given, after = (
+        [float(share) for share in shares] for shares in zip(*((m.share, m.after) for m in moves), strict=True)
+    )
+    bars = (
+        Bars((places - 0.19).tolist(), given, "before bypassing", _BEFORE, thickness=0.36),
+        Bars((places + 0.19).tolist(), after, "after, mean over blocks", _AFTER, thickness=0.36),
+    )
+    panel = Panel(bars, Axis("share of the budget"), rows=tuple(move.level for move in moves))
+    return Figure(_MOVES, (panel,), legend="right")
+
+
+def _merged_levels(before: Sequence[SpineLevelLine], after: Sequence[SpineLevelLine]) -> list[str]:
+    """Names of the levels of both spines, root first; those of one only stand where the other has its own."""
+    names = [line.name for line in after]
+    for at, line in enumerate(before):
+        if line.name not in names:
+            names.insert(names.index(before[at - 1].name) + 1 if at else 0, line.name)
+    return names
+
+
+def _thinned(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Positions of `_MOST_POINTS` values at most, evenly over their order; the smallest and the largest stay."""
+    order = np.argsort(values, kind="stable")
+    if values.size <= _MOST_POINTS:
+        return order
+    return order[np.linspace(0, values.size - 1, _MOST_POINTS).round().astype(np.int64)]
+
+
+def _title(entities: EntityComparison) -> str:
+    return f"{_spoken(entities.category)} ({entities.names.size:,})"
