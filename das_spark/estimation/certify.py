@@ -6,6 +6,7 @@ solver's arrays are not looked at; its multipliers are hints, and a wrong hint c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +14,154 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
-from das_spark.estimation.answers import Floats, Integers, spread, sums
-from das_spark.estimation.candidate import Candidate
-from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem
+from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem, Floats, Integers
+from das_spark.estimation.solvers.base import Status
 from das_spark.estimation.support import Relaxation
-from das_spark.estimation.violations import worst_violation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A proposed real-valued estimate, with hints of multipliers that may help to prove it best.
+
+    Attributes:
+        x: People, shape ``(K, n)``.
+        flows: Flows, shape ``(D, C)``, or None.
+        parent_multipliers: Hint for the sums over children, shape ``(n,)``.
+        bound_multipliers: Hints for each of the family's bounds, each of shape ``(K, rows)``.
+        flow_multipliers: Hint for the class margins, shape ``(K, C)``, or None.
+    """
+
+    x: Floats
+    flows: Floats | None
+    parent_multipliers: Floats
+    bound_multipliers: tuple[Floats, ...]
+    flow_multipliers: Floats | None
+
+
+def sums(x: Floats, rows: Integers, count: int) -> Floats:
+    """Sum cells by row.
+
+    Args:
+        x: People, shape ``(K, n)``.
+        rows: Row of each cell, -1 where none counts it, shape ``(n,)``.
+        count: Number of rows.
+
+    Returns:
+        Shape ``(K, count)``.
+    """
+    children = len(x)
+    flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
+    found = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
+    return np.asarray(found.reshape(children, count + 1)[:, :count], dtype=np.float64)
+
+
+def spread(values: Floats, rows: Integers) -> Floats:
+    """Give each cell the value of its row, and zero where none counts it: the transpose of `sums`.
+
+    Args:
+        values: Shape ``(K, count)``.
+        rows: Row of each cell, shape ``(n,)``.
+
+    Returns:
+        Shape ``(K, n)``.
+    """
+    return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
+
+
+_ROUNDING_ERROR = 1e-12
+"""Violations this small, relative to max(1, size), are rounding errors of sums; multipliers may be of any size."""
+
+
+@dataclass(slots=True)
+class Worst:
+    """Keeps the worst violation.
+
+    Attributes:
+        absolute: In people.
+        relative: Relative to max(1, size of what is violated).
+        worth: What all violations together are worth, in units of the objective, at the candidate's multipliers.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    worth: float = 0.0
+
+    def note(self, violation: Floats, size: Floats, multiplier: Floats | float = 0.0) -> None:
+        """Note violations of one kind.
+
+        Args:
+            violation: People, not positive where nothing is violated.
+            size: What is violated.
+            multiplier: What a person is worth there.
+        """
+        if not violation.size:
+            return
+        if np.isnan(violation).any():
+            self.absolute = self.relative = float("inf")
+            return
+        self.absolute = max(self.absolute, float(violation.max()))
+        relative = violation / np.maximum(1.0, np.abs(size))
+        self.relative = max(self.relative, float(relative.max()))
+        self.worth += float(np.where(relative > _ROUNDING_ERROR, np.abs(multiplier) * violation, 0.0).sum())
+
+
+def worst_violation(
+    problem: FamilyProblem,
+    cells: NDArray[np.int32],
+    candidate: Candidate,
+    parent: Floats | None,
+    relaxation: Relaxation | None,
+) -> Worst:
+    """Measure a candidate against (E-3) to (E-5), or against what the failsafe keeps of them.
+
+    Args:
+        problem: The family.
+        cells: The cells of the candidate, shape ``(n,)``.
+        candidate: People, flows and multipliers.
+        parent: The parent's people in the cells, or None.
+        relaxation: Given when the failsafe has replaced consistency with the parent.
+
+    Returns:
+        The worst violation.
+    """
+    worst = Worst()
+    worst.note(-candidate.x, np.ones(1))
+    if parent is not None and problem.parent is not None:
+        _note_parent(worst, candidate, parent, relaxation)
+        worst.note(np.array([problem.parent.total - parent.sum()]), np.ones(1))  # people outside the cells
+    for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
+        value = sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
+        lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
+        violation = np.maximum(lower - value, value - upper)
+        worst.note(violation, np.where(value > upper, upper, lower), multiplier)
+    if problem.flows is not None:
+        margins = sums(candidate.x, problem.flows.query.row_of(cells), problem.flows.query.rows)
+        _note_flows(worst, problem.flows, margins, candidate.flows)
+    return worst
+
+
+def _note_parent(worst: Worst, candidate: Candidate, parent: Floats, relaxation: Relaxation | None) -> None:
+    """Note violations of consistency with the parent, or of what the failsafe keeps of it."""
+    total = candidate.x.sum(axis=0)
+    if relaxation is None:
+        worst.note(np.abs(total - parent), parent, candidate.parent_multipliers)
+        return
+    totals = relaxation.totals.astype(np.float64)
+    grouped = np.bincount(relaxation.group, total, minlength=len(totals))
+    worst.note(np.abs(grouped - totals), totals)
+    worst.note(np.array([np.abs(total - parent).sum() - relaxation.allowance]), parent.sum(keepdims=True))
+
+
+def _note_flows(worst: Worst, flows: FamilyFlows, margins: Floats, witness: Floats | None) -> None:
+    """Check that the witness divides the margins among the descendants."""
+    if witness is None:
+        worst.note(np.full(1, np.nan), np.ones(1))
+        return
+    worst.note(np.maximum(flows.lower - witness, witness - flows.upper), flows.total[:, None].astype(np.float64))
+    worst.note(np.abs(witness.sum(axis=1) - flows.total), flows.total.astype(np.float64))
+    divided = np.zeros(margins.shape)
+    np.add.at(divided, flows.child, witness)
+    worst.note(np.abs(divided - margins), margins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +181,24 @@ class Certificate:
     violation: float
     gap: float
     objective: float
+
+
+Proof = Callable[[Candidate], Certificate]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """What a solver proposes.
+
+    Attributes:
+        candidate: The estimate.
+        status: What the solver says of it.
+        iterations: As the solver counts them.
+    """
+
+    candidate: Candidate
+    status: Status
+    iterations: int
 
 
 def certify(

@@ -3,20 +3,197 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import Final, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from das_spark.errors import ConfigurationError
-from das_spark.estimation.batched import BatchedSolver
-from das_spark.estimation.candidate import Candidate, read_back
-from das_spark.estimation.certify import Certificate, certify
-from das_spark.estimation.feasibility import feasibility
+from das_spark.estimation.batched import solve_batched
+from das_spark.estimation.certify import Candidate, Certificate, Proof, Proposal, certify
 from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.problem import Attempt, FamilyPlan
-from das_spark.estimation.proposal import FamilySolver, PosedFamily, ThroughProgram
-from das_spark.estimation.solvers import SOLVERS, Capability, Solution, Status
+from das_spark.estimation.problem import Attempt, FamilyPlan, Integers
+from das_spark.estimation.program import Assembly, assemble, constraints, flow_variables, read_back, recentred
+from das_spark.estimation.solvers import (
+    SOLVERS,
+    Capability,
+    Inequalities,
+    Program,
+    Solution,
+    Solver,
+    SolverOptions,
+    Status,
+    solver,
+)
+
+TOLERANCE = 1e-8
+"""Residuals asked of solvers of programs, in units of a typical noise deviation."""
+
+REFINEMENTS = 2
+"""Further solves, each around the solution before it; most families need none."""
+
+
+@dataclass(frozen=True)
+class PosedFamily:
+    """A family as solvers get it; the program is written only when one asks for it.
+
+    Attributes:
+        presolved: The family.
+    """
+
+    presolved: Presolved
+
+    @cached_property
+    def assembly(self) -> Assembly:
+        """The family as a quadratic program."""
+        return assemble(self.presolved)
+
+
+class FamilySolver(Protocol):
+    """A solver of families."""
+
+    @property
+    def name(self) -> str:
+        """As in ``estimation.solvers``."""
+        ...
+
+    def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
+        """Propose an estimate.
+
+        Args:
+            family: The family.
+            proof: Certifies a candidate; a solver may ask it when to stop.
+
+        Returns:
+            The proposal, or None where the solver does not serve families of this kind.
+        """
+        ...
+
+
+class BatchedSolver:
+    """All children of a family at once, without a program."""
+
+    name = "batched"
+
+    def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
+        """Iterate until the family's certificate holds."""
+        return solve_batched(family.presolved.support, proof)
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughProgram:
+    """A solver of quadratic programs as a solver of families.
+
+    Attributes:
+        name: Its name in `SOLVERS`.
+    """
+
+    name: str
+
+    def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
+        """Solve the family's quadratic program; again around the solution, where that is not proved at once.
+
+        Args:
+            family: The family.
+            proof: Certifies a candidate; once one is certified, nothing is solved again.
+
+        Returns:
+            The proposal with the smallest gap; its iterations are those of all solves.
+
+        Raises:
+            ConfigurationError: When there is no solver of that name, or it cannot take the family's program.
+        """
+        assembly = family.assembly
+        chosen: Solver = solver(self.name, assembly.program.needs)
+        best, gap, iterations = None, np.inf, 0
+        for _ in range(1 + REFINEMENTS):
+            solution = chosen.solve(assembly.program, SolverOptions(tolerance=TOLERANCE))
+            iterations += solution.iterations
+            candidate = read_back(assembly, solution)
+            proved = proof(candidate)
+            if best is None or abs(proved.gap) < gap:
+                best, gap = Proposal(candidate, solution.status, iterations), abs(proved.gap)
+            if proved.certified or solution.x is None or not np.isfinite(solution.x).all():
+                break
+            assembly = recentred(assembly, solution.x)
+        return best if best is None else replace(best, iterations=iterations)
+
+
+_SHORT = 0.5
+"""Bounds are whole numbers: the least total violation of nested bounds is 0 or at least 1."""
+
+_NAMED = 5
+"""So many conflicting rows are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feasibility:
+    """Whether constraints can be met.
+
+    Attributes:
+        feasible: Whether they can.
+        message: Bounds that conflict; empty when feasible.
+    """
+
+    feasible: bool
+    message: str = ""
+
+
+def feasibility(presolved: Presolved) -> Feasibility:
+    """Find the least total violation of bounds, with the parent's sums and the flows kept.
+
+    Args:
+        presolved: The family.
+
+    Returns:
+        The finding.
+    """
+    if presolved.contradiction:
+        return Feasibility(feasible=False, message=presolved.contradiction)
+    flows = flow_variables(presolved)
+    parts = constraints(presolved, flows)
+    (elastic,) = np.nonzero(parts.margin >= 0)
+    count = len(elastic)
+    slack = sp.csc_matrix((np.ones(count), (elastic, np.arange(count))), shape=(len(parts.margin), count))
+    spare = parts.variables + parts.flows
+    nothing = np.zeros(0)
+    program = Program(
+        diagonal=np.zeros(spare + 2 * count),
+        linear=np.concatenate([np.zeros(spare), np.ones(2 * count)]),
+        equality=sp.csc_matrix((0, spare + 2 * count)),
+        right=nothing,
+        lower=np.concatenate([presolved.lower, nothing if flows is None else flows.lower, np.zeros(2 * count)]),
+        upper=np.concatenate([presolved.upper, nothing if flows is None else flows.upper, np.full(2 * count, np.inf)]),
+        inequalities=Inequalities(
+            sp.csc_matrix(sp.hstack([parts.rows.matrix, slack, -slack])), parts.rows.lower, parts.rows.upper
+        ),
+    )
+    solution = SOLVERS["highs"].solve(program, SolverOptions())
+    if solution.status is Status.INFEASIBLE:
+        return Feasibility(feasible=False, message="bounds of single cells or flows contradict the sums over children")
+    if solution.x is None:
+        return Feasibility(feasible=True)
+    short = solution.x[spare:].reshape(2, -1).sum(axis=0)
+    if short.sum() < _SHORT:
+        return Feasibility(feasible=True)
+    return Feasibility(feasible=False, message=_named(presolved, parts.margin[elastic[short > _SHORT / 2]]))
+
+
+def _named(presolved: Presolved, margins: Integers) -> str:
+    """Say which bounds a margin comes from."""
+    problem = presolved.support.problem
+    names = []
+    for margin in margins[:_NAMED]:
+        child = problem.children[int(presolved.margins.child[margin])]
+        for partition, of_row in zip(presolved.support.partitions, presolved.margins.of_row, strict=True):
+            found = np.argwhere(of_row == margin)
+            if partition.limits and len(found):
+                number, rows = partition.limits[0]
+                names.append(f"{child}: row {int(rows[found[0, 1]])} of {problem.bounds[number].name!r}")
+                break
+    return "bounds cannot all be met; the least violation is at " + "; ".join(names)
+
 
 _SERVING: Final[tuple[FamilySolver, ...]] = (
     BatchedSolver(),

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.constraints.flows import flow_feasible
-from das_spark.estimation.flows import MOST_CLASSES, divisible_margins
-from das_spark.estimation.problem import FamilyFlows, FamilyPlan, FamilyProblem
+from das_spark.estimation.problem import Booleans, FamilyFlows, FamilyPlan, FamilyProblem, Integers
 from das_spark.estimation.support import Relaxation
 from das_spark.histogram import Query
 
-Integers = NDArray[np.int64]
+MOST_CLASSES = 12
+"""Up to so many classes, divisibility is decided by checking every set of classes."""
 
 
 def broken_rules(
@@ -86,7 +86,7 @@ def _answers(query: Query, cells: NDArray[np.int32], counts: Integers) -> Intege
     return answers.T
 
 
-def divisible(margins: Integers, flows: FamilyFlows) -> NDArray[np.bool_]:
+def divisible(margins: Integers, flows: FamilyFlows) -> Booleans:
     """Decide whether each child's class margins can be divided among its descendants in whole numbers.
 
     Args:
@@ -103,3 +103,36 @@ def divisible(margins: Integers, flows: FamilyFlows) -> NDArray[np.bool_]:
         for margin, own in ((margins[child], flows.child == child) for child in range(len(margins)))
     ]
     return np.array(found, dtype=np.bool_)
+
+
+def divisible_margins(margins: Integers, flows: FamilyFlows) -> Booleans:
+    r"""Decide exactly whether each child's class margins can be divided among its descendants (E-7).
+
+    The sums of the descendants' polyhedra are a base polyhedron (README, section 2), so margins s are divisible exactly
+    when they sum to the totals and, for every set S of classes,
+
+    .. math:: \sum_{c \in S} s_c \le \sum_d \min\Bigl(\sum_{c \in S} u_{dc},\; T_d - \sum_{c \notin S} l_{dc}\Bigr).
+
+    Args:
+        margins: People of each class of each child, shape ``(K, C)``.
+        flows: The descendants; the work is proportional to 2^C, so C is at most `MOST_CLASSES` where this is called.
+
+    Returns:
+        Whether each child is divisible, shape ``(K,)``.
+    """
+    children, classes = margins.shape
+    divisible = np.ones(children, dtype=np.bool_)
+    empty = (flows.lower > flows.upper).any(axis=1)
+    empty |= (flows.lower.sum(axis=1) > flows.total) | (flows.upper.sum(axis=1) < flows.total)
+    divisible[flows.child[empty]] = False
+    total = np.zeros(children, dtype=np.int64)
+    np.add.at(total, flows.child, flows.total)
+    divisible &= margins.sum(axis=1) == total
+    subsets = (np.arange(2**classes)[:, None] >> np.arange(classes)) & 1
+    for subset in subsets:
+        inside = flows.upper @ subset
+        outside = flows.total - flows.lower @ (1 - subset)
+        limit = np.zeros(children, dtype=np.int64)
+        np.add.at(limit, flows.child, np.minimum(inside, outside))
+        divisible &= margins @ subset <= limit
+    return divisible

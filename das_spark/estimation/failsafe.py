@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from das_spark.estimation.flows import flow_variables
-from das_spark.estimation.linear import constraints
 from das_spark.estimation.presolve import Presolved, presolve
-from das_spark.estimation.problem import FamilyPlan, FamilyProblem
+from das_spark.estimation.problem import FamilyPlan, FamilyProblem, Floats, Integers
+from das_spark.estimation.program import constraints, flow_variables
 from das_spark.estimation.rounding import NODES, WHOLE, Rounded, split
 from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status
-from das_spark.estimation.support import Floats, Integers, Relaxation, Support, on_cells
+from das_spark.estimation.support import Relaxation, Support, on_cells
 from das_spark.histogram import Query
 
 SLACK = 1.0
@@ -120,7 +118,7 @@ def _relaxed_support(problem: FamilyProblem, plan: FamilyPlan, query: Query) -> 
     return replace(on_cells(problem, cells, parent[cells]), relaxation=relaxation), relaxation
 
 
-def _groups(query: Query, cells: NDArray[np.int64]) -> Integers:
+def _groups(query: Query, cells: Integers) -> Integers:
     """Number of each cell's group: cells that differ only in attributes that the query involves (E-30)."""
     codes = np.unravel_index(cells, query.shape)
     kept = [axis for axis in range(len(query.shape)) if not query.involves(axis)]

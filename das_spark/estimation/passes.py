@@ -14,10 +14,9 @@ import numpy as np
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.presolve import Presolved, presolve
-from das_spark.estimation.problem import Attempt, FamilyBounds, FamilyPlan, FamilyProblem, OuterPass
-from das_spark.estimation.rounding import Rounded
-from das_spark.estimation.rounding_passes import round_in_passes
-from das_spark.estimation.support import Floats, Support, restrict
+from das_spark.estimation.problem import Attempt, FamilyBounds, FamilyPlan, FamilyProblem, Floats, OuterPass
+from das_spark.estimation.rounding import Rounded, round_in_passes
+from das_spark.estimation.support import Support, restrict
 from das_spark.histogram import Histogram, Query
 
 SLACK = 0.01

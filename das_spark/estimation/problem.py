@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from das_spark.errors import EstimationError
 from das_spark.histogram import Histogram, Query
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
 Rounding = Literal["nearest", "released"]
 
 

@@ -1,24 +1,31 @@
-"""Turn a certified real-valued estimate into whole numbers that keep every constraint (E-21 to E-27).
+"""Whole numbers that keep every constraint, from a certified real-valued estimate: cell by cell, or in several passes.
 
-The largest remainders of each cell are the best rounding while no bound objects. Where one does, the cells that are
-tied together by violated bounds go to a linear program, whose vertices are whole numbers when the bounds are nested
-(README, section 6), and to a mixed-integer one when that comes out broken.
+Cell by cell (E-21 to E-27), the largest remainders of each cell are the best rounding while no bound objects. Where one
+does, the cells that are tied together by violated bounds go to a linear program, whose vertices are whole numbers when
+the bounds are nested (README, section 6), and to a mixed-integer one when that comes out broken.
+
+In several passes (E-51 to E-55), each pass is one program over the steps up from the floor, which brings the sums of
+some queries nearest to the real ones. The distance of a sum from its real value has corners only at whole numbers, so
+that where the sums of a pass are nested the vertices of the linear program are whole, and its optimum is proved. Where
+they are not, the cells that came out whole are kept and the others go to a mixed-integer program: its distance from the
+linear bound is reported.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from das_spark.estimation.flows import MOST_CLASSES, FlowVariables, divisible_margins, flow_variables
-from das_spark.estimation.linear import constraints
+from das_spark.estimation.check import MOST_CLASSES, divisible_margins
 from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status
-from das_spark.estimation.support import Floats, Integers
+from das_spark.estimation.problem import Booleans, Floats, Integers, Rounding
+from das_spark.estimation.program import FlowVariables, constraints, flow_variables
+from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, Solution, SolverOptions, Status
+from das_spark.histogram import Query
 
 SNAP = 1e-5
 """Values this close to a whole number are taken for it before the floor."""
@@ -61,7 +68,7 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     up, exact = largest_remainders(presolved, base, fraction)
     violated = violations(presolved, base + up) if exact else None
     if violated is not None and not violated.any() and _divisible(presolved, base + up):
-        return _rounded(presolved, base + up, fraction, base, "largest remainder" if presolved.variables else "")
+        return _cell_by_cell(presolved, base + up, fraction, base, "largest remainder" if presolved.variables else "")
     chosen = np.ones(presolved.variables, dtype=np.bool_)
     if violated is not None and presolved.support.problem.flows is None:
         chosen = tied_together(presolved, violated)
@@ -69,7 +76,7 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     if found is None:
         return None
     values, method = found
-    return _rounded(presolved, np.where(chosen, values, base + up), fraction, base, method)
+    return _cell_by_cell(presolved, np.where(chosen, values, base + up), fraction, base, method)
 
 
 def split(values: Floats) -> tuple[Integers, Floats]:
@@ -114,7 +121,7 @@ def largest_remainders(presolved: Presolved, base: Integers, fraction: Floats) -
     return up, bool(((missing >= 0) & (missing <= available)).all())
 
 
-def violations(presolved: Presolved, values: Integers) -> NDArray[np.bool_]:
+def violations(presolved: Presolved, values: Integers) -> Booleans:
     """Variables in a margin, or with a bound of their own, that these whole numbers violate, shape ``(N,)``.
 
     Args:
@@ -131,7 +138,7 @@ def violations(presolved: Presolved, values: Integers) -> NDArray[np.bool_]:
     return wrong
 
 
-def tied_together(presolved: Presolved, violated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def tied_together(presolved: Presolved, violated: Booleans) -> Booleans:
     """Variables that share cells or bounded margins, through any chain, with a violated one, shape ``(N,)``.
 
     Args:
@@ -171,13 +178,13 @@ def _placed(presolved: Presolved, values: Integers) -> Integers:
     return counts
 
 
-def _rounded(presolved: Presolved, values: Integers, fraction: Floats, base: Integers, method: str) -> Rounded:
+def _cell_by_cell(presolved: Presolved, values: Integers, fraction: Floats, base: Integers, method: str) -> Rounded:
     cost = float((np.abs(values - base - fraction) - np.minimum(fraction, 1.0 - fraction)).sum())
     return Rounded(_placed(presolved, values), method, cost)
 
 
 def _programmed(
-    presolved: Presolved, base: Integers, fraction: Floats, chosen: NDArray[np.bool_]
+    presolved: Presolved, base: Integers, fraction: Floats, chosen: Booleans
 ) -> tuple[Integers, str] | None:
     """Round chosen variables by a program: in the unit box first, then with the box widened (E-25, E-26)."""
     flows = flow_variables(presolved)
@@ -197,7 +204,7 @@ def rounding_program(
     flows: FlowVariables | None,
     base: Integers,
     fraction: Floats,
-    chosen: NDArray[np.bool_],
+    chosen: Booleans,
     *,
     widened: bool,
 ) -> Program:
@@ -261,3 +268,502 @@ def _steps(program: Program, count: int, *, whole: bool, widened: bool) -> Integ
         steps = steps + solution.x[-2 * count : -count] - solution.x[-count:]
     nearest = np.rint(steps)
     return nearest.astype(np.int64) if np.abs(steps - nearest).max(initial=0.0) <= WHOLE else None
+
+
+_EXACT = 1e-9
+"""Sums of fractions this close to a whole number are taken for it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """The sums of one query that count two or more variables of a child, and the variables that stand alone.
+
+    Attributes:
+        matrix: Incidence, shape ``(sums, N)``.
+        alone: Variables that are the only ones of their row, as positions, sorted.
+    """
+
+    matrix: sp.csr_matrix
+    alone: Integers
+
+    @property
+    def all(self) -> sp.csr_matrix:
+        """Incidence of all sums, those of one variable too."""
+        count = len(self.alone)
+        shape = (count, self.matrix.shape[1])
+        single = sp.csr_matrix((np.ones(count), (np.arange(count), self.alone)), shape=shape)
+        return sp.csr_matrix(sp.vstack([self.matrix, single], format="csr"))
+
+
+def sums_of(presolved: Presolved, query: Query) -> Sums:
+    """The sums of a query over the variables of each child.
+
+    Args:
+        presolved: The family.
+        query: Whose answers are the sums.
+
+    Returns:
+        The sums, by child and answer; variables that the query does not count are in none.
+    """
+    counted_rows, index = np.unique(query.row_of(presolved.support.cells), return_inverse=True)
+    rows = index[presolved.cell]
+    key = presolved.child * len(counted_rows) + rows
+    counted = counted_rows[rows] >= 0
+    size = np.bincount(key[counted], minlength=presolved.support.children * len(counted_rows))
+    shared = size > 1
+    (entry,) = np.nonzero(counted & shared[key])
+    row = (np.cumsum(shared) - 1)[key[entry]]
+    matrix = sp.csr_matrix(
+        (np.ones(len(row)), (row, entry)), shape=(int(shared.sum()), presolved.variables), dtype=np.float64
+    )
+    return Sums(matrix, np.flatnonzero(counted & ~shared[key]))
+
+
+def snapped(target: Floats) -> Floats:
+    """Sums of fractions, those near a whole number taken for it.
+
+    Args:
+        target: The sums, in people, shape ``(S,)``.
+
+    Returns:
+        Shape ``(S,)``.
+    """
+    nearest = np.rint(target)
+    return np.asarray(np.where(np.abs(target - nearest) <= _EXACT, nearest, target), dtype=np.float64)
+
+
+def slope(target: Floats, *, released: bool) -> Floats:
+    """Cost of the step from the floor of each target to the next whole number (E-51, E-52).
+
+    Args:
+        target: Real values.
+        released: Whether distances are from the nearest whole numbers, halves to even, not from the values themselves.
+    """
+    return 1.0 - 2.0 * ((np.rint(target) if released else target) - np.floor(target))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """The constraints of a family over steps up from the floor; W columns.
+
+    Attributes:
+        program: Steps up, flows, and if widened further steps up and steps down (E-26).
+        moves: How far each column moves each variable, shape ``(N, W)``.
+        further: Columns of further steps up and steps down, shape ``(W,)``.
+        moving: Columns that move a variable: all but the flows, shape ``(W,)``.
+        rows: The program's rows.
+        sums: How many of them are sums of cells over children; they come first.
+        cell: Cell of each variable, shape ``(N,)``.
+    """
+
+    program: Program
+    moves: sp.csr_matrix
+    further: Booleans
+    moving: Booleans
+    rows: Inequalities
+    sums: int
+    cell: Integers
+
+
+def frame_of(presolved: Presolved, flows: FlowVariables | None, base: Integers, *, widened: bool) -> Frame:
+    """Write the constraints of a family.
+
+    Args:
+        presolved: The family.
+        flows: Its flows.
+        base: Floor of each variable, shape ``(N,)``.
+        widened: Whether to allow more than one step up, and steps down.
+
+    Returns:
+        The constraints.
+    """
+    count = len(base)
+    chosen = np.ones(count, dtype=np.bool_)
+    program = rounding_program(presolved, flows, base, np.zeros(count), chosen, widened=widened)
+    spare = sp.csr_matrix((count, 0 if flows is None else len(flows.descendant)))
+    own = sp.eye_array(count, format="csr")
+    moves = sp.hstack([own, spare, *((own, -own) if widened else ())], format="csr")
+    further = np.arange(program.size) >= count + spare.shape[1]
+    rows = program.inequalities or Inequalities(sp.csc_matrix((0, program.size)), np.zeros(0), np.zeros(0))
+    sums = 0 if presolved.needed is None else len(np.unique(presolved.cell))
+    moving = (np.arange(program.size) < count) | further
+    return Frame(program, sp.csr_matrix(moves), further, moving, rows, sums, presolved.cell)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """One pass: S sums whose distances from their targets are minimised.
+
+    Its rows are those of the frame, then the sums of the pass, then the sums that earlier passes settled.
+
+    Attributes:
+        frame: The constraints.
+        fraction: Fraction of each variable, shape ``(N,)``.
+        cost: Cost of each column of the frame, shape ``(W,)``.
+        matrix: All rows over the frame's columns, shape ``(R, W)``.
+        lower: Least value of each row, shape ``(R,)``; of the sums of the pass the floors of their targets.
+        upper: Largest value of each row, likewise.
+        slope: Cost of the step from the floor of each sum's target to the next whole number, shape ``(S,)``.
+        price: Cost of a person beyond these two numbers.
+        above: Whether a sum can exceed them, shape ``(S,)``.
+        below: Whether it can stay below the floor, shape ``(S,)``.
+        constant: What is missing for the objective to be a distance.
+        likely: Columns to begin with, shape ``(W,)``.
+    """
+
+    frame: Frame
+    fraction: Floats
+    cost: Floats
+    matrix: sp.csc_matrix
+    lower: Floats
+    upper: Floats
+    slope: Floats
+    price: float
+    above: Booleans
+    below: Booleans
+    constant: float
+    likely: Booleans
+
+    @classmethod
+    def of(
+        cls,
+        frame: Frame,
+        fraction: Floats,
+        sums: Sequence[Sums],
+        held: Sequence[tuple[sp.csr_matrix, Floats]],
+        *,
+        released: bool,
+    ) -> Goal:
+        """Put a pass together (E-51, E-52).
+
+        Args:
+            frame: The constraints.
+            fraction: Fraction of each variable.
+            sums: Sums to bring near their targets.
+            held: Sums that are settled, with their values.
+            released: Whether distances are from the nearest whole number.
+        """
+        count, widened = len(fraction), bool(frame.further.any())
+        times = np.bincount(np.concatenate([each.alone for each in sums]), minlength=count).astype(np.float64)
+        matrix = sp.csr_matrix(sp.vstack([each.matrix for each in sums], format="csr"))
+        target = snapped(matrix @ fraction)
+        floors, size = np.floor(target), np.diff(matrix.indptr)
+        price = 2.0 * count + 2.0 if released else 1.0
+        rows = sp.vstack([matrix, *(each for each, _ in held)], format="csr") @ frame.moves
+        values = [floors, *(value for _, value in held)]
+        return cls(
+            frame=frame,
+            fraction=fraction,
+            cost=_costs(frame, fraction, times, price, released=released),
+            matrix=sp.csc_matrix(sp.vstack([frame.rows.matrix, rows], format="csc")),
+            lower=np.concatenate([frame.rows.lower, *values]),
+            upper=np.concatenate([frame.rows.upper, *values]),
+            slope=price * slope(target, released=released),
+            price=price,
+            above=(size > floors + 1.0) | widened,
+            below=(floors > 0) | widened,
+            constant=price * _at_floor(fraction, times, target, released=released),
+            likely=_likely(frame, fraction),
+        )
+
+    def _used(self, columns: Booleans) -> tuple[sp.csc_matrix, Booleans]:
+        """The columns, and which rows there must be: all but the sums that no column counts, shape ``(R,)``."""
+        matrix = self.matrix[:, columns]
+        used = np.ones(len(self.lower), dtype=np.bool_)
+        first = len(self.frame.rows.lower)
+        used[first : first + len(self.slope)] = False
+        used[matrix.indices] = True
+        return matrix, used
+
+    def program(
+        self, columns: Booleans, *, integral: bool = False, kept: tuple[Booleans, Integers] | None = None
+    ) -> Program:
+        """Write the program (E-51): a sum has a column up to the next whole number, one above it, one below the floor.
+
+        Args:
+            columns: Columns of the frame to use, shape ``(W,)``; the others are zero.
+            integral: Whether steps must be whole.
+            kept: Variables whose steps are settled, shape ``(N,)``, and the steps.
+
+        Returns:
+            The program.
+        """
+        matrix, used = self._used(columns)
+        frame, first = self.frame, len(self.frame.rows.lower)
+        own = used[first : first + len(self.slope)]
+        (number,) = np.nonzero(own)
+        above, below = number[self.above[own]], number[self.below[own]]
+        row = (np.cumsum(used) - 1).astype(matrix.indices.dtype)
+        ends = matrix.indptr[-1] + np.arange(1, len(number) + len(above) + len(below) + 1, dtype=matrix.indptr.dtype)
+        signs = np.concatenate([np.full(len(number) + len(above), -1.0), np.ones(len(below))])
+        indices = np.concatenate([row[matrix.indices], row[first + np.concatenate([number, above, below])]])
+        wide = sp.csc_matrix(
+            (np.concatenate([matrix.data, signs]), indices, np.concatenate([matrix.indptr, ends])),
+            shape=(int(used.sum()), int(columns.sum()) + len(ends)),
+        )
+        lower, upper = frame.program.lower[columns].copy(), frame.program.upper[columns].copy()
+        if kept is not None and not frame.further.any():
+            place = (np.cumsum(columns) - 1)[: len(self.fraction)]
+            fixed = kept[0] & columns[: len(self.fraction)]
+            lower[place[fixed]] = upper[place[fixed]] = kept[1][fixed]
+        spare = np.full(len(above) + len(below), self.price)
+        whole = np.concatenate([frame.moving[columns], np.zeros(len(ends), dtype=np.bool_)])
+        return Program(
+            diagonal=np.zeros(wide.shape[1]),
+            linear=np.concatenate([self.cost[columns], self.slope[own], spare]),
+            equality=sp.csc_matrix((0, wide.shape[1])),
+            right=np.zeros(0),
+            lower=np.concatenate([lower, np.zeros(len(ends))]),
+            upper=np.concatenate([upper, np.ones(len(number)), np.full(len(spare), np.inf)]),
+            inequalities=Inequalities(wide, self.lower[used], self.upper[used]),
+            integral=whole if integral else None,
+        )
+
+    def prices(self, columns: Booleans, solution: Solution) -> Floats:
+        """What a step up of each variable would cost, all told, by the best multipliers that fit a solution (E-55).
+
+        Those of the cells' sums are chosen anew, as low as the steps that were made allow: a cell may have none.
+
+        Args:
+            columns: The columns of the program.
+            solution: Its solution, with multipliers.
+
+        Returns:
+            Shape ``(N,)``.
+        """
+        frame, count = self.frame, len(self.fraction)
+        if solution.rows is None or solution.x is None:
+            return np.full(count, -np.inf)
+        _, used = self._used(columns)
+        multipliers = np.full(len(used), -self.price)  # a sum without a column is at its target, and can only go up
+        multipliers[used] = solution.rows
+        multipliers[: frame.sums] = 0.0
+        prices = self.cost[:count] - (self.matrix.T @ multipliers)[:count]
+        if frame.sums:
+            values = np.zeros(len(columns))
+            values[columns] = solution.x[: int(columns.sum())]
+            (made,) = np.nonzero(values[:count] > WHOLE)
+            lowest = np.full(int(frame.cell.max()) + 1, -np.inf)
+            np.maximum.at(lowest, frame.cell[made], prices[made])
+            prices = prices - lowest[frame.cell]
+        return np.asarray(prices, dtype=np.float64)
+
+    def steps(self, solution: Solution, columns: Booleans) -> tuple[Integers, Booleans]:
+        """Steps of each variable, and which of them came out whole.
+
+        Args:
+            solution: Of the program of these columns.
+            columns: Columns of the frame that the program has, shape ``(W,)``.
+
+        Returns:
+            The nearest whole steps, in people, and whether each came out whole, both of shape ``(N,)``; without a
+            point, no step is made.
+        """
+        values = np.zeros(len(columns))
+        if solution.x is not None:
+            values[columns] = solution.x[: int(columns.sum())]
+        found = self.frame.moves @ values
+        nearest = np.rint(found)
+        return nearest.astype(np.int64), np.asarray(np.abs(found - nearest) <= WHOLE, dtype=np.bool_)
+
+    def value(self, solution: Solution, columns: Booleans) -> float:
+        """The objective of a solution, as a distance.
+
+        Args:
+            solution: Of the program of these columns, whole or not.
+            columns: Columns of the frame that the program has, shape ``(W,)``.
+
+        Returns:
+            What its point costs, with `constant`; ``inf`` where it has no point.
+        """
+        if solution.x is None:
+            return np.inf
+        return float(self.program(columns).linear @ solution.x) + self.constant
+
+
+def _costs(frame: Frame, fraction: Floats, times: Floats, price: float, *, released: bool) -> Floats:
+    """Cost of each column of the frame: the variables that sums of the pass count alone (E-51), and ties (E-54)."""
+    cost = np.zeros(frame.program.size)
+    cost[: len(fraction)] = price * times * slope(fraction, released=released)
+    if released:
+        cost[: len(fraction)] += 1.0 - 2.0 * fraction
+    if frame.further.any():
+        cost[frame.further] = np.tile(price * times + (1.0 if released else _EXACT), 2)
+    return cost
+
+
+def _likely(frame: Frame, fraction: Floats) -> Booleans:
+    """All columns but the steps up of variables that are whole, if they need none."""
+    likely = np.ones(frame.program.size, dtype=np.bool_)
+    if not frame.further.any():
+        likely[: len(fraction)] = (fraction > 0) | (frame.program.lower[: len(fraction)] > 0)
+    return likely
+
+
+def _at_floor(fraction: Floats, times: Floats, target: Floats, *, released: bool) -> float:
+    """Distance of the floors from the targets."""
+    if released:
+        return float((times * np.rint(fraction)).sum() + (np.rint(target) - np.floor(target)).sum())
+    return float((times * fraction).sum() + (target - np.floor(target)).sum())
+
+
+PASS_NODES = 50
+"""Branch-and-bound nodes of a pass that is not whole."""
+
+GAP = 1e-3
+"""Distance from the linear bound, relative to the objective, at which they are not needed."""
+
+_PRICE = 1e-6
+"""A step whose price is above minus this cannot help, but for a solver's rounding errors."""
+
+_NEAR = 0.5
+"""Where a step would help, those that nearly would come with it."""
+
+_Steps = tuple[Integers, str, float]  # steps of each variable, how they were found, distance from the bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Posed:
+    """What does not change from pass to pass.
+
+    Attributes:
+        presolved: The family.
+        base: Floor of each variable.
+        fraction: Fraction of each.
+        released: Whether distances are from the nearest whole number, as in the public release (E-52).
+        frame: Constraints in the unit box.
+    """
+
+    presolved: Presolved
+    base: Integers
+    fraction: Floats
+    released: bool
+    frame: Frame
+
+
+def round_in_passes(
+    presolved: Presolved, x: Floats, passes: Sequence[Sequence[Query]], rounding: Rounding
+) -> Rounded | None:
+    """Round an estimate pass by pass.
+
+    Args:
+        presolved: The family.
+        x: Real-valued estimate, people, shape ``(K, n)``.
+        passes: The queries of each pass; the last one ends with the query of every cell.
+        rounding: "nearest": distance to the real value; "released": to the nearest whole number.
+
+    Returns:
+        Whole numbers, or None when none were found.
+    """
+    base, fraction = split(x[presolved.child, presolved.cell])
+    if not presolved.variables:
+        return _pass_by_pass(presolved, base, fraction, (base, "", 0.0))
+    frame = frame_of(presolved, flow_variables(presolved), base, widened=False)
+    posed = _Posed(presolved, base, fraction, rounding == "released", frame)
+    sums = [[sums_of(presolved, query) for query in queries] for queries in passes]
+    totals = _best_totals(posed, sums)
+    found = None if totals is None else _in_turn(posed, sums, totals)
+    found = found or _in_turn(posed, sums)
+    return None if found is None else _pass_by_pass(presolved, base, fraction, found)
+
+
+def _pass_by_pass(presolved: Presolved, base: Integers, fraction: Floats, found: _Steps) -> Rounded:
+    steps, method, gap = found
+    counts = presolved.fixed.copy()
+    counts[presolved.child, presolved.cell] = base + steps
+    cost = float((np.abs(steps - fraction) - np.minimum(fraction, 1.0 - fraction)).sum())
+    return Rounded(counts, method, cost, gap)
+
+
+def _in_turn(posed: _Posed, passes: Sequence[Sequence[Sums]], totals: Floats | None = None) -> _Steps | None:
+    """Pass by pass, each with the sums of those before it held; with the first pass's totals, if they are known."""
+    steps, methods, gap = np.zeros(0, dtype=np.int64), [""], 0.0
+    held: list[tuple[sp.csr_matrix, Floats]] = []
+    if totals is not None:
+        held, passes = [(passes[0][0].matrix, totals)], passes[1:]
+    for number, sums in enumerate(passes):
+        if number:
+            held += [(each.all, np.asarray(each.all @ steps, dtype=np.float64)) for each in passes[number - 1]]
+        found = _pass(posed, sums, held, widen=totals is None)
+        if found is None:
+            return None
+        steps, method, short = found
+        methods.append(method)
+        gap = max(gap, short)
+    return steps, max(methods, key=len), gap
+
+
+def _best_totals(posed: _Posed, passes: Sequence[Sequence[Sums]]) -> Floats | None:
+    """Steps of each child, where the first pass rounds nothing but totals: the largest remainders go up (E-53).
+
+    No division of the parent's people does better in that pass; whether one with these totals exists, the next tells.
+    """
+    if len(passes) < 2 or len(passes[0]) != 1 or posed.presolved.needed is None:  # noqa: PLR2004
+        return None
+    first, children = passes[0][0], len(np.unique(posed.presolved.child))
+    if len(first.alone) or first.matrix.shape[0] != children or first.matrix.nnz != posed.presolved.variables:
+        return None
+    target = snapped(np.asarray(first.matrix @ posed.fraction, dtype=np.float64))
+    totals = np.floor(target)
+    up = int(posed.presolved.needed.sum() - posed.base.sum() - totals.sum())
+    if not 0 <= up <= children:
+        return None
+    totals[np.lexsort((totals - target, slope(target, released=posed.released)))[:up]] += 1.0
+    return totals
+
+
+def _goal(posed: _Posed, frame: Frame, sums: Sequence[Sums], held: Sequence[tuple[sp.csr_matrix, Floats]]) -> Goal:
+    return Goal.of(frame, posed.fraction, sums, held, released=posed.released)
+
+
+def _pass(
+    posed: _Posed, sums: Sequence[Sums], held: Sequence[tuple[sp.csr_matrix, Floats]], *, widen: bool
+) -> _Steps | None:
+    """Solve one pass, in the unit box above the floor first."""
+    found = _solved(_goal(posed, posed.frame, sums, held))
+    if found is not None or not widen:
+        return found
+    wide = frame_of(posed.presolved, flow_variables(posed.presolved), posed.base, widened=True)
+    found = _solved(_goal(posed, wide, sums, held))
+    return None if found is None else (found[0], found[1] + ", widened", found[2])
+
+
+def _solved(goal: Goal) -> _Steps | None:
+    """Solve a pass: steps, how they were found, distance from the bound relative to the objective."""
+    found = _relaxed(goal)
+    if found is None:
+        return None
+    solution, columns = found
+    steps, whole = goal.steps(solution, columns)
+    if whole.all():
+        return steps, "linear program", 0.0
+    bound = goal.value(solution, columns)
+    for kept, chosen in ((whole, columns), (None, np.ones_like(columns))):
+        program = goal.program(chosen, integral=True, kept=None if kept is None else (kept, steps))
+        best = SOLVERS["highs"].solve(program, SolverOptions(iterations=PASS_NODES, gap=GAP))
+        if best.x is None:
+            continue
+        steps, whole = goal.steps(best, chosen)
+        if whole.all():
+            gap = max(0.0, goal.value(best, chosen) - bound) / max(1.0, abs(bound))
+            return steps, "mixed-integer program", gap
+    return None
+
+
+def _relaxed(goal: Goal) -> tuple[Solution, Booleans] | None:
+    """Solve the linear program of a pass: on few columns, then with others until no price is left that would help."""
+    if (goal.frame.program.lower > goal.frame.program.upper).any():
+        return None
+    columns = goal.likely
+    while True:
+        solution = SOLVERS["highs"].solve(goal.program(columns), SolverOptions(presolve=False))
+        if solution.status is Status.OPTIMAL and solution.rows is not None:
+            prices = np.where(columns[: len(goal.fraction)], np.inf, goal.prices(columns, solution))
+            if prices.min(initial=np.inf) >= -_PRICE:
+                return solution, columns
+            columns = columns.copy()
+            columns[: len(prices)] |= prices < _NEAR
+        elif columns.all():
+            return None
+        else:
+            columns = np.ones_like(columns)

@@ -12,11 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import EstimationError
-from das_spark.estimation.problem import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem
+from das_spark.estimation.problem import (
+    Booleans,
+    FamilyBounds,
+    FamilyMeasurement,
+    FamilyPlan,
+    FamilyProblem,
+    Floats,
+    Integers,
+)
 from das_spark.histogram import Query
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,7 +195,7 @@ def _bounded(problem: FamilyProblem, number: int, cells: NDArray[np.int32]) -> t
     return partition, _trouble(problem, bound, untouched)
 
 
-def _trouble(problem: FamilyProblem, bound: FamilyBounds, untouched: NDArray[np.bool_]) -> str:
+def _trouble(problem: FamilyProblem, bound: FamilyBounds, untouched: Booleans) -> str:
     wrong = (bound.lower > bound.upper) | (untouched & ((bound.lower > 0) | (bound.upper < 0)))
     if not wrong.any():
         return ""
@@ -220,3 +225,20 @@ def _joined(old: Partition, new: Partition) -> Partition:
         upper=np.minimum(old.upper, new.upper),
         limits=old.limits + new.limits,
     )
+
+
+def hand_out(problem: FamilyProblem, partition: Partition, value: Floats, hints: list[Floats]) -> None:
+    """Give the multipliers of a partition's rows to those of the family's bounds that bind there.
+
+    Args:
+        problem: The family.
+        partition: The partition.
+        value: Multipliers, positive at lower bounds, shape ``(K, r)``.
+        hints: For each of the family's bounds its multipliers, shape ``(K, rows)``; changed.
+    """
+    for limit, rows in partition.limits:
+        bound = problem.bounds[limit]
+        binds = (value > 0) & (bound.lower[:, rows] >= partition.lower)
+        binds |= (value < 0) & (bound.upper[:, rows] <= partition.upper)
+        hints[limit][:, rows] = np.where(binds, value, 0.0)
+        value = np.where(binds, 0.0, value)

@@ -9,11 +9,10 @@ import pytest
 
 from das_spark.estimation import FamilyPlan, FamilyProblem
 from das_spark.estimation import certify as certify_module
-from das_spark.estimation.assembly import assemble
-from das_spark.estimation.candidate import read_back
 from das_spark.estimation.certify import certify
 from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.presolve import presolve
+from das_spark.estimation.program import assemble, read_back
 from das_spark.estimation.solvers import SOLVERS, SolverOptions
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema

@@ -21,7 +21,7 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
-from das_spark.estimation.flows import divisible_margins
+from das_spark.estimation.check import divisible_margins
 from das_spark.histogram import Attribute, Histogram, Schema
 
 CLASSES = 4

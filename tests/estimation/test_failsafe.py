@@ -17,9 +17,9 @@ from das_spark.estimation import (
     FamilyStatus,
     estimate_family,
 )
+from das_spark.estimation.chain import feasibility
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.failsafe import Failsafe, relaxed_family
-from das_spark.estimation.feasibility import feasibility
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Histogram

@@ -19,12 +19,10 @@ import pytest
 import scipy.sparse as sp
 
 from das_spark import estimation
-from das_spark.estimation import FamilyPlan
-from das_spark.estimation.batched import solver as batched
+from das_spark.estimation import FamilyPlan, batched
 from das_spark.estimation.certify import certify
-from das_spark.estimation.chain import FAMILY_SOLVERS, solve_chain
+from das_spark.estimation.chain import FAMILY_SOLVERS, PosedFamily, solve_chain
 from das_spark.estimation.presolve import presolve
-from das_spark.estimation.proposal import PosedFamily
 from das_spark.estimation.solvers import SOLVERS, Capability
 from das_spark.estimation.support import restrict
 

@@ -22,7 +22,7 @@ from das_spark.estimation import (
 )
 from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.check import broken_rules
-from das_spark.estimation.groups import family_of_groups, family_of_members
+from das_spark.estimation.family import family_of_groups, family_of_members
 from das_spark.estimation.presolve import presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Histogram

@@ -15,13 +15,12 @@ from das_spark.estimation import (
     FamilyMeasurement,
     FamilyPlan,
     FamilyProblem,
-    rounding_passes,
 )
+from das_spark.estimation import rounding as rounding_module
 from das_spark.estimation.check import broken_rules
-from das_spark.estimation.distances import frame_of, sums_of
 from das_spark.estimation.presolve import presolve
-from das_spark.estimation.rounding import round_family, split
-from das_spark.estimation.rounding_passes import round_in_passes
+from das_spark.estimation.program import flow_variables
+from das_spark.estimation.rounding import Goal, frame_of, round_family, round_in_passes, split, sums_of
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema
 
@@ -226,7 +225,7 @@ def test_the_worked_example_is_rounded_to_its_best(rounding):
 
 
 def without_closed_form(monkeypatch):
-    monkeypatch.setattr(rounding_passes, "_best_totals", lambda posed, passes: None)
+    monkeypatch.setattr(rounding_module, "_best_totals", lambda posed, passes: None)
 
 
 @pytest.mark.parametrize("rounding", ["nearest", "released"])
@@ -239,7 +238,7 @@ def test_totals_in_closed_form_are_as_good_as_those_of_a_program(small, toy_quer
         with monkeypatch.context() as patched:
             without_closed_form(patched)
             programmed = round_in_passes(presolved, x, toy_queries, rounding)
-        used += rounding_passes._best_totals(*closed_form_arguments(presolved, x, toy_queries, rounding)) is not None
+        used += rounding_module._best_totals(*closed_form_arguments(presolved, x, toy_queries, rounding)) is not None
         cells = presolved.support.cells
         ours, theirs = (distance(toy_queries[0][0], cells, each.counts, x, rounding) for each in (closed, programmed))
         assert ours == pytest.approx(theirs, abs=1e-6)
@@ -250,7 +249,7 @@ def test_totals_in_closed_form_are_as_good_as_those_of_a_program(small, toy_quer
 def closed_form_arguments(presolved, x, passes, rounding):
     base, fraction = split(x[presolved.child, presolved.cell])
     frame = frame_of(presolved, None, base, widened=False)
-    posed = rounding_passes._Posed(presolved, base, fraction, rounding == "released", frame)
+    posed = rounding_module._Posed(presolved, base, fraction, rounding == "released", frame)
     return posed, [[sums_of(presolved, query) for query in names] for names in passes]
 
 
@@ -351,3 +350,39 @@ def test_the_same_estimate_is_rounded_the_same_way(small, toy_queries, estimated
     presolved, x = estimated(made.problem, made.plan)
     one, other = (round_in_passes(presolved, x, toy_queries, "nearest") for _ in range(2))
     np.testing.assert_array_equal(one.counts, other.counts)
+
+
+@pytest.mark.parametrize("rounding", ["nearest", "released"])
+def test_few_columns_reach_the_optimum_of_all_columns(small, toy_queries, rounding, estimated):
+    fewer = asked = 0
+    for seed in range(150):
+        made = small(seed, 8, noise=6.0, totals=bool(seed % 2))
+        presolved, x = estimated(made.problem, made.plan)
+        base, fraction = split(x[presolved.child, presolved.cell])
+        frame = frame_of(presolved, flow_variables(presolved), base, widened=False)
+        sums = [sums_of(presolved, query) for names in toy_queries for query in names]
+        goal = Goal.of(frame, fraction, sums, [], released=rounding == "released")
+        found = rounding_module._relaxed(goal)
+        everything = rounding_module._relaxed(replace(goal, likely=np.ones_like(goal.likely)))
+        assert goal.value(*found) == pytest.approx(goal.value(*everything), abs=1e-6)
+        fewer += found[1].sum() < everything[1].sum()
+        asked += (found[1] & ~goal.likely).any()
+    assert fewer >= 100
+    assert asked >= 3  # whole numbers that had to move
+
+
+def test_without_prices_some_families_would_be_rounded_worse(small, toy_queries, monkeypatch, estimated):
+    worse = 0
+    for seed in range(150):
+        made = small(seed, 8, noise=6.0, totals=bool(seed % 2))
+        presolved, x = estimated(made.problem, made.plan)
+        base, fraction = split(x[presolved.child, presolved.cell])
+        frame = frame_of(presolved, None, base, widened=False)
+        sums = [sums_of(presolved, query) for names in toy_queries for query in names]
+        goal = Goal.of(frame, fraction, sums, [], released=False)
+        best = goal.value(*rounding_module._relaxed(goal))
+        with monkeypatch.context() as patched:
+            patched.setattr(Goal, "prices", lambda self, columns, solution: np.full(len(self.fraction), np.inf))
+            found = rounding_module._relaxed(goal)
+        worse += found is None or goal.value(*found) > best + 1e-6
+    assert worse >= 1

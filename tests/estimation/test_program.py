@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from das_spark.constraints.flows import flow_feasible
 from das_spark.estimation import FamilyFlows
-from das_spark.estimation.flows import divisible_margins, tightened
+from das_spark.estimation.check import divisible_margins
+from das_spark.estimation.program import tightened
 from das_spark.histogram import Attribute, Schema
 
 QUERY = Schema("toy", (Attribute("kind", ("a", "b", "c")),)).query("kind")

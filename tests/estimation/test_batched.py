@@ -8,15 +8,20 @@ from functools import partial
 import numpy as np
 import pytest
 
-from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, estimate_family
-from das_spark.estimation.batched import arrays
-from das_spark.estimation.batched import solver as module
-from das_spark.estimation.batched.arrays import batched_family
-from das_spark.estimation.batched.iteration import TIGHTNESS, begin, iterate, set_penalty
+from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, batched, estimate_family
+from das_spark.estimation.batched import (
+    TIGHTNESS,
+    Grouping,
+    batched_family,
+    begin,
+    inverse,
+    iterate,
+    set_penalty,
+    stack,
+)
 from das_spark.estimation.certify import certify
 from das_spark.estimation.failsafe import relaxed_family
 from das_spark.estimation.presolve import presolve
-from das_spark.estimation.proposal import PosedFamily
 from das_spark.estimation.solvers import Status
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema
@@ -120,7 +125,7 @@ def test_changing_the_penalty_keeps_the_multipliers(wild):
 
 
 def test_what_is_certified_keeps_cells_and_bounded_sums(wild, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ITERATIONS", 200)
+    monkeypatch.setattr(batched, "MOST_ITERATIONS", 200)
     seen = 0
     for seed, family in served(wild, 60, limited=True):
         proposal, proof = proposed(wild(seed).problem)
@@ -141,7 +146,7 @@ def test_raking_makes_cells_and_bounded_sums_exact(small):
         state = begin(family, 2.0)
         for _ in range(60):
             iterate(state)
-        x = module._raked(state)
+        x = batched._raked(state)
         sums = limited_rows(family) @ x
         assert (x >= 0).all()
         np.testing.assert_allclose(x.sum(axis=1), family.needed, rtol=1e-9)
@@ -160,7 +165,7 @@ def test_sums_that_cannot_all_be_on_their_bounds_are_within_them():
     state = begin(laid_out(problem), 2.0)
     state.point[:], state.point_dual[:] = 3.0, -1.0
     state.split[:] = [[1.0, 4.0], [1.0, 2.0]]
-    x = module._raked(state)
+    x = batched._raked(state)
     np.testing.assert_allclose(x.sum(axis=1), [5, 3], rtol=1e-9)
     assert (x.sum(axis=0) >= 3 - 1e-9).all()
     assert (x.sum(axis=0) <= 6 + 1e-9).all()
@@ -170,7 +175,7 @@ def proposed(problem, plan=None):
     plan = plan or FamilyPlan("any")
     presolved = presolve(restrict(problem, plan))
     proof = partial(certify, problem, plan, presolved.support.cells)
-    return module.BatchedSolver().propose(PosedFamily(presolved), proof), proof
+    return batched.solve_batched(presolved.support, proof), proof
 
 
 def test_it_stops_when_the_proof_holds_and_no_sooner(small):
@@ -183,7 +188,7 @@ def test_it_stops_when_the_proof_holds_and_no_sooner(small):
 
     presolved = presolve(restrict(made.problem, made.plan))
     cells = presolved.support.cells
-    proposal = module.BatchedSolver().propose(PosedFamily(presolved), proof)
+    proposal = batched.solve_batched(presolved.support, proof)
     assert proposal.status is Status.OPTIMAL
     assert [each.certified for each in asked] == [False] * (len(asked) - 1) + [True]
     again, _ = proposed(made.problem)
@@ -191,7 +196,7 @@ def test_it_stops_when_the_proof_holds_and_no_sooner(small):
 
 
 def test_it_gives_up_after_a_number_of_iterations(small, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ITERATIONS", 21)
+    monkeypatch.setattr(batched, "MOST_ITERATIONS", 21)
     proposal, proof = proposed(small(3, children=6, noise=20.0).problem)
     assert proposal.iterations <= 21
     assert proposal.status is (Status.OPTIMAL if proof(proposal.candidate).certified else Status.LIMIT)
@@ -209,14 +214,14 @@ def test_it_does_not_serve_roots_flows_relaxed_families_and_bounds_on_single_cel
     assert laid_out(replace(made.problem, bounds=(*made.problem.bounds, single))) is None
     nobody = replace(single, upper=np.where(made.truth > 0, 10**6, 0))
     assert laid_out(replace(made.problem, bounds=(*made.problem.bounds, nobody))) is not None
-    monkeypatch.setattr(arrays, "MOST_ROWS", 3)
+    monkeypatch.setattr(batched, "MOST_ROWS", 3)
     assert laid_out(made.problem) is None
 
 
 def test_more_kinds_of_children_than_it_keeps_operators_for_are_left_to_others(small):
-    many = small(5, children=arrays.MOST_KINDS + 1)
+    many = small(5, children=batched.MOST_KINDS + 1)
     assert laid_out(many.problem) is None
-    alike = small(5, children=arrays.MOST_KINDS + 1, equal_variance=True)
+    alike = small(5, children=batched.MOST_KINDS + 1, equal_variance=True)
     assert laid_out(alike.problem) is not None
     result = estimate_family(many.problem, replace(many.plan, solvers=("batched", "piqp")))
     assert (result.diagnostics.solver, result.diagnostics.attempts) == ("piqp", 1)
@@ -233,8 +238,8 @@ def test_children_of_a_kind_share_an_operator(small):
     state = begin(family, 1.0)
     assert len(state.operators) == 2
     assert len(set(family.kind[[0, 3]])) == len(set(family.kind[[1, 2, 4, 5]])) == 1
-    batched, proof = proposed(problem)
-    assert proof(batched.candidate).certified
+    found, proof = proposed(problem)
+    assert proof(found.candidate).certified
     other = estimate_family(problem, replace(made.plan, solvers=("clarabel",)))
     ours = estimate_family(problem, replace(made.plan, solvers=("batched",)))
     np.testing.assert_array_equal(ours.counts, other.counts)
@@ -251,3 +256,93 @@ def test_an_infeasible_family_is_found_to_be_so_after_one_solver(toy):
     result = estimate_family(problem, FamilyPlan("any", solvers=("batched", "piqp", "clarabel", "osqp")))
     assert result.diagnostics.status == "infeasible"
     assert result.diagnostics.attempts <= 1
+
+
+# The operator that kinds of children share, against dense matrices.
+
+
+def grouping(generator, cells, rows, uncounted):
+    """Every row has a cell; some cells may be in none."""
+    index = np.concatenate([np.arange(rows), generator.integers(0, rows, cells - rows)])
+    generator.shuffle(index)
+    if uncounted:
+        many = np.bincount(index)[index] > 1
+        index[many & (generator.random(cells) < 0.4)] = -1
+        _, index[index >= 0] = np.unique(index[index >= 0], return_inverse=True)
+    return Grouping(index, int(index.max()) + 1)
+
+
+def coarser(generator, fine):
+    """Joins rows of another grouping, and leaves some out."""
+    join = generator.integers(0, max(2, fine.rows // 2), fine.rows)
+    _, join = np.unique(join, return_inverse=True)
+    return Grouping(np.where(fine.index < 0, -1, join[fine.index]), int(join.max()) + 1)
+
+
+def groupings(seed):
+    generator = np.random.default_rng(seed)
+    cells = int(generator.integers(4, 30))
+    found = [
+        grouping(generator, cells, int(generator.integers(1, cells)), generator.random() < 0.5)
+        for _ in range(generator.integers(0, 4))
+    ]
+    found += [coarser(generator, each) for each in found if generator.random() < 0.7]
+    order = generator.permutation(len(found))
+    return generator, cells, tuple(found[number] for number in order)
+
+
+def incidence(each, cells):
+    matrix = np.zeros((each.rows, cells))
+    matrix[each.index[each.index >= 0], np.flatnonzero(each.index >= 0)] = 1.0
+    return matrix
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_inverse_is_that_of_the_dense_operator(seed):
+    generator, cells, every = groupings(seed)
+    stacked = stack(every, cells)
+    matrix = np.concatenate([np.zeros((0, cells)), *(incidence(each, cells) for each in every)])
+    weight = generator.uniform(0.0, 5.0, len(matrix)) * (generator.random(len(matrix)) < 0.8)
+    diagonal = generator.uniform(0.1, 3.0)
+    found = inverse(stacked, weight, diagonal)
+    bulk = stacked.matrix.toarray()
+    dense = found.scale * (np.eye(cells) - found.scale * bulk.T @ found.core @ bulk)
+    operator = diagonal * np.eye(cells) + matrix.T @ (weight[:, None] * matrix)
+    np.testing.assert_allclose(dense, np.linalg.inv(operator), atol=1e-9)
+    np.testing.assert_array_equal(found.core, found.core.T)
+    if weight.any():
+        weight[np.argmax(weight)] += 1.0
+        changed = inverse(stacked, weight, diagonal)
+        wrong = changed.scale * (np.eye(cells) - changed.scale * bulk.T @ changed.core @ bulk)
+        assert np.abs(wrong @ operator - np.eye(cells)).max() > 1e-4
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_answer_follows_from_the_stacked_sums(seed):
+    generator, cells, every = groupings(seed)
+    stacked = stack(every, cells)
+    x = generator.normal(size=(cells, 3))
+    answers = stacked.sums @ (stacked.matrix @ x)
+    expected = [incidence(each, cells) @ x for each in every]
+    np.testing.assert_allclose(answers, np.concatenate([np.zeros((0, 3)), *expected]), atol=1e-12)
+    np.testing.assert_array_equal(stacked.owner, np.repeat(np.arange(len(every)), [each.rows for each in every]))
+    np.testing.assert_allclose(stacked.overlap, (stacked.matrix @ stacked.matrix.T).toarray())
+    assert (np.bincount(stacked.index.ravel(), minlength=stacked.rows) <= cells).all()
+
+
+def test_only_the_finest_groupings_are_stacked():
+    fine = Grouping(np.array([0, 1, 2, 3, 4, 4]), 5)
+    nested = Grouping(np.array([0, 0, 1, 1, 2, 2]), 3)
+    crossing = Grouping(np.array([0, 1, 0, 1, 0, 1]), 2)
+    assert stack((nested, fine), 6).rows == 6  # a row for cells that none counts comes with each
+    assert stack((nested, fine, nested), 6).rows == 6
+    assert stack((nested, fine, crossing), 6).rows == 6 + 3
+    assert stack((), 6).rows == 1
+
+
+def test_a_weight_an_answer_makes_the_middle_of_the_operator():
+    every = (Grouping(np.array([0, 0, 1]), 2), Grouping(np.array([0, 1, 2]), 3))
+    stacked = stack(every, 3)
+    bulk = stacked.matrix.toarray()
+    found = bulk.T @ stacked.weighted(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) @ bulk
+    np.testing.assert_allclose(found, [[4, 1, 0], [1, 5, 0], [0, 0, 7]])

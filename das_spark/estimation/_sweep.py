@@ -7,9 +7,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from das_spark.estimation.support import Floats, Integers
+from das_spark.estimation.problem import Booleans, Floats, Integers
 
 _ROUNDS: Final = 100
 _EXACT: Final = 1e-13
@@ -58,7 +57,7 @@ def _points(shift: Floats, rows: Integers, step: Floats, points: Floats) -> None
 def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this module is for
     shift: Floats,
     index: Integers,
-    live: NDArray[np.bool_],
+    live: Booleans,
     needed: Floats,
     pull: Floats,
     trust: Floats,

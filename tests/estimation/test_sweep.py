@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from das_spark.estimation.batched import sweep as module
-from das_spark.estimation.batched.sweep import _threshold, sweep
+from das_spark.estimation import _sweep as module
+from das_spark.estimation._sweep import _threshold, sweep
 
 
 def sorted_threshold(free, needed):
