@@ -68,25 +68,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this m
     step: Floats,
     sums: Floats,
 ) -> tuple[float, float]:
-    """Cell by cell: new points, their division among children, multipliers, and the next right-hand side.
-
-    Args:
-        shift: Correction of each stacked row and child, shape ``(r, K)``.
-        index: Stacked rows of each cell, shape ``(P, n)``.
-        live: Whether a child can hold people in a cell, shape ``(n, K)``.
-        needed: People to divide in each cell, shape ``(n,)``.
-        pull: Scaled linear term, shape ``(n, K)``.
-        trust: Penalty times the scale of each child's inverse, shape ``(K,)``.
-        relaxation: Over-relaxation.
-        split: Points that divide each cell, changed, shape ``(n, K)``.
-        dual: Scaled multipliers, changed, shape ``(n, K)``.
-        price: Threshold of each cell, changed, shape ``(n,)``.
-        step: Points without correction, changed, shape ``(n, K)``.
-        sums: Stacked sums of the new `step`, overwritten, shape ``(r, K)``.
-
-    Returns:
-        Largest distance of a point from its division, and largest change of a division.
-    """
+    """Cell by cell: new points, their division among children, multipliers, and the next right-hand side."""
     cells, children = split.shape
     sums[:] = 0.0
     points, free, allowed = np.empty(children), np.empty(children), np.empty(children)

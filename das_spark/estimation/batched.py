@@ -59,26 +59,14 @@ class Stack:
     overlap: Floats
 
     def weighted(self, weight: Floats) -> Floats:
-        """C' diag(weight) C for one weight an answer: the middle M of a sum of groupings (E-41), shape ``(r, r)``.
-
-        Args:
-            weight: Weight of each answer, shape ``(a,)``.
-        """
+        """C' diag(weight) C for one weight an answer: the middle M of a sum of groupings (E-41), shape ``(r, r)``."""
         data = np.repeat(weight, np.diff(self.sums.indptr))
         scaled = sp.csc_matrix((data, self.sums.indices, self.sums.indptr), shape=self.sums.shape[::-1])
         return np.asarray((scaled @ self.sums).toarray(), dtype=np.float64)
 
 
 def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
-    """Find the finest groupings, and derive the others from them.
-
-    Args:
-        groupings: All groupings that are measured or bounded.
-        cells: Number of cells n.
-
-    Returns:
-        The stack; with no groupings it has one row, which counts every cell.
-    """
+    """Find the finest groupings, and derive the others from them."""
     finest: list[Integers] = []
     starts: list[int] = []
     rows = 0
@@ -144,16 +132,7 @@ class Inverse:
 
 
 def inverse(stacked: Stack, weight: Floats, diagonal: float) -> Inverse:
-    """Invert the operator of a kind of children.
-
-    Args:
-        stacked: The finest groupings.
-        weight: Weight of each answer, not negative, shape ``(a,)``.
-        diagonal: d + rho, positive.
-
-    Returns:
-        The inverse (E-42).
-    """
+    """Invert the operator of a kind of children."""
     scale, middle = 1.0 / diagonal, stacked.weighted(weight)
     core = np.linalg.solve(np.eye(stacked.rows) + scale * (middle @ stacked.overlap), middle)
     return Inverse(scale, 0.5 * (core + core.T))
@@ -185,11 +164,7 @@ class Limits:
     upper: Floats
 
     def part(self, number: int) -> slice:
-        """The answers of a partition, as positions among the limited ones.
-
-        Args:
-            number: Position of the partition in `partitions`.
-        """
+        """The answers of a partition, as positions among the limited ones."""
         return slice(int(self.first[number]), int(self.first[number + 1]))
 
 
@@ -222,38 +197,18 @@ class BatchedFamily:
     unit: float
 
     def sums(self, x: Floats) -> Floats:
-        """Sum points by stacked row: shape ``(n, K)`` to ``(r, K)``.
-
-        Args:
-            x: A point of each child, one column each.
-        """
+        """Sum points by stacked row: shape ``(n, K)`` to ``(r, K)``."""
         return np.asarray(self.stacked.matrix @ x, dtype=np.float64)
 
     def hessian(self, x: Floats) -> Floats:
-        """Multiply points, shape ``(n, K)``, by the Hessian of half the objective (E-40).
-
-        Args:
-            x: A point of each child, one column each.
-
-        Returns:
-            Shape ``(n, K)``, by the weights as they stand here, divided by `unit`.
-        """
+        """Multiply points, shape ``(n, K)``, by the Hessian of half the objective (E-40)."""
         answers = self.weights * (self.stacked.sums @ self.sums(x))
         pulled = self.stacked.matrix.T @ (self.stacked.sums.T @ answers)
         return np.asarray(self.diagonal * x + pulled, dtype=np.float64)
 
 
 def batched_family(support: Support) -> BatchedFamily | None:
-    """Lay a family out.
-
-    Args:
-        support: The family.
-
-    Returns:
-        Its arrays, or None where the method does not serve: at the root, under the failsafe, with flows, with bounds on
-        single cells (other than that nobody can be there), with more than `MOST_KINDS` kinds of children or more than
-        `MOST_ROWS` rows.
-    """
+    """Lay a family out."""
     if support.parent is None or support.relaxation is not None or support.problem.flows is not None:
         return None
     cells, children = len(support.cells), support.children
@@ -357,15 +312,7 @@ class State:
 
 
 def begin(family: BatchedFamily, rho: float) -> State:
-    """Start from cells divided in proportion to the children's noisy sizes.
-
-    Args:
-        family: The family.
-        rho: First penalty, in units of the weight of a typical single-cell answer.
-
-    Returns:
-        The state before the first iteration.
-    """
+    """Start from cells divided in proportion to the children's noisy sizes."""
     guess = _guess(family)
     cells, children = guess.shape
     # Where nobody can be, the multiplier is known but for the sums: the gradient.
@@ -400,12 +347,7 @@ def _guess(family: BatchedFamily) -> Floats:
 
 
 def set_penalty(state: State, rho: float) -> None:
-    """Change the penalty: multipliers keep their value in people's units, operators are inverted again.
-
-    Args:
-        state: Changed.
-        rho: The new penalty of the division of cells; that of the limited answers follows from it (E-45).
-    """
+    """Change the penalty: multipliers keep their value in people's units, operators are inverted again."""
     family = state.family
     state.dual *= state.rho / rho
     state.rho = rho
@@ -451,14 +393,7 @@ def _operator(family: BatchedFamily, inverted: Inverse, limits: Floats) -> Float
 
 
 def iterate(state: State) -> tuple[float, float]:
-    """Make one iteration.
-
-    Args:
-        state: Changed.
-
-    Returns:
-        Largest distance between a child's point and its share of the parent, and largest change of a share, in people.
-    """
+    """Make one iteration."""
     # Here, so that only those who iterate wait for the compiler to be imported (half a second).
     from das_spark.estimation._sweep import sweep  # noqa: PLC0415
 

@@ -39,16 +39,7 @@ class Candidate:
 
 
 def sums(x: Floats, rows: Integers, count: int) -> Floats:
-    """Sum cells by row.
-
-    Args:
-        x: People, shape ``(K, n)``.
-        rows: Row of each cell, -1 where none counts it, shape ``(n,)``.
-        count: Number of rows.
-
-    Returns:
-        Shape ``(K, count)``.
-    """
+    """Sum cells by row."""
     children = len(x)
     flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
     found = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
@@ -56,15 +47,7 @@ def sums(x: Floats, rows: Integers, count: int) -> Floats:
 
 
 def spread(values: Floats, rows: Integers) -> Floats:
-    """Give each cell the value of its row, and zero where none counts it: the transpose of `sums`.
-
-    Args:
-        values: Shape ``(K, count)``.
-        rows: Row of each cell, shape ``(n,)``.
-
-    Returns:
-        Shape ``(K, n)``.
-    """
+    """Give each cell the value of its row, and zero where none counts it: the transpose of `sums`."""
     return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
 
 
@@ -87,13 +70,7 @@ class Worst:
     worth: float = 0.0
 
     def note(self, violation: Floats, size: Floats, multiplier: Floats | float = 0.0) -> None:
-        """Note violations of one kind.
-
-        Args:
-            violation: People, not positive where nothing is violated.
-            size: What is violated.
-            multiplier: What a person is worth there.
-        """
+        """Note violations of one kind."""
         if not violation.size:
             return
         if np.isnan(violation).any():
@@ -112,18 +89,7 @@ def worst_violation(
     parent: Floats | None,
     relaxation: Relaxation | None,
 ) -> Worst:
-    """Measure a candidate against (E-3) to (E-5), or against what the failsafe keeps of them.
-
-    Args:
-        problem: The family.
-        cells: The cells of the candidate, shape ``(n,)``.
-        candidate: People, flows and multipliers.
-        parent: The parent's people in the cells, or None.
-        relaxation: Given when the failsafe has replaced consistency with the parent.
-
-    Returns:
-        The worst violation.
-    """
+    """Measure a candidate against (E-3) to (E-5), or against what the failsafe keeps of them."""
     worst = Worst()
     worst.note(-candidate.x, np.ones(1))
     if parent is not None and problem.parent is not None:

@@ -59,15 +59,7 @@ class FamilySolver(Protocol):
         ...
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
-        """Propose an estimate.
-
-        Args:
-            family: The family.
-            proof: Certifies a candidate; a solver may ask it when to stop.
-
-        Returns:
-            The proposal, or None where the solver does not serve families of this kind.
-        """
+        """Propose an estimate."""
         ...
 
 
@@ -92,18 +84,7 @@ class ThroughProgram:
     name: str
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
-        """Solve the family's quadratic program; again around the solution, where that is not proved at once.
-
-        Args:
-            family: The family.
-            proof: Certifies a candidate; once one is certified, nothing is solved again.
-
-        Returns:
-            The proposal with the smallest gap; its iterations are those of all solves.
-
-        Raises:
-            ConfigurationError: When there is no solver of that name, or it cannot take the family's program.
-        """
+        """Solve the family's quadratic program; again around the solution, where that is not proved at once."""
         assembly = family.assembly
         chosen: Solver = solver(self.name, assembly.program.needs)
         best, gap, iterations = None, np.inf, 0
@@ -141,21 +122,14 @@ class Feasibility:
 
 
 def feasibility(presolved: Presolved) -> Feasibility:
-    """Find the least total violation of bounds, with the parent's sums and the flows kept.
-
-    Args:
-        presolved: The family.
-
-    Returns:
-        The finding.
-    """
+    """Find the least total violation of bounds, with the parent's sums and the flows kept."""
     if presolved.contradiction:
         return Feasibility(feasible=False, message=presolved.contradiction)
     flows = flow_variables(presolved)
     parts = constraints(presolved, flows)
-    (elastic,) = np.nonzero(parts.margin >= 0)
+    (elastic,) = np.nonzero(parts.aggregate >= 0)
     count = len(elastic)
-    slack = sp.csc_matrix((np.ones(count), (elastic, np.arange(count))), shape=(len(parts.margin), count))
+    slack = sp.csc_matrix((np.ones(count), (elastic, np.arange(count))), shape=(len(parts.aggregate), count))
     spare = parts.variables + parts.flows
     nothing = np.zeros(0)
     program = Program(
@@ -177,17 +151,17 @@ def feasibility(presolved: Presolved) -> Feasibility:
     short = solution.x[spare:].reshape(2, -1).sum(axis=0)
     if short.sum() < _SHORT:
         return Feasibility(feasible=True)
-    return Feasibility(feasible=False, message=_named(presolved, parts.margin[elastic[short > _SHORT / 2]]))
+    return Feasibility(feasible=False, message=_named(presolved, parts.aggregate[elastic[short > _SHORT / 2]]))
 
 
-def _named(presolved: Presolved, margins: Integers) -> str:
-    """Say which bounds a margin comes from."""
+def _named(presolved: Presolved, aggregates: Integers) -> str:
+    """Say which bounds an aggregate comes from."""
     problem = presolved.support.problem
     names = []
-    for margin in margins[:_NAMED]:
-        child = problem.children[int(presolved.margins.child[margin])]
-        for partition, of_row in zip(presolved.support.partitions, presolved.margins.of_row, strict=True):
-            found = np.argwhere(of_row == margin)
+    for aggregate in aggregates[:_NAMED]:
+        child = problem.children[int(presolved.aggregates.child[aggregate])]
+        for partition, of_row in zip(presolved.support.partitions, presolved.aggregates.of_row, strict=True):
+            found = np.argwhere(of_row == aggregate)
             if partition.limits and len(found):
                 number, rows = partition.limits[0]
                 names.append(f"{child}: row {int(rows[found[0, 1]])} of {problem.bounds[number].name!r}")

@@ -21,18 +21,7 @@ def broken_rules(
     counts: Integers,
     relaxation: Relaxation | None = None,
 ) -> tuple[str, ...]:
-    """List what whole numbers violate.
-
-    Args:
-        problem: The family.
-        plan: Structural zeros.
-        cells: Cells that may be occupied, shape ``(n,)``.
-        counts: People, int64, shape ``(K, n)``.
-        relaxation: Given when consistency with the parent was replaced by the failsafe's.
-
-    Returns:
-        One sentence a kind of violation; empty when there is none. Sentences name geounits and rows of public bounds.
-    """
+    """List what whole numbers violate."""
     if counts.dtype != np.int64:
         return ("estimates are not 64-bit integers",)
     found = []
@@ -87,15 +76,7 @@ def _answers(query: Query, cells: NDArray[np.int32], counts: Integers) -> Intege
 
 
 def divisible(margins: Integers, flows: FamilyFlows) -> Booleans:
-    """Decide whether each child's class margins can be divided among its descendants in whole numbers.
-
-    Args:
-        margins: People of each class of each child, shape ``(K, C)``.
-        flows: The descendants.
-
-    Returns:
-        Shape ``(K,)``.
-    """
+    """Decide whether each child's class margins can be divided among its descendants in whole numbers."""
     if margins.shape[1] <= MOST_CLASSES:
         return divisible_margins(margins, flows)
     found = [
@@ -112,13 +93,6 @@ def divisible_margins(margins: Integers, flows: FamilyFlows) -> Booleans:
     when they sum to the totals and, for every set S of classes,
 
     .. math:: \sum_{c \in S} s_c \le \sum_d \min\Bigl(\sum_{c \in S} u_{dc},\; T_d - \sum_{c \notin S} l_{dc}\Bigr).
-
-    Args:
-        margins: People of each class of each child, shape ``(K, C)``.
-        flows: The descendants; the work is proportional to 2^C, so C is at most `MOST_CLASSES` where this is called.
-
-    Returns:
-        Whether each child is divisible, shape ``(K,)``.
     """
     children, classes = margins.shape
     divisible = np.ones(children, dtype=np.bool_)

@@ -35,15 +35,7 @@ class Failsafe:
 
 
 def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Failsafe | str:
-    """Relax a family.
-
-    Args:
-        problem: The family; it has a parent.
-        plan: `class_query` names the query whose attributes are summed out of the margin that is kept.
-
-    Returns:
-        The relaxed family, or a sentence that says why there is none.
-    """
+    """Relax a family."""
     query = _class_query(problem, plan)
     if query is None or problem.parent is None:
         return f"no bound or measurement asks {plan.class_query!r}"
@@ -66,15 +58,7 @@ def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Failsafe | str:
 
 
 def round_relaxed(failsafe: Failsafe, x: Floats) -> Rounded | None:
-    """Round the estimate of a relaxed family: the least distance in whole numbers first, then the closest (E-34).
-
-    Args:
-        failsafe: The relaxed family.
-        x: Its real-valued estimate, shape ``(K, n)``.
-
-    Returns:
-        Whole numbers, or None when none were found.
-    """
+    """Round the estimate of a relaxed family: the least distance in whole numbers first, then the closest (E-34)."""
     presolved = failsafe.presolved
     base, fraction = split(x[presolved.child, presolved.cell])
     parts = _Distance.of(presolved, failsafe.relaxation)
@@ -139,7 +123,7 @@ class _Distance:
     Attributes:
         presolved: The relaxed family.
         own: Which cell each variable is in, shape ``(n, N)``.
-        limits: Rows over variables and flows: the groups that are kept, bounded margins, flows.
+        limits: Rows over variables and flows: the groups that are kept, bounded aggregates, flows.
         parent: The parent's people, shape ``(n,)``.
         lower: Lower bounds of variables and flows.
         upper: Upper bounds of variables and flows.

@@ -52,18 +52,6 @@ def estimate_in_groups(problem: FamilyProblem, plan: FamilyPlan, estimator: Esti
     """Estimate the groups of a family, then divide each among its members.
 
     At the root, where nothing ties groups together, every group is a root of its own.
-
-    Args:
-        problem: A family with groups.
-        plan: How to estimate it; the same in both stages.
-        estimator: What estimates a family without groups.
-
-    Returns:
-        Whole numbers of all children in their order, with the diagnostics of all stages in one.
-
-    Raises:
-        EstimationError: As the estimator does.
-        ConfigurationError: As the estimator does.
     """
     groups = () if problem.groups is None else problem.groups.members
     together = [groups] if problem.parent is not None else [(group,) for group in groups]
@@ -86,13 +74,6 @@ def family_of_groups(problem: FamilyProblem, groups: Sequence[Group]) -> FamilyP
     """The first stage: the family whose children are groups.
 
     Noisy answers and their variances are summed over members, bounds too; a known total becomes a bound of its own.
-
-    Args:
-        problem: A family with groups.
-        groups: Label and positions of the members of those that take part, sorted by label.
-
-    Returns:
-        A family without groups.
     """
     members = [positions for _, positions in groups]
     return FamilyProblem(
@@ -116,17 +97,7 @@ def family_of_groups(problem: FamilyProblem, groups: Sequence[Group]) -> FamilyP
 
 
 def family_of_members(problem: FamilyProblem, label: str, members: Integers, estimate: Histogram) -> FamilyProblem:
-    """The second stage: the family whose parent is the estimate of a group and whose children are its members.
-
-    Args:
-        problem: A family with groups.
-        label: Of the group.
-        members: Positions of its members.
-        estimate: People of the group.
-
-    Returns:
-        A family without groups.
-    """
+    """The second stage: the family whose parent is the estimate of a group and whose children are its members."""
     flows = problem.flows
     return FamilyProblem(
         parent_geocode=label,

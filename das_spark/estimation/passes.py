@@ -43,19 +43,7 @@ class Passed:
 
 
 def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
-    """Carry out the plan's outer passes.
-
-    Args:
-        support: The family on its support.
-        plan: Its `passes` and `queries`.
-
-    Returns:
-        Whole numbers that keep every constraint of the problem, with what was proved on the way.
-
-    Raises:
-        ConfigurationError: A pass names a query that the plan does not hold, or whose answers were not measured; a pass
-            lacks least squares or a rounding; the last rounding leaves open in which cell people are.
-    """
+    """Carry out the plan's outer passes."""
     parts = [part for each in plan.passes for part in (each.least_squares, each.rounding)]
     if not parts or not all(part and all(part) for part in parts):
         raise ConfigurationError("every pass needs a fit by least squares and a rounding, both of some query")

@@ -19,7 +19,7 @@ _ROUNDING_ERROR = 1e-9  # bounds and people are whole numbers held in floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SharedRows:
+class _SharedRows:
     """Rows of one partition that count two or more variables of a child.
 
     The flat number of a row is child * (r + 1) + row, where column r stands for cells that no row counts.
@@ -42,7 +42,7 @@ class SharedRows:
 
 
 @dataclass(slots=True, eq=False)
-class Folding:
+class _Elimination:
     """Collects what each variable is told by the rows that count it alone.
 
     Attributes:
@@ -61,7 +61,7 @@ class Folding:
         lower_from: Partition that each lower bound comes from, -1 where it is just zero.
         upper_from: Partition that each upper bound comes from, -1 where there is none.
         trouble: A row that no division can satisfy; empty when there is none.
-        done: Number of partitions folded.
+        done: Number of partitions absorbed.
     """
 
     support: Support
@@ -84,19 +84,8 @@ class Folding:
     @classmethod
     def start(
         cls, support: Support, child: Integers, cell: Integers, fixed: Integers, needed: Integers | None
-    ) -> Folding:
-        """Begin with nothing folded.
-
-        Args:
-            support: The family.
-            child: Child of each variable, shape ``(N,)``.
-            cell: Cell of each variable, shape ``(N,)``.
-            fixed: People known beforehand, shape ``(K, n)``.
-            needed: People still to divide in each cell, shape ``(n,)``; None at the root.
-
-        Returns:
-            The empty collection.
-        """
+    ) -> _Elimination:
+        """Begin with nothing absorbed."""
         supply = np.full(len(child), np.inf)
         if needed is not None:
             relaxation = support.relaxation
@@ -121,15 +110,8 @@ class Folding:
             upper_from=np.full(count, -1, dtype=np.int64),
         )
 
-    def fold(self, partition: Partition) -> SharedRows:
-        """Fold the rows that count one variable into it.
-
-        Args:
-            partition: The next partition of the support.
-
-        Returns:
-            The rows that count more than one.
-        """
+    def absorb(self, partition: Partition) -> _SharedRows:
+        """Fold the rows that count one variable into it."""
         number, self.done = self.done, self.done + 1
         width = partition.rows + 1  # the last column takes the cells that no row counts
         index = np.where(partition.index < 0, partition.rows, partition.index)
@@ -179,13 +161,13 @@ class Folding:
         target: Floats,
         lower: Floats,
         upper: Floats,
-    ) -> SharedRows:
+    ) -> _SharedRows:
         low, high = lower[flat], upper[flat]
         if partition.limits and len(flat):
             room = np.bincount(key, weights=self.room, minlength=len(lower))[flat]
             low = np.where(low <= 0, -np.inf, low)
             high = np.where(high >= room, np.inf, high)
-        return SharedRows(number, key, flat, target[flat], low, high)
+        return _SharedRows(number, key, flat, target[flat], low, high)
 
     def _check(self, partition: Partition, count: Integers, key: Integers, lower: Floats, upper: Floats) -> None:
         """Note a row that no division can satisfy."""
@@ -206,7 +188,7 @@ def _padded(values: Floats, edge: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Margins:
+class Aggregates:
     """Sums of two or more variables of one child that are measured or bounded; M of them.
 
     Attributes:
@@ -215,9 +197,9 @@ class Margins:
         target: Noisy answer less what is fixed.
         lower: Lower bound less what is fixed, ``-inf`` where none can bind.
         upper: Upper bound less what is fixed, ``inf`` where none can bind.
-        entry_margin: Margin of each incidence, shape ``(E,)``.
+        entry_aggregate: Margin of each incidence, shape ``(E,)``.
         entry_variable: Variable of each incidence, shape ``(E,)``.
-        of_row: For each partition the margin of each row of each child, -1 where there is none, shape ``(K, r)``.
+        of_row: For each partition the aggregate of each row of each child, -1 where there is none, shape ``(K, r)``.
         lower_from: Partition that each lower bound comes from, shape ``(M,)``.
         upper_from: Partition that each upper bound comes from, shape ``(M,)``.
     """
@@ -227,22 +209,15 @@ class Margins:
     target: Floats
     lower: Floats
     upper: Floats
-    entry_margin: Integers
+    entry_aggregate: Integers
     entry_variable: Integers
     of_row: tuple[Integers, ...]
     lower_from: Integers
     upper_from: Integers
 
     def sums(self, values: Floats) -> Floats:
-        """Sum up each margin.
-
-        Args:
-            values: One value a variable, shape ``(N,)``.
-
-        Returns:
-            Shape ``(M,)``.
-        """
-        sums = np.bincount(self.entry_margin, weights=values[self.entry_variable], minlength=len(self.child))
+        """Sum up each aggregate."""
+        sums = np.bincount(self.entry_aggregate, weights=values[self.entry_variable], minlength=len(self.child))
         return sums.astype(np.float64)  # of no entries at all, numpy makes integers
 
     @property
@@ -252,24 +227,16 @@ class Margins:
 
     @property
     def equal(self) -> Booleans:
-        """Whether the margin is known."""
+        """Whether the aggregate is known."""
         return np.asarray(self.lower == self.upper, dtype=np.bool_)
 
 
-def merged_margins(folding: Folding, rows: list[SharedRows]) -> tuple[Margins, str]:
-    """Join rows of different partitions that count the same variables of a child.
-
-    Args:
-        folding: What is known of the variables.
-        rows: Shared rows of each partition, in order.
-
-    Returns:
-        The margins, and what contradicts itself among them (empty when nothing).
-    """
-    partitions = folding.support.partitions
+def _merged_aggregates(elimination: _Elimination, rows: list[_SharedRows]) -> tuple[Aggregates, str]:
+    """Join rows of different partitions that count the same variables of a child."""
+    partitions = elimination.support.partitions
     owner = _joined([np.full(len(each.flat), each.number) for each in rows], np.int64)
     child = _joined([each.flat // (partitions[each.number].rows + 1) for each in rows], np.int64)
-    place, first = _same_variables(folding, rows, child)
+    place, first = _same_variables(elimination, rows, child)
     count = len(first)
     weights = [partitions[each.number].weight[each.flat // (partitions[each.number].rows + 1)] for each in rows]
     raw, target = _joined(weights), _joined([each.target for each in rows])
@@ -281,16 +248,16 @@ def merged_margins(folding: Folding, rows: list[SharedRows]) -> tuple[Margins, s
     upper = -negative
     kept = (weight > 0) | np.isfinite(lower) | np.isfinite(upper)
     number = np.where(kept, np.cumsum(kept) - 1, -1)[place]
-    of_row, entry_margin, entry_variable = _incidence(folding, rows, number, first)
+    of_row, entry_aggregate, entry_variable = _incidence(elimination, rows, number, first)
     trouble = "two bounds on the same cells of a child contradict each other" if (lower > upper).any() else ""
     return (
-        Margins(
+        Aggregates(
             child=child[first][kept],
             weight=weight[kept],
             target=np.divide(summed, weight, out=np.zeros(count), where=weight > 0)[kept],
             lower=lower[kept],
             upper=upper[kept],
-            entry_margin=entry_margin,
+            entry_aggregate=entry_aggregate,
             entry_variable=entry_variable,
             of_row=of_row,
             lower_from=lower_from[kept],
@@ -315,17 +282,17 @@ def _tightest(bound: Floats, place: Integers, owner: Integers, count: int) -> tu
 
 
 def _incidence(
-    folding: Folding, rows: list[SharedRows], number: Integers, first: Integers
+    elimination: _Elimination, rows: list[_SharedRows], number: Integers, first: Integers
 ) -> tuple[tuple[Integers, ...], Integers, Integers]:
-    """Which variables each margin sums: read off one of the rows that make it."""
+    """Which variables each aggregate sums: read off one of the rows that make it."""
     chosen = np.zeros(len(number), dtype=np.bool_)
     chosen[first] = True
-    of_row, margins, variables, start = [], [_none()], [_none()], 0
+    of_row, aggregates, variables, start = [], [_none()], [_none()], 0
     for each in rows:
-        width = folding.support.partitions[each.number].rows + 1
+        width = elimination.support.partitions[each.number].rows + 1
         part = slice(start, start + len(each.flat))
         start = part.stop
-        table = np.full(folding.support.children * width, -1, dtype=np.int64)
+        table = np.full(elimination.support.children * width, -1, dtype=np.int64)
         table[each.flat] = number[part]
         of_row.append(table.reshape(-1, width)[:, :-1])
         if chosen[part].any():
@@ -333,16 +300,16 @@ def _incidence(
             source[each.flat] = np.where(chosen[part], number[part], -1)
             found = source[each.key]
             (variable,) = np.nonzero(found >= 0)
-            margins.append(found[variable])
+            aggregates.append(found[variable])
             variables.append(variable)
-    return tuple(of_row), np.concatenate(margins), np.concatenate(variables)
+    return tuple(of_row), np.concatenate(aggregates), np.concatenate(variables)
 
 
 def _none() -> Integers:
     return np.zeros(0, dtype=np.int64)
 
 
-def _same_variables(folding: Folding, rows: list[SharedRows], child: Integers) -> tuple[Integers, Integers]:
+def _same_variables(elimination: _Elimination, rows: list[_SharedRows], child: Integers) -> tuple[Integers, Integers]:
     """Number rows so that equal sets of variables get one number: (number of each row, a first row of each number).
 
     Sets are told apart by sums of pseudo-random codes of cells. Two different sets with one sum would make the solver
@@ -350,11 +317,11 @@ def _same_variables(folding: Folding, rows: list[SharedRows], child: Integers) -
     """
     if sum(len(each.flat) > 0 for each in rows) < 2:  # noqa: PLR2004 - two partitions
         return np.arange(len(child)), np.arange(len(child))
-    code = _codes(len(folding.support.cells))[folding.cell]
+    code = _codes(len(elimination.support.cells))[elimination.cell]
     sums = [
         np.bincount(each.key, weights=code, minlength=1 + int(each.flat.max(initial=0)))[each.flat] for each in rows
     ]
-    digest = np.concatenate(sums).astype(np.uint64) * np.uint64(folding.support.children) + child.astype(np.uint64)
+    digest = np.concatenate(sums).astype(np.uint64) * np.uint64(elimination.support.children) + child.astype(np.uint64)
     _, first, place = np.unique(digest, return_index=True, return_inverse=True)
     return place, first
 
@@ -385,7 +352,7 @@ class Presolved:
         lower_from: Partition that each lower bound comes from, -1 where it is just zero.
         upper_from: Partition that each upper bound comes from, -1 where there is none.
         needed: People still to divide in each cell, shape ``(n,)``; None at the root.
-        margins: What is asked or demanded of sums.
+        aggregates: What is asked or demanded of sums.
         contradiction: Why the family is infeasible, where presolve sees it.
     """
 
@@ -400,7 +367,7 @@ class Presolved:
     lower_from: Integers
     upper_from: Integers
     needed: Integers | None
-    margins: Margins
+    aggregates: Aggregates
     contradiction: str = ""
 
     @property
@@ -410,14 +377,7 @@ class Presolved:
 
 
 def presolve(support: Support) -> Presolved:
-    """Shrink a family.
-
-    Args:
-        support: The family on its support.
-
-    Returns:
-        What is left to solve; `contradiction` is not empty when nothing can satisfy the constraints.
-    """
+    """Shrink a family."""
     live = support.most > 0
     fixed = np.zeros(live.shape, dtype=np.int64)
     contradiction = support.contradiction
@@ -428,24 +388,24 @@ def presolve(support: Support) -> Presolved:
             contradiction = contradiction or _fix_single(support, live, fixed)
             needed -= fixed.sum(axis=0)
     child, cell = np.nonzero(live)
-    folding = Folding.start(support, child, cell, fixed, needed)
-    rows = [folding.fold(partition) for partition in support.partitions]
-    margins, trouble = merged_margins(folding, rows)
-    contradiction = contradiction or folding.trouble or trouble or _crowded_cell(support, folding, needed)
-    measured = folding.weight > 0
+    elimination = _Elimination.start(support, child, cell, fixed, needed)
+    rows = [elimination.absorb(partition) for partition in support.partitions]
+    aggregates, trouble = _merged_aggregates(elimination, rows)
+    contradiction = contradiction or elimination.trouble or trouble or _crowded_cell(support, elimination, needed)
+    measured = elimination.weight > 0
     return Presolved(
         support=support,
         child=child,
         cell=cell,
         fixed=fixed,
-        weight=folding.weight,
-        target=np.divide(folding.weighted, folding.weight, out=np.zeros(len(child)), where=measured),
-        lower=folding.lower,
-        upper=folding.upper,
-        lower_from=folding.lower_from,
-        upper_from=folding.upper_from,
+        weight=elimination.weight,
+        target=np.divide(elimination.weighted, elimination.weight, out=np.zeros(len(child)), where=measured),
+        lower=elimination.lower,
+        upper=elimination.upper,
+        lower_from=elimination.lower_from,
+        upper_from=elimination.upper_from,
         needed=needed,
-        margins=margins,
+        aggregates=aggregates,
         contradiction=contradiction,
     )
 
@@ -469,12 +429,12 @@ def _fix_single(support: Support, live: Booleans, fixed: Integers) -> str:
     return ""
 
 
-def _crowded_cell(support: Support, folding: Folding, needed: Integers | None) -> str:
+def _crowded_cell(support: Support, elimination: _Elimination, needed: Integers | None) -> str:
     """Say which cell cannot be divided because of bounds on it alone, if there is one."""
     if needed is None or support.relaxation is not None:
         return ""
-    least = np.bincount(folding.cell, weights=folding.lower, minlength=len(needed))
-    most = np.bincount(folding.cell, weights=np.minimum(folding.upper, folding.room), minlength=len(needed))
+    least = np.bincount(elimination.cell, weights=elimination.lower, minlength=len(needed))
+    most = np.bincount(elimination.cell, weights=np.minimum(elimination.upper, elimination.room), minlength=len(needed))
     wrong = (least > needed) | (most < needed)
     if not wrong.any():
         return ""

@@ -50,14 +50,7 @@ class FlowVariables:
 
 
 def flow_variables(presolved: Presolved) -> FlowVariables | None:
-    """Make the flow variables and rows of a family, or None when it has no flows.
-
-    Args:
-        presolved: The family's variables.
-
-    Returns:
-        Flows between bounds tightened by the totals, and their rows.
-    """
+    """Make the flow variables and rows of a family, or None when it has no flows."""
     flows = presolved.support.problem.flows
     if flows is None:
         return None
@@ -111,11 +104,7 @@ def _right_sides(
 
 
 def tightened(flows: FamilyFlows) -> tuple[Integers, Integers]:
-    """Boxes of the flows that the totals imply: (lower, upper), each of shape ``(D, C)`` (E-6).
-
-    Args:
-        flows: The descendants: bounds of their classes, and totals.
-    """
+    """Boxes of the flows that the totals imply: (lower, upper), each of shape ``(D, C)`` (E-6)."""
     rest_lower = flows.lower.sum(axis=1, keepdims=True) - flows.lower
     upper = np.minimum(flows.upper, flows.total[:, None] - rest_lower)
     rest_upper = upper.sum(axis=1, keepdims=True) - upper
@@ -124,15 +113,7 @@ def tightened(flows: FamilyFlows) -> tuple[Integers, Integers]:
 
 
 def guessed_flows(variables: FlowVariables, guess: Floats) -> Floats:
-    """Guess flows: what is left above the lower bounds, shared in proportion to room and class margin.
-
-    Args:
-        variables: The flows.
-        guess: People in each variable of the family, shape ``(N,)``.
-
-    Returns:
-        A guess between the bounds, shape ``(W,)``; it need not satisfy the rows.
-    """
+    """Guess flows: what is left above the lower bounds, shared in proportion to room and class margin."""
     flows = variables.flows
     margins = (variables.cells @ guess - variables.right)[variables.link]
     np.add.at(margins, flows.child, variables.fixed)
@@ -153,43 +134,34 @@ class Constraints:
 
     Attributes:
         rows: The rows.
-        margin: Margin of each row, -1 for the others, shape ``(rows,)``.
+        aggregate: Margin of each row, -1 for the others, shape ``(rows,)``.
         variables: Number of variables before the flows.
         flows: Number of flows.
     """
 
     rows: Inequalities
-    margin: Integers
+    aggregate: Integers
     variables: int
     flows: int
 
 
 def constraints(presolved: Presolved, flows: FlowVariables | None, chosen: Booleans | None = None) -> Constraints:
-    """Write the constraints over chosen variables.
-
-    Args:
-        presolved: The family.
-        flows: Its flows; with flows all variables must be chosen.
-        chosen: Which variables, shape ``(N,)``; None for all. Whoever shares a row with one must be chosen too.
-
-    Returns:
-        Sums over children (unless at the root or under the failsafe), bounded margins, and flow rows.
-    """
+    """Write the constraints over chosen variables."""
     chosen = np.ones(presolved.variables, dtype=np.bool_) if chosen is None else chosen
     count = int(chosen.sum())
-    parts = [_sums(presolved, chosen), _margins(presolved, chosen)]
-    margin = np.concatenate([np.full(parts[0].matrix.shape[0], -1), np.flatnonzero(_touched(presolved, chosen))])
+    parts = [_sums(presolved, chosen), _aggregates(presolved, chosen)]
+    aggregate = np.concatenate([np.full(parts[0].matrix.shape[0], -1), np.flatnonzero(_touched(presolved, chosen))])
     spare = 0
     if flows is not None:
         spare = len(flows.descendant)
         wide = [sp.hstack([part.matrix, sp.csc_matrix((part.matrix.shape[0], spare))]) for part in parts]
         matrix = sp.vstack([*wide, sp.hstack([flows.cells, flows.matrix])], format="csc")
         parts.append(Inequalities(flows.cells, flows.right, flows.right))
-        margin = np.concatenate([margin, np.full(len(flows.right), -1)])
+        aggregate = np.concatenate([aggregate, np.full(len(flows.right), -1)])
     else:
         matrix = sp.vstack([part.matrix for part in parts], format="csc")
     lower, upper = np.concatenate([part.lower for part in parts]), np.concatenate([part.upper for part in parts])
-    return Constraints(Inequalities(sp.csc_matrix(matrix), lower, upper), margin, count, spare)
+    return Constraints(Inequalities(sp.csc_matrix(matrix), lower, upper), aggregate, count, spare)
 
 
 def _sums(presolved: Presolved, chosen: Booleans) -> Inequalities:
@@ -206,21 +178,21 @@ def _sums(presolved: Presolved, chosen: Booleans) -> Inequalities:
 
 
 def _touched(presolved: Presolved, chosen: Booleans) -> Booleans:
-    """Bounded margins of chosen variables, shape ``(M,)``."""
-    margins = presolved.margins
-    touched = np.zeros(len(margins.child), dtype=np.bool_)
-    touched[margins.entry_margin[chosen[margins.entry_variable]]] = True
-    return touched & margins.bounded
+    """Bounded aggregates of chosen variables, shape ``(M,)``."""
+    aggregates = presolved.aggregates
+    touched = np.zeros(len(aggregates.child), dtype=np.bool_)
+    touched[aggregates.entry_aggregate[chosen[aggregates.entry_variable]]] = True
+    return touched & aggregates.bounded
 
 
-def _margins(presolved: Presolved, chosen: Booleans) -> Inequalities:
-    margins, touched = presolved.margins, _touched(presolved, chosen)
-    entry = touched[margins.entry_margin] & chosen[margins.entry_variable]
-    row = (np.cumsum(touched) - 1)[margins.entry_margin[entry]]
-    column = (np.cumsum(chosen) - 1)[margins.entry_variable[entry]]
+def _aggregates(presolved: Presolved, chosen: Booleans) -> Inequalities:
+    aggregates, touched = presolved.aggregates, _touched(presolved, chosen)
+    entry = touched[aggregates.entry_aggregate] & chosen[aggregates.entry_variable]
+    row = (np.cumsum(touched) - 1)[aggregates.entry_aggregate[entry]]
+    column = (np.cumsum(chosen) - 1)[aggregates.entry_variable[entry]]
     shape = (int(touched.sum()), int(chosen.sum()))
     matrix = sp.csc_matrix((np.ones(len(row)), (row, column)), shape=shape)
-    return Inequalities(matrix, margins.lower[touched], margins.upper[touched])
+    return Inequalities(matrix, aggregates.lower[touched], aggregates.upper[touched])
 
 
 FAINT = 1e-3
@@ -231,18 +203,18 @@ FAINT = 1e-3
 class Layout:
     """Where things stand in a program.
 
-    Columns are variables, auxiliary margins, flows, slacks of the failsafe (above the parent, then below); rows are
-    sums over children, margins, flows, groups of the failsafe.
+    Columns are variables, auxiliary aggregates, flows, slacks of the failsafe (above the parent, then below); rows are
+    sums over children, aggregates, flows, groups of the failsafe.
 
     Attributes:
         row_of_cell: Row of each cell's sum over children, -1 where there is none, shape ``(n,)``.
-        auxiliary: Position among auxiliary variables of each margin, -1 where it is an equality, shape ``(M,)``.
+        auxiliary: Position among auxiliary variables of each aggregate, -1 where it is an equality, shape ``(M,)``.
         variables: Number of variables N.
         shown: Number of auxiliary variables.
         flows: Number of flows.
         slacks: Number of slacks.
         sums: Number of sums over children.
-        margins: Number of margins M.
+        aggregates: Number of aggregates M.
     """
 
     row_of_cell: Integers
@@ -252,7 +224,7 @@ class Layout:
     flows: int
     slacks: int
     sums: int
-    margins: int
+    aggregates: int
 
     @property
     def width(self) -> int:
@@ -266,17 +238,9 @@ class Layout:
 
     @classmethod
     def of(cls, presolved: Presolved, flows: FlowVariables | None) -> Layout:
-        """Lay a family out.
-
-        Args:
-            presolved: The family.
-            flows: Its flow variables, or None.
-
-        Returns:
-            Where its columns and rows stand.
-        """
+        """Lay a family out."""
         row_of_cell = _sum_rows(presolved)
-        free = ~presolved.margins.equal
+        free = ~presolved.aggregates.equal
         cells = len(presolved.support.cells)
         return cls(
             row_of_cell=row_of_cell,
@@ -286,7 +250,7 @@ class Layout:
             flows=0 if flows is None else len(flows.descendant),
             slacks=0 if presolved.support.relaxation is None else 2 * cells,
             sums=int(row_of_cell.max(initial=-1)) + 1,
-            margins=len(free),
+            aggregates=len(free),
         )
 
 
@@ -312,26 +276,19 @@ class Assembly:
 
 
 def assemble(presolved: Presolved) -> Assembly:
-    """Write the quadratic program of a presolved family.
-
-    Args:
-        presolved: The family.
-
-    Returns:
-        The program with its guess.
-    """
-    margins = presolved.margins
+    """Write the quadratic program of a presolved family."""
+    aggregates = presolved.aggregates
     flows = flow_variables(presolved)
     layout = Layout.of(presolved, flows)
     free = layout.auxiliary >= 0
     measured = layout.variables + layout.shown
     weight, target = np.zeros(layout.width), np.zeros(layout.width)
-    weight[:measured] = np.concatenate([presolved.weight, margins.weight[free]])
-    target[:measured] = np.concatenate([presolved.target, margins.target[free]])
+    weight[:measured] = np.concatenate([presolved.weight, aggregates.weight[free]])
+    target[:measured] = np.concatenate([presolved.target, aggregates.target[free]])
     scale = 1.0 / float(np.sqrt(np.median(weight[weight > 0]))) if weight.any() else 1.0
     guess = initial_guess(presolved)
     of_flows = np.zeros(0) if flows is None else guessed_flows(flows, guess)
-    centre = np.concatenate([guess, margins.sums(guess)[free], of_flows, np.zeros(layout.slacks)])
+    centre = np.concatenate([guess, aggregates.sums(guess)[free], of_flows, np.zeros(layout.slacks)])
     matrix, right = _equalities(presolved, flows, layout)
     lower, upper = _bounds(presolved, flows, layout)
     diagonal = 2.0 * scale**2 * weight
@@ -348,15 +305,7 @@ def assemble(presolved: Presolved) -> Assembly:
 
 
 def recentred(assembly: Assembly, x: Floats) -> Assembly:
-    """The same program around a better guess: what an interior-point method lost in digits it finds on a second try.
-
-    Args:
-        assembly: The program.
-        x: A solution of it, in its units.
-
-    Returns:
-        The program in deviations from that solution.
-    """
+    """The same program around a better guess: what an interior-point method lost in digits it finds on a second try."""
     program = assembly.program
     x = np.clip(x, program.lower, program.upper)
     limits = program.inequalities
@@ -375,14 +324,7 @@ def recentred(assembly: Assembly, x: Floats) -> Assembly:
 
 
 def initial_guess(presolved: Presolved) -> Floats:
-    """Guess the variables: folded noisy answers, corrected to the parent's sums, not negative (E-9).
-
-    Args:
-        presolved: The family.
-
-    Returns:
-        People, shape ``(N,)``.
-    """
+    """Guess the variables: noisy answers of single cells, corrected to the parent's sums, not negative (E-9)."""
     weight, target = _with_prior(presolved)
     if presolved.needed is None:
         most = np.minimum(presolved.upper, presolved.support.most.max(initial=0.0))
@@ -399,7 +341,7 @@ def initial_guess(presolved: Presolved) -> Floats:
 
 
 def _with_prior(presolved: Presolved) -> tuple[Floats, Floats]:
-    """Weights and targets, where a variable that nothing measures alone gets a faint share of its cell or margin."""
+    """Weights and targets, where a variable that nothing measures alone gets a faint share of its cell or aggregate."""
     weight, target = presolved.weight.copy(), presolved.target.copy()
     (bare,) = np.nonzero(weight == 0)
     if not len(bare):
@@ -432,9 +374,9 @@ def _sum_rows(presolved: Presolved) -> Integers:
 
 
 def _bounds(presolved: Presolved, flows: FlowVariables | None, layout: Layout) -> tuple[Floats, Floats]:
-    margins, free = presolved.margins, layout.auxiliary >= 0
-    lower = [presolved.lower, margins.lower[free]]
-    upper = [presolved.upper, margins.upper[free]]
+    aggregates, free = presolved.aggregates, layout.auxiliary >= 0
+    lower = [presolved.lower, aggregates.lower[free]]
+    upper = [presolved.upper, aggregates.upper[free]]
     if flows is not None:
         lower.append(flows.lower)
         upper.append(flows.upper)
@@ -456,7 +398,7 @@ def _allowance(presolved: Presolved, layout: Layout, scale: float) -> Inequaliti
 def _equalities(presolved: Presolved, flows: FlowVariables | None, layout: Layout) -> tuple[sp.csc_matrix, Floats]:
     """All equality rows (E-8)."""
     blocks, sides = [], []
-    for block, side in (_sums_and_margins(presolved, layout), *_further(presolved, flows, layout)):
+    for block, side in (_sums_and_aggregates(presolved, layout), *_further(presolved, flows, layout)):
         blocks.append(block)
         sides.append(side)
     if len(blocks) == 1:
@@ -464,14 +406,14 @@ def _equalities(presolved: Presolved, flows: FlowVariables | None, layout: Layou
     return sp.csc_matrix(sp.vstack(blocks, format="csc")), np.concatenate(sides)
 
 
-def _sums_and_margins(presolved: Presolved, layout: Layout) -> tuple[sp.csc_matrix, Floats]:
-    margins, count = presolved.margins, layout.variables
+def _sums_and_aggregates(presolved: Presolved, layout: Layout) -> tuple[sp.csc_matrix, Floats]:
+    aggregates, count = presolved.aggregates, layout.variables
     (shown,) = np.nonzero(layout.auxiliary >= 0)
-    rows = [layout.sums + margins.entry_margin, layout.sums + shown]
-    columns = [margins.entry_variable, count + layout.auxiliary[shown]]
-    values = [np.ones(len(margins.entry_margin)), -np.ones(len(shown))]
-    right = np.zeros(layout.sums + layout.margins)
-    right[layout.sums :] = np.where(layout.auxiliary < 0, margins.lower, 0.0)
+    rows = [layout.sums + aggregates.entry_aggregate, layout.sums + shown]
+    columns = [aggregates.entry_variable, count + layout.auxiliary[shown]]
+    values = [np.ones(len(aggregates.entry_aggregate)), -np.ones(len(shown))]
+    right = np.zeros(layout.sums + layout.aggregates)
+    right[layout.sums :] = np.where(layout.auxiliary < 0, aggregates.lower, 0.0)
     if presolved.needed is not None:
         rows.append(layout.row_of_cell[presolved.cell])
         columns.append(np.arange(count))
@@ -504,15 +446,7 @@ def _further(presolved: Presolved, flows: FlowVariables | None, layout: Layout) 
 
 
 def read_back(assembly: Assembly, solution: Solution) -> Candidate:
-    """Turn a program's solution into a candidate.
-
-    Args:
-        assembly: The program.
-        solution: Its solution; without a point the guess stands in.
-
-    Returns:
-        The candidate: not negative, and with the parent's sums but for rounding errors.
-    """
+    """Turn a program's solution into a candidate."""
     presolved, layout = assembly.presolved, assembly.layout
     point = assembly.centre if solution.x is None else assembly.centre + assembly.scale * solution.x
     duals = np.zeros(len(assembly.program.right))
@@ -528,7 +462,7 @@ def read_back(assembly: Assembly, solution: Solution) -> Candidate:
         flows=flows,
         parent_multipliers=_parent_multipliers(assembly, duals),
         bound_multipliers=_bound_multipliers(
-            presolved, _margin_multipliers(assembly, duals, reduced), reduced[: layout.variables]
+            presolved, _aggregate_multipliers(assembly, duals, reduced), reduced[: layout.variables]
         ),
         flow_multipliers=prices,
     )
@@ -552,7 +486,7 @@ def _flows(assembly: Assembly, point: Floats, duals: Floats) -> tuple[Floats | N
     found = flows.fixed.astype(np.float64)
     values = point[layout.first_flow : layout.first_flow + layout.flows]
     found[flows.descendant, flows.kind] = np.clip(values, flows.lower, flows.upper)
-    return found, duals[layout.sums + layout.margins + flows.link]
+    return found, duals[layout.sums + layout.aggregates + flows.link]
 
 
 def _parent_multipliers(assembly: Assembly, duals: Floats) -> Floats:
@@ -565,31 +499,31 @@ def _parent_multipliers(assembly: Assembly, duals: Floats) -> Floats:
     return multipliers
 
 
-def _margin_multipliers(assembly: Assembly, duals: Floats, reduced: Floats) -> Floats:
-    """Multiplier of each margin's bounds: of its auxiliary variable's, or of its row where it is an equality.
+def _aggregate_multipliers(assembly: Assembly, duals: Floats, reduced: Floats) -> Floats:
+    """Multiplier of each aggregate's bounds: of its auxiliary variable's, or of its row where it is an equality.
 
-    The program leaves the objective of a known margin out, as a constant; its derivative belongs to the multiplier.
+    The program leaves the objective of a known aggregate out, as a constant; its derivative belongs to the multiplier.
     """
-    layout, margins = assembly.layout, assembly.presolved.margins
-    multipliers = duals[layout.sums : layout.sums + layout.margins].copy()
+    layout, aggregates = assembly.layout, assembly.presolved.aggregates
+    multipliers = duals[layout.sums : layout.sums + layout.aggregates].copy()
     shown, equal = layout.auxiliary >= 0, layout.auxiliary < 0
     multipliers[shown] = reduced[layout.variables + layout.auxiliary[shown]]
-    multipliers[equal] += 2.0 * margins.weight[equal] * (margins.lower[equal] - margins.target[equal])
+    multipliers[equal] += 2.0 * aggregates.weight[equal] * (aggregates.lower[equal] - aggregates.target[equal])
     return multipliers
 
 
-def _bound_multipliers(presolved: Presolved, of_margin: Floats, reduced: Floats) -> tuple[Floats, ...]:
-    """Hand each multiplier of a margin, or of a variable with a bound of its own, to the bound that binds there."""
-    problem, margins = presolved.support.problem, presolved.margins
+def _bound_multipliers(presolved: Presolved, of_aggregate: Floats, reduced: Floats) -> tuple[Floats, ...]:
+    """Hand each multiplier of an aggregate, or of a variable with a bound of its own, to the bound that binds there."""
+    problem, aggregates = presolved.support.problem, presolved.aggregates
     hints = [np.zeros(bound.lower.shape) for bound in problem.bounds]
-    margin_from = np.where(of_margin > 0, margins.lower_from, margins.upper_from)
+    aggregate_from = np.where(of_aggregate > 0, aggregates.lower_from, aggregates.upper_from)
     variable_from = np.where(reduced > 0, presolved.lower_from, presolved.upper_from)
-    for number, (partition, of_row) in enumerate(zip(presolved.support.partitions, margins.of_row, strict=True)):
+    for number, (partition, of_row) in enumerate(zip(presolved.support.partitions, aggregates.of_row, strict=True)):
         if not partition.limits:
             continue
         value = np.zeros(of_row.shape)
-        if len(of_margin):
-            value = np.where((of_row >= 0) & (margin_from[of_row] == number), of_margin[of_row], 0.0)
+        if len(of_aggregate):
+            value = np.where((of_row >= 0) & (aggregate_from[of_row] == number), of_aggregate[of_row], 0.0)
         (own,) = np.nonzero(variable_from == number)
         value[presolved.child[own], partition.index[presolved.cell[own]]] = reduced[own]
         hand_out(problem, partition, value, hints)

@@ -80,14 +80,7 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
 
 
 def split(values: Floats) -> tuple[Integers, Floats]:
-    """Floor and fraction of each value, after snapping to whole numbers (E-21).
-
-    Args:
-        values: People, shape ``(N,)``.
-
-    Returns:
-        The floors, int64, and the fractions, from 0 to below 1, both of shape ``(N,)``.
-    """
+    """Floor and fraction of each value, after snapping to whole numbers (E-21)."""
     nearest = np.rint(values)
     snapped = np.where(np.abs(values - nearest) <= SNAP, nearest, values)
     base = np.floor(snapped)
@@ -95,16 +88,7 @@ def split(values: Floats) -> tuple[Integers, Floats]:
 
 
 def largest_remainders(presolved: Presolved, base: Integers, fraction: Floats) -> tuple[Integers, bool]:
-    """Give each cell's missing people to its largest fractions, the first child winning a tie (E-24).
-
-    Args:
-        presolved: The family; at the root, where cells need no sum, what is over a half goes up.
-        base: Floor of each variable, shape ``(N,)``.
-        fraction: Fraction of each, shape ``(N,)``.
-
-    Returns:
-        0 or 1 for each variable, and whether every cell's sum was reached so.
-    """
+    """Give each cell's missing people to its largest fractions, the first child winning a tie (E-24)."""
     up = np.zeros(len(base), dtype=np.int64)
     if presolved.needed is None:
         up[fraction > 0.5] = 1  # noqa: PLR2004 - nearer to the upper whole number
@@ -122,37 +106,29 @@ def largest_remainders(presolved: Presolved, base: Integers, fraction: Floats) -
 
 
 def violations(presolved: Presolved, values: Integers) -> Booleans:
-    """Variables in a margin, or with a bound of their own, that these whole numbers violate, shape ``(N,)``.
-
-    Args:
-        presolved: The family.
-        values: People in each variable, shape ``(N,)``.
-    """
+    """Variables in an aggregate, or with a bound of their own, that these whole numbers violate, shape ``(N,)``."""
     wrong = (values < presolved.lower) | (values > presolved.upper)
-    margins = presolved.margins
-    bounded = margins.bounded
+    aggregates = presolved.aggregates
+    bounded = aggregates.bounded
     if bounded.any():
-        sums = margins.sums(values.astype(np.float64))
-        broken = bounded & ((sums < margins.lower) | (sums > margins.upper))
-        wrong[margins.entry_variable[broken[margins.entry_margin]]] = True
+        sums = aggregates.sums(values.astype(np.float64))
+        broken = bounded & ((sums < aggregates.lower) | (sums > aggregates.upper))
+        wrong[aggregates.entry_variable[broken[aggregates.entry_aggregate]]] = True
     return wrong
 
 
 def tied_together(presolved: Presolved, violated: Booleans) -> Booleans:
-    """Variables that share cells or bounded margins, through any chain, with a violated one, shape ``(N,)``.
-
-    Args:
-        presolved: The family; at the root no cell ties variables together.
-        violated: Variables that a bound objects to, as `violations` gives them, shape ``(N,)``.
-    """
-    margins = presolved.margins
-    entry = margins.bounded[margins.entry_margin]
+    """Variables that share cells or bounded aggregates, through any chain, with a violated one, shape ``(N,)``."""
+    aggregates = presolved.aggregates
+    entry = aggregates.bounded[aggregates.entry_aggregate]
     cells = len(presolved.support.cells)
     cell = presolved.cell if presolved.needed is not None else cells + np.arange(presolved.variables)
     nodes = int(cell.max()) + 1
-    margin = nodes + margins.entry_margin[entry]
-    size = nodes + len(margins.child)
-    graph = sp.csr_matrix((np.ones(len(margin)), (cell[margins.entry_variable[entry]], margin)), shape=(size, size))
+    aggregate = nodes + aggregates.entry_aggregate[entry]
+    size = nodes + len(aggregates.child)
+    graph = sp.csr_matrix(
+        (np.ones(len(aggregate)), (cell[aggregates.entry_variable[entry]], aggregate)), shape=(size, size)
+    )
     _, label = connected_components(graph, directed=False)
     return np.isin(label[cell], label[cell[violated]])
 
@@ -208,19 +184,7 @@ def rounding_program(
     *,
     widened: bool,
 ) -> Program:
-    """Write the rounding of chosen variables as a linear program (E-25).
-
-    Args:
-        presolved: The family.
-        flows: Its flows.
-        base: Floor of each variable.
-        fraction: Fraction of each.
-        chosen: Variables to round; those that share a cell or bounded margin with one are all chosen.
-        widened: Whether to allow more than one step up and steps down, at one person's distance a step (E-26).
-
-    Returns:
-        Unknowns: steps up, flows, and if widened further steps up and steps down.
-    """
+    """Write the rounding of chosen variables as a linear program (E-25)."""
     parts = constraints(presolved, flows, chosen)
     count, spare = parts.variables, parts.flows
     floor = base[chosen].astype(np.float64)
@@ -296,15 +260,7 @@ class Sums:
 
 
 def sums_of(presolved: Presolved, query: Query) -> Sums:
-    """The sums of a query over the variables of each child.
-
-    Args:
-        presolved: The family.
-        query: Whose answers are the sums.
-
-    Returns:
-        The sums, by child and answer; variables that the query does not count are in none.
-    """
+    """The sums of a query over the variables of each child."""
     counted_rows, index = np.unique(query.row_of(presolved.support.cells), return_inverse=True)
     rows = index[presolved.cell]
     key = presolved.child * len(counted_rows) + rows
@@ -320,25 +276,13 @@ def sums_of(presolved: Presolved, query: Query) -> Sums:
 
 
 def snapped(target: Floats) -> Floats:
-    """Sums of fractions, those near a whole number taken for it.
-
-    Args:
-        target: The sums, in people, shape ``(S,)``.
-
-    Returns:
-        Shape ``(S,)``.
-    """
+    """Sums of fractions, those near a whole number taken for it."""
     nearest = np.rint(target)
     return np.asarray(np.where(np.abs(target - nearest) <= _EXACT, nearest, target), dtype=np.float64)
 
 
 def slope(target: Floats, *, released: bool) -> Floats:
-    """Cost of the step from the floor of each target to the next whole number (E-51, E-52).
-
-    Args:
-        target: Real values.
-        released: Whether distances are from the nearest whole numbers, halves to even, not from the values themselves.
-    """
+    """Cost of the step from the floor of each target to the next whole number (E-51, E-52)."""
     return 1.0 - 2.0 * ((np.rint(target) if released else target) - np.floor(target))
 
 
@@ -366,17 +310,7 @@ class Frame:
 
 
 def frame_of(presolved: Presolved, flows: FlowVariables | None, base: Integers, *, widened: bool) -> Frame:
-    """Write the constraints of a family.
-
-    Args:
-        presolved: The family.
-        flows: Its flows.
-        base: Floor of each variable, shape ``(N,)``.
-        widened: Whether to allow more than one step up, and steps down.
-
-    Returns:
-        The constraints.
-    """
+    """Write the constraints of a family."""
     count = len(base)
     chosen = np.ones(count, dtype=np.bool_)
     program = rounding_program(presolved, flows, base, np.zeros(count), chosen, widened=widened)
@@ -434,15 +368,7 @@ class Goal:
         *,
         released: bool,
     ) -> Goal:
-        """Put a pass together (E-51, E-52).
-
-        Args:
-            frame: The constraints.
-            fraction: Fraction of each variable.
-            sums: Sums to bring near their targets.
-            held: Sums that are settled, with their values.
-            released: Whether distances are from the nearest whole number.
-        """
+        """Put a pass together (E-51, E-52)."""
         count, widened = len(fraction), bool(frame.further.any())
         times = np.bincount(np.concatenate([each.alone for each in sums]), minlength=count).astype(np.float64)
         matrix = sp.csr_matrix(sp.vstack([each.matrix for each in sums], format="csr"))
@@ -478,16 +404,7 @@ class Goal:
     def program(
         self, columns: Booleans, *, integral: bool = False, kept: tuple[Booleans, Integers] | None = None
     ) -> Program:
-        """Write the program (E-51): a sum has a column up to the next whole number, one above it, one below the floor.
-
-        Args:
-            columns: Columns of the frame to use, shape ``(W,)``; the others are zero.
-            integral: Whether steps must be whole.
-            kept: Variables whose steps are settled, shape ``(N,)``, and the steps.
-
-        Returns:
-            The program.
-        """
+        """Write the program (E-51): of a sum, columns up to the next whole number, above it, and below the floor."""
         matrix, used = self._used(columns)
         frame, first = self.frame, len(self.frame.rows.lower)
         own = used[first : first + len(self.slope)]
@@ -523,13 +440,6 @@ class Goal:
         """What a step up of each variable would cost, all told, by the best multipliers that fit a solution (E-55).
 
         Those of the cells' sums are chosen anew, as low as the steps that were made allow: a cell may have none.
-
-        Args:
-            columns: The columns of the program.
-            solution: Its solution, with multipliers.
-
-        Returns:
-            Shape ``(N,)``.
         """
         frame, count = self.frame, len(self.fraction)
         if solution.rows is None or solution.x is None:
@@ -549,16 +459,7 @@ class Goal:
         return np.asarray(prices, dtype=np.float64)
 
     def steps(self, solution: Solution, columns: Booleans) -> tuple[Integers, Booleans]:
-        """Steps of each variable, and which of them came out whole.
-
-        Args:
-            solution: Of the program of these columns.
-            columns: Columns of the frame that the program has, shape ``(W,)``.
-
-        Returns:
-            The nearest whole steps, in people, and whether each came out whole, both of shape ``(N,)``; without a
-            point, no step is made.
-        """
+        """Steps of each variable, and which of them came out whole."""
         values = np.zeros(len(columns))
         if solution.x is not None:
             values[columns] = solution.x[: int(columns.sum())]
@@ -567,15 +468,7 @@ class Goal:
         return nearest.astype(np.int64), np.asarray(np.abs(found - nearest) <= WHOLE, dtype=np.bool_)
 
     def value(self, solution: Solution, columns: Booleans) -> float:
-        """The objective of a solution, as a distance.
-
-        Args:
-            solution: Of the program of these columns, whole or not.
-            columns: Columns of the frame that the program has, shape ``(W,)``.
-
-        Returns:
-            What its point costs, with `constant`; ``inf`` where it has no point.
-        """
+        """The objective of a solution, as a distance."""
         if solution.x is None:
             return np.inf
         return float(self.program(columns).linear @ solution.x) + self.constant

@@ -91,18 +91,7 @@ class Support:
 
 
 def restrict(problem: FamilyProblem, plan: FamilyPlan) -> Support:
-    """Restrict a family to its support: parent's occupied cells, or at the root all that are no structural zeros.
-
-    Args:
-        problem: The family.
-        plan: Structural zeros.
-
-    Returns:
-        The support with its partitions.
-
-    Raises:
-        EstimationError: When a measurement lacks a row that the support touches.
-    """
+    """Restrict a family to its support: parent's occupied cells, or at the root all that are no structural zeros."""
     if problem.parent is None:
         cells = np.setdiff1d(np.arange(problem.size, dtype=np.int32), plan.zero_cells, assume_unique=True)
         return on_cells(problem, cells, None)
@@ -114,19 +103,7 @@ def restrict(problem: FamilyProblem, plan: FamilyPlan) -> Support:
 
 
 def on_cells(problem: FamilyProblem, cells: NDArray[np.int32], parent: Integers | None) -> Support:
-    """Restrict a family to given cells.
-
-    Args:
-        problem: The family.
-        cells: Sorted cells, shape ``(n,)``.
-        parent: The parent's people in them, or None.
-
-    Returns:
-        The support.
-
-    Raises:
-        EstimationError: When a measurement lacks a row that the cells touch.
-    """
+    """Restrict a family to given cells."""
     merged: dict[bytes, Partition] = {}
     contradiction = ""
     for measurement in problem.measurements:
@@ -228,14 +205,7 @@ def _joined(old: Partition, new: Partition) -> Partition:
 
 
 def hand_out(problem: FamilyProblem, partition: Partition, value: Floats, hints: list[Floats]) -> None:
-    """Give the multipliers of a partition's rows to those of the family's bounds that bind there.
-
-    Args:
-        problem: The family.
-        partition: The partition.
-        value: Multipliers, positive at lower bounds, shape ``(K, r)``.
-        hints: For each of the family's bounds its multipliers, shape ``(K, rows)``; changed.
-    """
+    """Give the multipliers of a partition's rows to those of the family's bounds that bind there."""
     for limit, rows in partition.limits:
         bound = problem.bounds[limit]
         binds = (value > 0) & (bound.lower[:, rows] >= partition.lower)

@@ -56,7 +56,7 @@ def test_cells_outside_the_parents_support_are_no_variables():
 
 def test_answers_that_one_variable_touches_are_folded():
     found = presolved(family([4, 0, 3, 0], [[0, 0], [0, 0]], [[9, 9], [9, 9]]))
-    assert len(found.margins.child) == 0
+    assert len(found.aggregates.child) == 0
     np.testing.assert_allclose(found.weight, 2.0)  # detailed and class both count each variable alone
     np.testing.assert_allclose(found.target, 3.0)
 
@@ -65,20 +65,20 @@ def test_queries_that_cut_the_support_alike_become_one_margin():
     problem = family([4, 5, 0, 0], [[1, 0], [1, 0]], [[7, 0], [9, 0]], texts=("detailed", "kind", "total"))
     found = presolved(problem)
     assert len(found.support.partitions) == 2
-    np.testing.assert_allclose(found.margins.weight, [2.0, 2.0])
+    np.testing.assert_allclose(found.aggregates.weight, [2.0, 2.0])
 
 
 def test_rows_of_different_queries_that_count_the_same_variables_of_a_child_become_one_margin():
     problem = family([4, 5, 2, 2], [[0, 0], [0, 0]], [[8, 3], [9, 0]], texts=("detailed", "kind", "total"))
     found = presolved(problem)
     # Child 0 alone may hold barracks, so those are fixed, and its total and its homes are the same two variables.
-    assert sorted(found.margins.weight.tolist()) == [2.0, 2.0]
-    np.testing.assert_allclose(found.margins.target[found.margins.child == 0], [(3 + 3 - 4) / 2])
+    assert sorted(found.aggregates.weight.tolist()) == [2.0, 2.0]
+    np.testing.assert_allclose(found.aggregates.target[found.aggregates.child == 0], [(3 + 3 - 4) / 2])
 
 
 def test_bounds_that_cannot_bind_are_dropped():
     found = presolved(family([4, 5, 2, 2], [[0, 0], [0, 0]], [[9, 4], [8, 4]]))
-    margins = found.margins
+    margins = found.aggregates
     assert np.isinf(margins.lower).all()
     np.testing.assert_array_equal(np.isfinite(margins.upper[margins.child == 0]), [False, False])
     np.testing.assert_array_equal(np.isfinite(margins.upper[margins.child == 1]), [True, False])

@@ -174,8 +174,8 @@ def test_infeasible_bounds_have_no_rounding(small):
     made = small(4, 3)
     presolved = presolve(restrict(made.problem, made.plan))
     x = solve_chain(presolved, made.plan).candidate.x
-    margins = presolved.margins
-    broken = replace(presolved, margins=replace(margins, lower=np.full(len(margins.child), 1e6)))
+    margins = presolved.aggregates
+    broken = replace(presolved, aggregates=replace(margins, lower=np.full(len(margins.child), 1e6)))
     assert round_family(broken, x) is None
 
 

@@ -285,7 +285,9 @@ def test_a_bound_that_the_unit_box_cannot_meet_widens_it():
 def test_bounds_that_nothing_meets_have_no_rounding(small, toy_queries, estimated):
     made = small(4, 3)
     presolved, x = estimated(made.problem, made.plan)
-    broken = replace(presolved, margins=replace(presolved.margins, lower=np.full(len(presolved.margins.child), 1e6)))
+    broken = replace(
+        presolved, aggregates=replace(presolved.aggregates, lower=np.full(len(presolved.aggregates.child), 1e6))
+    )
     assert round_in_passes(broken, x, toy_queries, "nearest") is None
 
 
