@@ -144,9 +144,9 @@ def test_the_rule_of_registration_finds_a_module_that_only_imports_what_is_regis
     assert is_registered(
         "das_spark.histogram.schema", {"schema": importlib.import_module("das_spark.histogram").Schema}
     )
-    separator = importlib.import_module("das_spark.histogram.parser").SEPARATOR
-    assert is_registered("das_spark.histogram.parser", {"separator": separator})
-    assert not is_registered("das_spark.histogram.schema", {"separator": separator})
+    separator = importlib.import_module("das_spark.histogram").SEPARATOR
+    assert is_registered("das_spark.histogram.schema", {"separator": separator})
+    assert not is_registered("das_spark.constraints.declared", {"separator": separator})
 
 
 def modules_of_one_name(paths: list[Path]) -> list[str]:

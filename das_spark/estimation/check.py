@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.constraints.flows import flow_feasible
+from das_spark.constraints import flow_feasible
 from das_spark.estimation.problem import Booleans, FamilyFlows, FamilyPlan, FamilyProblem, Integers
 from das_spark.estimation.support import Relaxation
 from das_spark.histogram import Query

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.evaluation.tally import Side
-from das_spark.histogram import Query
-from das_spark.histogram.attribute import NO_GROUP
+from das_spark.histogram import NO_GROUP, Query
 
 
 class Differences(NamedTuple):

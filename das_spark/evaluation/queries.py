@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from das_spark.histogram import Query, Schema
-from das_spark.histogram.parser import DETAILED, SEPARATOR, TOTAL
+from das_spark.histogram import DETAILED, SEPARATOR, TOTAL, Query, Schema
 
 #: Attributes that say of which demographic group somebody is: Hispanic origin and race.
 _DEMOGRAPHIC: Final = ("hispanic", "cenrace", "race")

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from das_spark.evaluation.metrics import Frequencies, frequencies_of, pooled
 from das_spark.evaluation.sample_draws import Draw
 from das_spark.geography import ROOT_GEOCODE
-from das_spark.histogram import Query
-from das_spark.histogram.attribute import NO_GROUP
+from das_spark.histogram import NO_GROUP, Query
 
 #: Residuals that wait to be counted, at most: bounds the memory of a task.
 _WAITING: Final = 1 << 22

@@ -17,8 +17,7 @@ from das_spark.errors import InputError
 from das_spark.evaluation.bins import FIFTIES, Bins
 from das_spark.evaluation.homogeneity import DEFINITIONS, Definition, homogeneity_index
 from das_spark.evaluation.shares import Differences, largest_share, relative_error
-from das_spark.histogram import Query
-from das_spark.histogram.attribute import NO_GROUP
+from das_spark.histogram import NO_GROUP, Query
 
 Subject = Literal["geounits", "errors", "criterion", "empty strata", "marginal product"]
 

@@ -12,6 +12,7 @@ query is a function from cells to answers: :meth:`Query.row_of`. The matrix itse
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
@@ -20,11 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError, QueryError
-from das_spark.histogram.attribute import NO_GROUP
-from das_spark.histogram.factors import Run, checked_factor, leaves_out, merged_runs
 
-Neighbours = Literal["bounded", "unbounded"]
-"""Bounded: one record changes its cell. Unbounded: one record comes or goes."""
+NO_GROUP = -1
+"""The group of a level that belongs to no group: what is counted nowhere in a query."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,16 +56,16 @@ class Query:
     name: str
     shape: tuple[int, ...]
     factors: tuple[NDArray[np.int64], ...]
-    _runs: tuple[Run, ...] = field(init=False, repr=False)
+    _runs: tuple[_Run, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the factors, make them read-only and merge axes."""
         if len(self.factors) != len(self.shape):
             raise QueryError(f"query {self.name!r} has {len(self.factors)} factors for {len(self.shape)} attributes")
         pairs = zip(self.factors, self.shape, strict=True)
-        factors = tuple(checked_factor(factor, size, self.name) for factor, size in pairs)
+        factors = tuple(_checked_factor(factor, size, self.name) for factor, size in pairs)
         object.__setattr__(self, "factors", factors)
-        object.__setattr__(self, "_runs", tuple(merged_runs(factors)))
+        object.__setattr__(self, "_runs", tuple(_merged_runs(factors)))
 
     @property
     def size(self) -> int:
@@ -163,26 +162,7 @@ class Query:
     @property
     def is_partition(self) -> bool:
         """Whether every cell counts in exactly one answer."""
-        return not any(leaves_out(factor) for factor in self.factors)
-
-    def l1_sensitivity(self, neighbours: Neighbours = "bounded") -> int:
-        r"""Largest change of the answers, in :math:`\ell_1`, between neighbouring histograms.
-
-        A record counts in at most one answer, so one that comes or goes changes the answers by at most 1, and one
-        that changes its cell by at most 2; squared :math:`\ell_2` is the same, because every answer that changes,
-        changes by exactly 1. This is the exact value: it is 0 for ``total`` between bounded neighbours, which have the
-        same number of records. Mechanisms do not read it: they always provide for 2.
-
-        Args:
-            neighbours: Which histograms are neighbours.
-
-        Returns:
-            The sensitivity in people or units.
-        """
-        if neighbours == "unbounded":
-            return 1
-        # Cells that differ can lie in two answers; with one answer, one inside and one outside of it, if there is one.
-        return 2 if self.rows > 1 else int(not self.is_partition)
+        return not any(_leaves_out(factor) for factor in self.factors)
 
     def involves(self, axis: int) -> bool:
         """Whether a change of this attribute alone can change the answers: its factor has at least two groups.
@@ -223,3 +203,98 @@ def _add_at(answers: NDArray[np.int64], rows: NDArray[np.int64], counts: NDArray
     """Add each count to its answer; unlike ``bincount`` with weights this never goes through floats."""
     counted = rows != NO_GROUP
     np.add.at(answers, rows[counted], np.asarray(counts).astype(np.int64, copy=False)[counted])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Neighbouring axes that act as one: kept whole, summed whole, or one axis with groups.
+
+    Args:
+        size: Number of combinations of their levels.
+        rows: Number of combinations of their groups.
+        kind: How they act.
+        group: Group of each level, shape ``(size,)``, for a grouped axis; empty otherwise.
+    """
+
+    size: int
+    rows: int
+    kind: Literal["kept", "summed", "grouped"]
+    group: NDArray[np.int64]
+
+    def sorted_groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Order a grouped axis for ``np.add.reduceat``.
+
+        Returns:
+            The levels ordered by group, without those in none, and where each group begins among them.
+        """
+        order = np.argsort(self.group, kind="stable")
+        order = order[np.count_nonzero(self.group == NO_GROUP) :]
+        return order, np.searchsorted(self.group[order], np.arange(self.rows))
+
+
+def _checked_factor(factor: NDArray[Any], size: int, query: str) -> NDArray[np.int64]:
+    """Check a factor and take a copy that cannot be changed.
+
+    Args:
+        factor: Group of each level.
+        size: Number of levels of the attribute.
+        query: Name of the query, for the message.
+
+    Returns:
+        The groups, read-only, shape ``(size,)``.
+
+    Raises:
+        QueryError: When there is not one group a level, or the groups are not 0, 1, ... without a gap.
+    """
+    group = np.array(factor, dtype=np.int64)
+    if group.shape != (size,):
+        raise QueryError(f"query {query!r}: a factor of shape {group.shape} for an attribute of {size} levels")
+    present = np.unique(group[group != NO_GROUP])
+    if not len(present) or not np.array_equal(present, np.arange(len(present))):
+        raise QueryError(f"query {query!r}: the groups of a factor are not 0, 1, ... without a gap")
+    group.flags.writeable = False
+    return group
+
+
+def _merged_runs(factors: Sequence[NDArray[np.int64]]) -> Iterator[_Run]:
+    """Merge neighbouring axes that are kept, or summed, as a whole; an axis of one level changes nothing.
+
+    Args:
+        factors: Checked factors in the order of the axes.
+
+    Yields:
+        The runs in the order of the axes.
+    """
+    waiting: _Run | None = None
+    for axis in (_single(factor) for factor in factors if len(factor) > 1):
+        if waiting is None:
+            waiting = axis
+        elif waiting.kind == axis.kind != "grouped":
+            waiting = _Run(waiting.size * axis.size, waiting.rows * axis.rows, axis.kind, axis.group)
+        else:
+            yield waiting
+            waiting = axis
+    if waiting is not None:
+        yield waiting
+
+
+def _leaves_out(factor: NDArray[np.int64]) -> bool:
+    """Whether a level is in no group.
+
+    Args:
+        factor: A checked factor.
+
+    Returns:
+        Whether there is one.
+    """
+    return bool((factor == NO_GROUP).any())
+
+
+def _single(group: NDArray[np.int64]) -> _Run:
+    size, rows = len(group), int(group.max()) + 1
+    nothing = group[:0]
+    if rows == size and np.array_equal(group, np.arange(size)):
+        return _Run(size, rows, "kept", nothing)
+    if rows == 1 and not _leaves_out(group):
+        return _Run(size, 1, "summed", nothing)
+    return _Run(size, rows, "grouped", group)

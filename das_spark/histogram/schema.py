@@ -1,19 +1,184 @@
-"""A schema: the ordered attributes whose combinations are the cells of a histogram."""
+"""A schema: the ordered attributes whose combinations are the cells of a histogram, and how queries on it are spelled.
+
+A query is written as a product of attributes and recodes, such as ``age18plus * hispanic * race``. White space is free,
+case matters, and the order of the names says nothing: answers are always laid out in the order of the schema's axes.
+``total`` (one answer) and ``detailed`` (one answer a cell) are reserved words that stand alone.
+"""
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError, QueryError
-from das_spark.histogram.attribute import Attribute
-from das_spark.histogram.parser import DETAILED, RESERVED, SEPARATOR, TOTAL, check_name, split_names, unknown_name
-from das_spark.histogram.query import Query
+from das_spark.histogram.query import NO_GROUP, Query
+
+TOTAL: Final = "total"
+DETAILED: Final = "detailed"
+RESERVED: Final = frozenset({TOTAL, DETAILED})
+SEPARATOR: Final = " * "
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_name(name: str, what: str) -> None:
+    """Refuse a name that could not be written in a query.
+
+    Args:
+        name: The name of an attribute or recode.
+        what: What bears the name, for the message.
+
+    Raises:
+        QueryError: When the name is reserved, or is not made of letters, digits and underscores.
+    """
+    if not _NAME.fullmatch(name):
+        raise QueryError(
+            f"the name {name!r} of {what} cannot be written in a query",
+            hint="use letters, digits and underscores, beginning with a letter or underscore",
+        )
+    if name in RESERVED:
+        raise QueryError(f"the name {name!r} of {what} is a reserved word of the query language")
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Split the text of a query into its names, in the order in which they are written.
+
+    Args:
+        text: For example ``"age18plus * hispanic*race"``.
+
+    Returns:
+        The names without white space: ``("age18plus", "hispanic", "race")``.
+
+    Raises:
+        QueryError: When a name is missing or malformed, or a reserved word does not stand alone.
+    """
+    names = tuple(part.strip() for part in text.split("*"))
+    for name in names:
+        if not _NAME.fullmatch(name):
+            found = f"{name!r}" if name else "nothing"
+            raise QueryError(
+                f"query {text!r} has {found} where a name should be",
+                hint='write names separated by "*", such as "age18plus * hispanic * race", or "total" or "detailed"',
+            )
+    alone = RESERVED.intersection(names)
+    if alone and len(names) > 1:
+        raise QueryError(f"query {text!r} multiplies the reserved word {min(alone)!r}, which stands alone")
+    return names
+
+
+def unknown_name(name: str, known: Iterable[str], where: str) -> QueryError:
+    """Make the error for a name that means nothing, with the nearest one that does.
+
+    Args:
+        name: The unknown name.
+        known: All names that would have been right.
+        where: Where it was found, for the message.
+
+    Returns:
+        The error, for the caller to raise.
+    """
+    choices = tuple(known)
+    nearest = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    guess = f"did you mean {nearest[0]!r}? " if nearest else ""
+    return QueryError(f"{where} names {name!r}, which is unknown", hint=f"{guess}known names: {', '.join(choices)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recode:
+    """A grouping of an attribute's levels, in which a level belongs to at most one group.
+
+    Args:
+        name: How queries call it; unique in a schema.
+        groups: Label and level indices of each group. Groups are disjoint and not empty; levels may be left out.
+
+    Raises:
+        QueryError: When there is no group, a group is empty, or a label or level occurs twice.
+    """
+
+    name: str
+    groups: tuple[tuple[str, tuple[int, ...]], ...]
+
+    def __post_init__(self) -> None:
+        """Check name, labels and groups."""
+        check_name(self.name, "a recode")
+        if not self.groups:
+            raise QueryError(f"recode {self.name!r} has no group")
+        _check_unique(self.labels, f"recode {self.name!r}", "label")
+        for label, levels in self.groups:
+            if not levels:
+                raise QueryError(f"recode {self.name!r}: group {label!r} holds no level")
+        _check_unique([level for _, levels in self.groups for level in levels], f"recode {self.name!r}", "level")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the groups, in the order of their answers."""
+        return tuple(label for label, _ in self.groups)
+
+    def group_of(self, size: int) -> NDArray[np.int64]:
+        """Say for each level to which group it belongs.
+
+        Args:
+            size: Number of levels of the attribute.
+
+        Returns:
+            Group index of each level, shape ``(size,)``; -1 where a level is in no group.
+
+        Raises:
+            QueryError: When a group names a level that the attribute does not have.
+        """
+        group = np.full(size, NO_GROUP, dtype=np.int64)
+        for index, (label, levels) in enumerate(self.groups):
+            if min(levels) < 0 or max(levels) >= size:
+                raise QueryError(f"recode {self.name!r}: group {label!r} names a level outside 0 to {size - 1}")
+            group[list(levels)] = index
+        return group
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One axis of a schema: level ``i`` means ``levels[i]``.
+
+    Args:
+        name: How queries call it; unique in a schema.
+        levels: The label of each level.
+        recodes: Groupings of the levels that queries may name.
+
+    Raises:
+        QueryError: When there is no level, a label or recode occurs twice, or a recode does not fit the levels.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    recodes: tuple[Recode, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check name, levels and recodes."""
+        check_name(self.name, "an attribute")
+        if not self.levels:
+            raise QueryError(f"attribute {self.name!r} has no level")
+        _check_unique(self.levels, f"attribute {self.name!r}", "level")
+        _check_unique([recode.name for recode in self.recodes], f"attribute {self.name!r}", "recode")
+        for recode in self.recodes:
+            recode.group_of(self.size)
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+
+def _check_unique(values: Sequence[object], where: str, what: str) -> None:
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise QueryError(f"{where} holds the {what} {value!r} twice")
+
 
 MOST_CELLS = 2**31 - 1
 """Cells are stored as 32-bit integers."""

@@ -37,7 +37,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from das_spark.errors import InputError, without_values
-from das_spark.histogram.parser import DETAILED
+from das_spark.histogram import DETAILED
 from das_spark.store import FileRecord, record_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from das_spark.constraints import Sense
-from das_spark.histogram.parser import DETAILED, SEPARATOR
+from das_spark.histogram import DETAILED, SEPARATOR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from das_spark.constraints.flows import flow_feasible
+from das_spark.constraints import flow_feasible
 from das_spark.estimation import FamilyFlows
 from das_spark.estimation.check import divisible_margins
 from das_spark.estimation.program import tightened

@@ -1,4 +1,6 @@
-"""Schemas: cells to codes and back, selections, and queries from their spelling."""
+"""Schemas, attributes, recodes and the spelling of queries."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from das_spark.errors import InputError, QueryError
 from das_spark.histogram import Attribute, Recode, Schema
+from das_spark.histogram.schema import RESERVED, split_names, unknown_name
 
 ADULT = Recode("adult", (("minor", (0, 1)), ("adult", (2, 3))))
 OLD = Recode("old", (("old", (3,)),))
@@ -156,3 +159,84 @@ def test_a_schema_without_attributes_or_with_too_many_cells_is_refused():
     levels = tuple(map(str, range(2000)))
     with pytest.raises(QueryError, match="8000000000 cells"):
         Schema("people", tuple(Attribute(name, levels) for name in ("a", "b", "c")))
+
+
+def test_group_of_gives_each_level_its_group_and_minus_one_to_the_rest():
+    recode = Recode("band", (("outer", (0, 4)), ("middle", (2,))))
+    assert recode.group_of(5).tolist() == [0, -1, 1, -1, 0]
+    assert recode.labels == ("outer", "middle")
+
+
+def test_an_attribute_has_as_many_levels_as_labels():
+    assert Attribute("sex", ("male", "female")).size == 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ((), "no group"),
+        ((("a", ()),), "'a' holds no level"),
+        ((("a", (0, 1)), ("b", (1,))), "level 1 twice"),
+        ((("a", (0, 0)),), "level 0 twice"),
+        ((("a", (0,)), ("a", (1,))), "label 'a' twice"),
+    ],
+)
+def test_groups_that_are_empty_or_overlap_are_refused(groups, message):
+    with pytest.raises(QueryError, match=message):
+        Recode("band", groups)
+
+
+@pytest.mark.parametrize("level", [-1, 2])
+def test_a_recode_of_levels_that_the_attribute_does_not_have_is_refused(level):
+    with pytest.raises(QueryError, match="outside 0 to 1"):
+        Attribute("sex", ("male", "female"), (Recode("band", (("a", (level,)),)),))
+
+
+@pytest.mark.parametrize("name", ["", "total", "detailed", "age group", "a*b", "4age"])
+def test_names_that_no_query_could_spell_are_refused(name):
+    with pytest.raises(QueryError):
+        Attribute(name, ("one",))
+    with pytest.raises(QueryError):
+        Recode(name, (("a", (0,)),))
+
+
+def test_an_attribute_without_levels_or_with_a_label_twice_is_refused():
+    with pytest.raises(QueryError, match="no level"):
+        Attribute("sex", ())
+    with pytest.raises(QueryError, match="'male' twice"):
+        Attribute("sex", ("male", "male"))
+
+
+def test_a_recode_named_twice_is_refused():
+    recode = Recode("band", (("a", (0,)),))
+    with pytest.raises(QueryError, match="'band' twice"):
+        Attribute("sex", ("male",), (recode, recode))
+
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(lambda name: name not in RESERVED)
+SPACES = st.text(" \t\n", max_size=3)
+
+
+@given(st.lists(st.tuples(SPACES, NAMES, SPACES), min_size=1, max_size=5))
+def test_names_come_back_whatever_the_white_space(parts):
+    text = "*".join("".join(part) for part in parts)
+    assert split_names(text) == tuple(name for _, name, _ in parts)
+
+
+@pytest.mark.parametrize(("text", "found"), [("a * ", "nothing"), ("a b", "'a b'"), ("a * 1b", "'1b'")])
+def test_the_error_says_what_stands_where_a_name_should(text, found):
+    with pytest.raises(QueryError, match=f"has {found} where a name should be"):
+        split_names(text)
+
+
+@pytest.mark.parametrize("word", sorted(RESERVED))
+def test_reserved_words_stand_alone(word):
+    assert split_names(f" {word} ") == (word,)
+    with pytest.raises(QueryError, match=f"'{word}', which stands alone"):
+        split_names(f"sex * {word}")
+
+
+def test_a_name_like_no_other_gets_the_list_without_a_guess():
+    error = unknown_name("qqq", ["sex", "age"], "query 'qqq'")
+    assert "did you mean" not in str(error)
+    assert "known names: sex, age" in str(error)
