@@ -76,8 +76,7 @@ def _writers() -> tuple[tuple[str, ...], Rows]:
 
 
 def _solvers() -> tuple[tuple[str, ...], Rows]:
-    from das_spark.estimation import FAMILY_SOLVERS  # noqa: PLC0415
-    from das_spark.estimation.solvers import SOLVERS  # noqa: PLC0415
+    from das_spark.estimation import FAMILY_SOLVERS, SOLVERS  # noqa: PLC0415
 
     programs = {name: ", ".join(sorted(each.capabilities)) for name, each in SOLVERS.items()}
     families = {name: "families of children" for name in FAMILY_SOLVERS if name not in SOLVERS}

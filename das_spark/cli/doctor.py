@@ -58,7 +58,7 @@ def _package(name: str) -> tuple[str, str, str]:
 
 
 def _solvers() -> tuple[str, str, str]:
-    from das_spark.estimation.solvers import SOLVERS  # noqa: PLC0415 - after their packages were found
+    from das_spark.estimation import SOLVERS  # noqa: PLC0415 - after their packages were found
 
     return "solvers", ", ".join(SOLVERS), "ok"
 

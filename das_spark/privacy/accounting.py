@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from das_spark.errors import BudgetError
 
 if TYPE_CHECKING:
-    from das_spark.histogram.query import Query
-    from das_spark.histogram.schema import Schema
+    from das_spark.histogram import Query, Schema
     from das_spark.privacy.budget import Budget
 
 PUBLISHED_DELTA: Final = Fraction(1, 10**10)  # Of every product of the 2020 census.

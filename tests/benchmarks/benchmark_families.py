@@ -21,15 +21,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np  # noqa: E402 - after the number of threads is set
-from das_spark.estimation.proposal import PosedFamily  # noqa: E402
-from das_spark.estimation.rounding_passes import round_in_passes  # noqa: E402
 from families import SHAPES, Shape, family, nation  # noqa: E402
 from families_2020 import BLOCKS, SHAPES_2020, TRACTS_250, Shape2020, at_once, family_2020  # noqa: E402
 
 from das_spark.estimation import FamilyPlan, FamilyProblem, estimate_family  # noqa: E402
 from das_spark.estimation.certify import certify  # noqa: E402
-from das_spark.estimation.chain import FAMILY_SOLVERS, solve_chain  # noqa: E402
+from das_spark.estimation.chain import FAMILY_SOLVERS, PosedFamily, solve_chain  # noqa: E402
 from das_spark.estimation.presolve import presolve  # noqa: E402
+from das_spark.estimation.rounding import round_in_passes  # noqa: E402
 from das_spark.estimation.support import restrict  # noqa: E402
 
 DEFAULT = ("batched", "piqp", "clarabel", "osqp")

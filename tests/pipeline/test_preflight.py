@@ -33,7 +33,7 @@ from das_spark.errors import (
     OutputError,
     PrivacyGuardError,
 )
-from das_spark.estimation.solvers import SOLVERS
+from das_spark.estimation import SOLVERS
 from das_spark.io.microdata_part import digest_part
 from das_spark.io.writers import TextFlavour, text
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
