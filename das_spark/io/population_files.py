@@ -24,7 +24,7 @@ from das_spark.config import near
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
-from das_spark.simulation import LIKES, Kind, Population, parts_of
+from das_spark.simulation import LIKES, Population, PopulationKind, parts_of
 from das_spark.store import discard, disk_errors, write_durably
 
 Layout = Literal["tidy", "ipums", "cef"]
@@ -43,7 +43,7 @@ class PopulationSummary:
     """What was written, and how to make it again.
 
     Args:
-        like: Kind of population.
+        like: PopulationKind of population.
         share: Of the whole, exact.
         seed: Of all random numbers.
         layout: Of the files.
@@ -117,7 +117,7 @@ def simulate(
     return summary
 
 
-def _kind(like: str, layout: Layout, share: Fraction) -> Kind:
+def _kind(like: str, layout: Layout, share: Fraction) -> PopulationKind:
     if like not in LIKES:
         raise ConfigurationError(f"there is no population {like!r}; known: {', '.join(LIKES)}", hint=near(like, LIKES))
     if layout not in LAYOUTS:
@@ -132,7 +132,7 @@ def _kind(like: str, layout: Layout, share: Fraction) -> Kind:
 
 def _write(
     folder: Path,
-    kind: Kind,
+    kind: PopulationKind,
     share: Fraction,
     seed: int,
     layout: Layout,
@@ -153,7 +153,7 @@ def _write(
 
 
 def _writer(
-    folder: Path, kind: Kind, layout: Layout, *, compress: bool
+    folder: Path, kind: PopulationKind, layout: Layout, *, compress: bool
 ) -> AbstractContextManager[Callable[[Population], None]]:
     if layout == "tidy":
         return _tidy_writer(folder, kind)
@@ -161,7 +161,7 @@ def _writer(
 
 
 @contextmanager
-def _tidy_writer(folder: Path, kind: Kind) -> Iterator[Callable[[Population], None]]:
+def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Population], None]]:
     with _tables(folder, kind) as (persons, units):
 
         def write(population: Population) -> None:
@@ -172,7 +172,7 @@ def _tidy_writer(folder: Path, kind: Kind) -> Iterator[Callable[[Population], No
 
 
 @contextmanager
-def _tables(folder: Path, kind: Kind) -> Iterator[tuple[pq.ParquetWriter, pq.ParquetWriter]]:
+def _tables(folder: Path, kind: PopulationKind) -> Iterator[tuple[pq.ParquetWriter, pq.ParquetWriter]]:
     persons = pa.schema(
         [("geocode", pa.string()), *[(name, pa.int8()) for name, _ in kind.attributes], ("count", pa.int64())]
     )
@@ -187,7 +187,7 @@ def _tables(folder: Path, kind: Kind) -> Iterator[tuple[pq.ParquetWriter, pq.Par
         yield first, second
 
 
-def _person_table(population: Population, kind: Kind) -> pa.Table:
+def _person_table(population: Population, kind: PopulationKind) -> pa.Table:
     codes = np.unravel_index(population.cell, kind.shape)
     columns = {"geocode": pa.array(population.geocodes[population.geounit].tolist(), pa.string())}
     for (name, _), code in zip(kind.attributes, codes, strict=True):
@@ -245,7 +245,7 @@ def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Populatio
         yield write
 
 
-def _readme(summary: PopulationSummary, kind: Kind) -> str:
+def _readme(summary: PopulationSummary, kind: PopulationKind) -> str:
     return _README.format(
         shape=" x ".join(f"{name} ({size})" for name, size in kind.attributes),
         tables=_TABLES[summary.layout],

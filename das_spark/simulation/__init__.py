@@ -1,6 +1,9 @@
-"""Populations that nobody lives in: the one room where numpy's random numbers are allowed.
+"""Synthetic populations: the one package where numpy's random numbers are allowed.
 
-:data:`LIKES` names them; each is made in independent parts (one, or one a state), the same for the same seed and share.
+:data:`LIKES` names them: a small census for a first run, one like 1940, and one like 2020 (the nation, or one state).
+Each is made in independent parts (one, or one a state), the same for the same seed and share. The figures that they
+are calibrated to stand in `states_1940` and `states_2020`, how people and places are drawn in `census_1940` and
+`census_2020`, and the areas that blocks of 2020 lie in in `entities_2020`.
 """
 
 from __future__ import annotations
@@ -11,12 +14,12 @@ from types import MappingProxyType
 
 from das_spark.simulation.census_1940 import CENSUS_1940
 from das_spark.simulation.census_2020 import CENSUS_2020, STATE_2020
-from das_spark.simulation.population import Kind, Population, share_of
+from das_spark.simulation.population import Population, PopulationKind, generator, share_of
 from das_spark.simulation.quickstart import QUICKSTART
 
-__all__ = ["LIKES", "Kind", "Population", "parts_of", "share_of"]
+__all__ = ["LIKES", "Population", "PopulationKind", "generator", "parts_of", "share_of"]
 
-LIKES: Mapping[str, Kind] = MappingProxyType(
+LIKES: Mapping[str, PopulationKind] = MappingProxyType(
     {kind.name: kind for kind in (QUICKSTART, CENSUS_1940, CENSUS_2020, STATE_2020)}
 )
 """Every kind of population by its name."""

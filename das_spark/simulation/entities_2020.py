@@ -1,4 +1,4 @@
-"""Entities of the blocks of a simulated 2020: public codes that follow from the geocode alone, by no random number.
+"""Entities of the blocks of a synthetic 2020: public codes that follow from the geocode alone, by no random number.
 
 County subdivisions are groups of tracts. Places lie across them and across block groups, so that their borders are on
 no spine. Some counties have an area of American Indians, Alaska Natives or Native Hawaiians, which cuts tracts. School

@@ -1,4 +1,4 @@
-"""A simulated population as arrays: geounits, occupied cells, units."""
+"""A synthetic population as arrays: geounits, occupied cells, units."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Population:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PopulationKind:
     """A kind of population that can be simulated, in independent parts.
 
     Args:

@@ -1,4 +1,4 @@
-"""A small census in the schema of the 2018 End-to-End test: a county of a state that does not exist.
+"""A small synthetic census in the schema of the 2018 End-to-End test: a synthetic county.
 
 Four tracts, ten block groups and about 150 blocks; some blocks are empty, some have only vacant units; one tract
 has a single block group and one block group a single block; every class of group quarters occurs.
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from das_spark.simulation.population import Counts, Kind, Population, generator
+from das_spark.simulation.population import Counts, Population, PopulationKind, generator
 
 HHGQ, AGES, ORIGINS, RACES = 8, 2, 2, 63
 COUNTY = "99001"
@@ -29,7 +29,7 @@ _JUVENILE, _NURSING = 2, 3
 _MINORS_IN_JUVENILE = 0.9
 
 
-def make(part: int, seed: int, share: Fraction) -> Population:
+def _make(part: int, seed: int, share: Fraction) -> Population:
     """Make the census.
 
     Args:
@@ -87,8 +87,8 @@ def _people(
     """Persons by age, origin and race, (2, 2, 63)."""
     ages = np.array([minors, 1 - minors])
     origins = np.array([1 - _HISPANIC, _HISPANIC])
-    law = ages[:, None, None] * origins[None, :, None] * rates[None, None, :]
-    drawn: Counts = numbers.multinomial(size, (law / law.sum()).ravel()).reshape(law.shape)
+    weights = ages[:, None, None] * origins[None, :, None] * rates[None, None, :]
+    drawn: Counts = numbers.multinomial(size, (weights / weights.sum()).ravel()).reshape(weights.shape)
     return drawn
 
 
@@ -108,10 +108,10 @@ def _facilities(numbers: np.random.Generator, blocks: Counts) -> list[tuple[int,
     ]
 
 
-QUICKSTART = Kind(
+QUICKSTART = PopulationKind(
     name="quickstart",
     attributes=(("hhgq", HHGQ), ("votingage", AGES), ("hispanic", ORIGINS), ("cenrace", RACES)),
     geocode_length=16,
     parts=lambda share: (0,),
-    make=make,
+    make=_make,
 )

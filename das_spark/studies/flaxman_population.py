@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-from das_spark.simulation.population import generator
+from das_spark.simulation import generator
 from das_spark.studies.noise import Law
 
 Counts = NDArray[np.int64]

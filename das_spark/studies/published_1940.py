@@ -30,8 +30,7 @@ from typing import Any, Final
 
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.products.e2e_1940 import STRATA
-from das_spark.simulation.expected_1940 import DISTRICTS
-from das_spark.simulation.states_1940 import COUNTIES, STATES
+from das_spark.simulation.states_1940 import COUNTIES, DISTRICTS, STATES
 
 RUNS: Final = 4
 """Runs of each epsilon that were pooled."""

@@ -13,10 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.simulation.people_1940 import people
-from das_spark.simulation.places_1940 import districts
-from das_spark.simulation.population import generator
-from das_spark.simulation.shares import plan
+from das_spark.simulation import generator
+from das_spark.simulation.census_1940 import districts, people, plan
 
 Counts = NDArray[np.int64]
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.simulation.people_1940 import AGES, ORIGINS, RACES
-from das_spark.simulation.population import Population, generator
-from das_spark.simulation.quarters_1940 import HHGQ
+from das_spark.simulation import Population, generator
+from das_spark.simulation.census_1940 import AGES, HHGQ, ORIGINS, RACES
 from das_spark.studies.washington_1940 import FIPS
 
 Counts = NDArray[np.int64]

@@ -17,8 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from das_spark.simulation.expected_1940 import DISTRICTS, UNITS
-from das_spark.simulation.states_1940 import COUNTIES, HISPANICS, NATIONAL, PERSONS, STATES
+from das_spark.simulation.states_1940 import COUNTIES, DISTRICTS, HISPANICS, NATIONAL, PERSONS, STATES, UNITS
 from das_spark.studies import washington_1940 as washington
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from das_spark.errors import ConfigurationError
 from das_spark.simulation import LIKES, Population, parts_of, share_of
-from das_spark.simulation.shares import plan
+from das_spark.simulation.census_1940 import plan
 from das_spark.simulation.states_1940 import COUNTIES, PERSONS, STATES
 
 CENSUS = LIKES["1940"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from das_spark.simulation import LIKES, Population, parts_of
-from das_spark.simulation.people_2020 import _RACES_OF_HISPANICS, _RACES_OF_SEVERAL
-from das_spark.simulation.states_2020 import INVENTED, PERSONS, STATES
+from das_spark.simulation.census_2020 import _RACES_OF_HISPANICS, _RACES_OF_SEVERAL
+from das_spark.simulation.states_2020 import PERSONS, STATES, SYNTHETIC_STATE
 
 SHARE = Fraction(1, 100)
 
@@ -23,7 +23,7 @@ def nation() -> list[Population]:
 
 @pytest.fixture(scope="module")
 def state() -> Population:
-    return LIKES["2020-state"].make(INVENTED.fips, 7, Fraction(1, 10))
+    return LIKES["2020-state"].make(SYNTHETIC_STATE.fips, 7, Fraction(1, 10))
 
 
 def _geocodes(population: list[Population], length: int) -> list[str]:
@@ -34,7 +34,7 @@ def test_figures_of_the_states_sum_to_those_of_the_nation():
     assert sum(each.persons for each in STATES) == PERSONS == 331_449_281
     assert sum(each.counties for each in STATES) == 3_143
     assert len({each.fips for each in STATES}) == 51
-    assert all(99 < sum(each.groups) < 101 for each in (*STATES, INVENTED))
+    assert all(99 < sum(each.groups) < 101 for each in (*STATES, SYNTHETIC_STATE))
     assert (len(_RACES_OF_SEVERAL), len(_RACES_OF_HISPANICS)) == (57, 63)
 
 

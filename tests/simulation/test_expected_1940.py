@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from das_spark.simulation.expected_1940 import DISTRICTS, IN_FILE, UNITS, expected
-from das_spark.simulation.states_1940 import HISPANICS, NATIONAL, PERSONS, STATES
+from das_spark.simulation.states_1940 import DISTRICTS, HISPANICS, IN_FILE, NATIONAL, PERSONS, STATES, UNITS, expected
 
 
 def test_states_sum_to_the_figures_of_the_file() -> None:
