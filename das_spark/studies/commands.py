@@ -1,16 +1,19 @@
-"""`experiment`: published studies done again, on invented populations."""
+"""`experiment`: published studies repeated, on synthetic populations."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from das_spark.cli.options import Json
-from das_spark.studies import occupancy_command
-from das_spark.studies.output import Out, Seed, deliver
+from das_spark.cli.render import console
+
+if TYPE_CHECKING:
+    from das_spark.studies.results import StudyResult
 
 app = typer.Typer(
     name="experiment",
@@ -19,13 +22,16 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("occupancy")(occupancy_command.occupancy)
 
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Write JSON, CSV tables and a page with figures there.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Change it to get a different population and different noise.")]
 Epsilons = Annotated[
     list[str] | None,
     typer.Option("--epsilon", metavar="NUMBER", help="Such as 1/40 or 0.025; may be repeated; those of the study."),
 ]
-LawName = Annotated[
+RatioName = Annotated[
     str,
     typer.Option(
         "--law", metavar="NAME", help="Ratio of the noise: coded, 1 - z as in the programs; exact, exp(-z) as written."
@@ -48,7 +54,7 @@ def flaxman(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     replicates: Annotated[
         int, typer.Option("--replicates", help="R of the direct estimate, on each of two databases; 0 leaves it out.")
     ] = 500,
-    law: LawName = "coded",
+    law: RatioName = "coded",
     seed: Seed = 12345,
     out: Out = None,
     as_json: Json = False,
@@ -57,23 +63,19 @@ def flaxman(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
     Example: das-spark experiment flaxman --persons 100000 --levels 2 --replicates 2000 --out flaxman
     """
-    from das_spark.studies.flaxman import flaxman as study  # noqa: PLC0415 - `das-spark --help` needs no experiment
-    from das_spark.studies.flaxman_page import flaxman_page  # noqa: PLC0415
-    from das_spark.studies.flaxman_population import EPSILONS, FlaxmanSettings  # noqa: PLC0415
-    from das_spark.studies.noise import law_of  # noqa: PLC0415
+    from das_spark.studies import flaxman as study  # noqa: PLC0415 - `das-spark --help` needs no study
+    from das_spark.studies.noise import ratio_of  # noqa: PLC0415
 
-    settings = FlaxmanSettings(
-        persons, levels, mean_size, _exact(epsilon) or EPSILONS, parts, law_of(law), seed, replicates
-    )
-    found = study(settings)
-    deliver("flaxman", found, lambda: flaxman_page(found), out, as_json=as_json, unprinted=("direct_points",))
+    epsilons = _exact(epsilon) or study.EPSILONS
+    settings = study.FlaxmanSettings(persons, levels, mean_size, epsilons, parts, ratio_of(law), seed, replicates)
+    _deliver("flaxman", study.flaxman(settings), out, as_json=as_json)
 
 
 @app.command("epl-appendix")
 def epl_appendix(
     epsilon: Epsilons = None,
     replicates: Annotated[int, typer.Option("--replicates", help="Releases an epsilon.")] = 10,
-    law: LawName = "coded",
+    law: RatioName = "coded",
     seed: Seed = 12345,
     out: Out = None,
     as_json: Json = False,
@@ -82,14 +84,52 @@ def epl_appendix(
 
     Example: das-spark experiment epl-appendix --epsilon 0.1 --epsilon 0.25 --replicates 200 --out appendix
     """
-    from das_spark.studies.epl_appendix import GRID, AppendixSettings  # noqa: PLC0415
-    from das_spark.studies.epl_appendix import epl_appendix as study  # noqa: PLC0415
-    from das_spark.studies.epl_appendix_page import epl_appendix_page  # noqa: PLC0415
-    from das_spark.studies.noise import law_of  # noqa: PLC0415
+    from das_spark.studies import epl_appendix as study  # noqa: PLC0415
+    from das_spark.studies.noise import ratio_of  # noqa: PLC0415
 
-    settings = AppendixSettings(_exact(epsilon) or GRID, replicates, law_of(law), seed)
-    found = study(settings)
-    deliver("epl_appendix", found, lambda: epl_appendix_page(found), out, as_json=as_json)
+    settings = study.AppendixSettings(_exact(epsilon) or study.GRID, replicates, ratio_of(law), seed)
+    _deliver("epl_appendix", study.epl_appendix(settings), out, as_json=as_json)
+
+
+@app.command("occupancy")
+def occupancy(
+    states: Annotated[int, typer.Option("--states", help="Simulated states.")] = 5,
+    counties: Annotated[int, typer.Option("--counties", help="Simulated counties of each state.")] = 62,
+    follow_up_to: Annotated[
+        int,
+        typer.Option("--follow-up-to", metavar="UNITS", help="Follow counties of so many housing units to the block."),
+    ] = 5_000,
+    seed: Seed = 2010,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="RUN", help="Look at this run of housing units instead. RESTRICTED."),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option("--truth", metavar="RUN", help="With --run: take the confidential histograms of that run."),
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Places that a release leaves without a vacant housing unit (Van Riper, Kugler and Ruggles 2020).
+
+    Simulated counties under the published budget, and with one cause taken away at a time; or a run beside its truth.
+
+    Example: das-spark experiment occupancy --states 2 --out occupancy
+    """
+    if run is not None:
+        from das_spark.studies.run_occupancy import occupancy_of_run  # noqa: PLC0415 - needs Spark
+
+        _deliver("occupancy", occupancy_of_run(run, truth), out, as_json=as_json)
+        return
+    if truth is not None:
+        raise typer.BadParameter("--truth goes with --run")
+    from das_spark.studies.occupancy import OccupancySettings  # noqa: PLC0415
+    from das_spark.studies.occupancy_report import occupancy_experiment  # noqa: PLC0415
+
+    settings = OccupancySettings(seed, states, counties, follow_up_to)
+    found = occupancy_experiment(settings, lambda line: typer.echo(line, err=True))
+    _deliver("occupancy", found, out, as_json=as_json)
 
 
 @app.command("replication")
@@ -102,22 +142,49 @@ def replication(
 
     Example: das-spark experiment replication sweep --out replication
     """
-    from das_spark.studies.replication_page import replication_page  # noqa: PLC0415
-    from das_spark.studies.replication_sweep import replicate  # noqa: PLC0415
+    from das_spark.studies.replication import replicate  # noqa: PLC0415
 
-    found = replicate(sweep)
-    deliver(
-        "replication",
-        found,
-        lambda: replication_page(found),
-        out,
-        as_json=as_json,
-        unprinted=("figures",),
-        restricted=True,
-    )
+    _deliver("replication", replicate(sweep), out, as_json=as_json)
 
 
 def _exact(epsilons: list[str] | None) -> tuple[Fraction, ...]:
     from das_spark.privacy import exact  # noqa: PLC0415
 
     return tuple(exact(epsilon, "--epsilon") for epsilon in epsilons or ())
+
+
+def _deliver(name: str, found: StudyResult, out: Path | None, *, as_json: bool) -> None:
+    """Write what was found where a folder is named, and print it; the names of the files begin with the study's.
+
+    Raises:
+        OutputError: The folder cannot be written.
+    """
+    from das_spark import report as reports  # noqa: PLC0415
+
+    report = found.report(drawn=out is not None)
+    if out is not None:
+        contents = {f"{name}.json": found.to_json(), f"{name}.html": reports.page(report)}
+        contents |= {f"{name}_{each.name}.csv": reports.csv_text(each) for each in report.tables("csv")}
+        _write(out, contents, restricted=bool(report.restricted))
+    if as_json:
+        typer.echo(found.to_json(), nl=False)
+        return
+    screen = console()
+    reports.print_report(report, screen)
+    if out is not None:
+        screen.print(f"\nwritten to {out}: {', '.join(contents)}")
+
+
+def _write(out: Path, contents: Mapping[str, str], *, restricted: bool) -> None:
+    """Files that tell of confidential counts are for their owner alone."""
+    if restricted:
+        from das_spark.pipeline.evaluation_files import write_restricted  # noqa: PLC0415
+
+        write_restricted(out, contents)
+        return
+    from das_spark.store import disk_errors, write_durably  # noqa: PLC0415
+
+    with disk_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    for file, content in contents.items():
+        write_durably(out / file, content)

@@ -1,7 +1,7 @@
-"""Invented households and housing units of a few states: counties in full, and the small ones of them to the block.
+"""Simulated households and housing units of a few states: counties in full, and the small ones of them to the block.
 
 Sizes follow what is published of 2010: 62 counties a state, about 10,000 households in the median county, 2.68 people
-in a household, 1,600 units in a tract, 550 in a block group. All else is invented: who lives where, and that 80 to 98 %
+in a household, 1,600 units in a tract, 550 in a block group. All else is made up: who lives where, and that 80 to 98 %
 of the housing units of a county are occupied. Blocks of a county differ by chance alone.
 
 Source of the sizes and of the range of occupancy: Van Riper, Kugler and Ruggles (2020), section 3, and the checks that
@@ -72,7 +72,7 @@ class HousingLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Housing:
-    """An invented nation.
+    """A simulated nation.
 
     Attributes:
         levels: From the nation to the block. Below the county there are the geounits of small counties only.
@@ -84,14 +84,7 @@ class Housing:
 
 
 def simulate_housing(seed: int, states: int, counties: int, follow_up_to: int) -> Housing:
-    """Invent a nation.
-
-    Args:
-        seed: Of the random numbers; the same seed gives the same nation.
-        states: How many states.
-        counties: How many counties each has.
-        follow_up_to: Counties of at most so many housing units are divided down to the block; the others end at the
-            county.
+    """Simulate a nation; counties of at most `follow_up_to` housing units are divided down to the block.
 
     Raises:
         ConfigurationError: A number is below 1.

@@ -48,7 +48,7 @@ NEAREST_SHARE: Final = "nearest_share"
 _MEASURES: Final = {"total": TOTAL, "strata": STRATA}
 
 
-class Source(StrEnum):
+class FigureSource(StrEnum):
     """What a figure is of."""
 
     PROTECTED = "protected"
@@ -56,7 +56,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class FigureKey:
     """Names a figure.
 
     Args:
@@ -68,7 +68,7 @@ class Key:
         index: Homogeneity index of the geounits that it is of; None for all geounits.
     """
 
-    source: Source
+    source: FigureSource
     setting: Fraction
     level: str
     measure: str
@@ -78,63 +78,39 @@ class Key:
     def __str__(self) -> str:
         """In words, for messages."""
         of_index = "" if self.index is None else f" at homogeneity index {self.index}"
-        setting = "epsilon" if self.source is Source.PROTECTED else "share"
+        setting = "epsilon" if self.source is FigureSource.PROTECTED else "share"
         return f"{self.statistic} of {self.level}, {self.measure}{of_index} ({setting} {self.setting})"
 
 
-def protected(epsilon: Fraction, level: str, measure: str, statistic: str) -> Key:
-    """Names a figure of the releases with an epsilon.
-
-    Args:
-        epsilon: Of the releases, exact.
-        level: `State`, `County` or `Enumdist`.
-        measure: `total`, or the query of the strata.
-        statistic: As in `Key`.
-    """
-    return Key(Source.PROTECTED, epsilon, level, measure, statistic)
+def protected(epsilon: Fraction, level: str, measure: str, statistic: str) -> FigureKey:
+    """Names a figure of the releases with an epsilon."""
+    return FigureKey(FigureSource.PROTECTED, epsilon, level, measure, statistic)
 
 
-def sampled(share: Fraction, level: str, measure: str, statistic: str) -> Key:
-    """Names a figure of a simple random sample.
-
-    Args:
-        share: Of the sample, exact.
-        level: `State`, `County` or `Enumdist`.
-        measure: `total`, or the query of the strata.
-        statistic: As in `Key`.
-    """
-    return Key(Source.SAMPLE, share, level, measure, statistic)
+def sampled(share: Fraction, level: str, measure: str, statistic: str) -> FigureKey:
+    """Names a figure of a simple random sample."""
+    return FigureKey(FigureSource.SAMPLE, share, level, measure, statistic)
 
 
-def bias_at(epsilon: Fraction, level: str, index: int) -> Key:
-    """Names the bias of the totals of the geounits with a homogeneity index.
-
-    Args:
-        epsilon: Of the releases, exact.
-        level: `State`, `County` or `Enumdist`.
-        index: Homogeneity index of the geounits.
-    """
-    return Key(Source.PROTECTED, epsilon, level, TOTAL, BIAS, index)
+def bias_at(epsilon: Fraction, level: str, index: int) -> FigureKey:
+    """Names the bias of the totals of the geounits with a homogeneity index."""
+    return FigureKey(FigureSource.PROTECTED, epsilon, level, TOTAL, BIAS, index)
 
 
-def nearest_share(epsilon: Fraction) -> Key:
-    """Names the share of the sample that is nearest to a release (table 1; counties, strata).
-
-    Args:
-        epsilon: Of the release, exact.
-    """
-    return Key(Source.PROTECTED, epsilon, "County", STRATA, NEAREST_SHARE)
+def nearest_share(epsilon: Fraction) -> FigureKey:
+    """Names the share of the sample that is nearest to a release (table 1; counties, strata)."""
+    return FigureKey(FigureSource.PROTECTED, epsilon, "County", STRATA, NEAREST_SHARE)
 
 
 @cache
-def published() -> Mapping[Key, float | None]:
+def published() -> Mapping[FigureKey, float | None]:
     """Every published figure; None where it is undefined. People, but for `privacy_loss` and `nearest_share`."""
     content = json.loads(files(__package__).joinpath("published_1940.json").read_text(encoding="utf-8"))
     return MappingProxyType({key: value for name, block in content.items() for key, value in _figures(name, block)})
 
 
-def _figures(name: str, block: Mapping[str, Any]) -> Iterator[tuple[Key, float | None]]:
-    source = Source.SAMPLE if name == "sample" else Source.PROTECTED
+def _figures(name: str, block: Mapping[str, Any]) -> Iterator[tuple[FigureKey, float | None]]:
+    source = FigureSource.SAMPLE if name == "sample" else FigureSource.PROTECTED
     named = ("setting", "level", "measure", "index")
     for values in block["rows"]:
         row = dict(zip(block["columns"], values, strict=True))
@@ -143,4 +119,4 @@ def _figures(name: str, block: Mapping[str, Any]) -> Iterator[tuple[Key, float |
             value = row[statistic]
             # Shares are exact in the file, as text; everything else is a number, or null where undefined.
             figure = None if value is None else float(Fraction(str(value)))
-            yield Key(source, setting, row["level"], measure, statistic, row.get("index")), figure
+            yield FigureKey(source, setting, row["level"], measure, statistic, row.get("index")), figure

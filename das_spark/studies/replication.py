@@ -1,21 +1,286 @@
-"""The published study of 1940 beside our own: every figure with what could be expected of it, and what came out."""
+"""The study of the 1940 runs (Petti and Flaxman 2020) beside a finished sweep: every figure, and how close it is.
+
+Which published figures can another run be expected to repeat, how closely, and why? The confidential file of 1940 is
+not ours: we have a synthetic population of its size and shape. So a figure that the noise decides should come out the
+same; one that people decide can only have the same shape. :func:`rule_of` says for every published figure which it is.
+Where a rule has a tolerance, its reason says where that comes from: from the distribution of the noise, from the
+rounding of what was published, or from the sampling error of both sides (a single sample, or the runs that were
+pooled). :func:`replicate` reads the reports of a sweep's runs, which are RESTRICTED where its population is.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
+from math import isnan
+from pathlib import Path
 from typing import Any, Final
 
-from das_spark.errors import InputError
-from das_spark.evaluation.template import rendered
-from das_spark.studies.agreement import EXPECTATIONS, Expectation, Rule, expected_residuals, rule_of, step_of
-from das_spark.studies.published_1940 import PRIVACY_LOSS, Key, published
-from das_spark.studies.table import Cell, Table, shown
+import numpy as np
 
-SCHEMA_VERSION: Final = 1
+from das_spark.errors import ConfigurationError, InputError
+from das_spark.evaluation import AccuracyReport, Statistic, pool, report_from_json, statistics_of
+from das_spark.evaluation.definitions import RESTRICTED, TOTAL
+from das_spark.evaluation.homogeneity import MARGINAL_PRODUCT
+from das_spark.evaluation.metrics import Frequencies
+from das_spark.evaluation.privacy_loss import AS_CODED
+from das_spark.evaluation.sampling import SHARES_OF_FIGURE_2, SamplePoint, SampleReport, closest_sample
+from das_spark.evaluation.statistics import LOSS, REPLICATES
+from das_spark.evaluation.study import sample_point
+from das_spark.evaluation.violins import violin, violin_limit
+from das_spark.products.e2e_1940 import STRATA
+from das_spark.report import (
+    PAGE,
+    PROGRAMS,
+    Axis,
+    Cell,
+    Curve,
+    Figure,
+    Guide,
+    Panel,
+    Report,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+    Span,
+    Violins,
+    records,
+)
+from das_spark.store import RunLayout, RunState, SweepLayout, SweepRecord
+from das_spark.studies.noise import ResidualLoss, residuals_and_curves
+from das_spark.studies.published_1940 import (
+    BIAS,
+    GEOUNITS,
+    NEAREST_SHARE,
+    OCCUPIED_STRATA,
+    PRIVACY_LOSS,
+    RUNS,
+    FigureKey,
+    FigureSource,
+    bias_at,
+    nearest_share,
+    protected,
+    published,
+    sampled,
+)
+from das_spark.studies.results import study_table
+
+
+class Expectation(StrEnum):
+    """What can be expected of a figure."""
+
+    EXACT = "exact"
+    AGREES = "agrees"
+    SIGN = "sign agrees"
+    SHAPE = "depends on data"
+
+
+EXPECTATIONS: Final[Mapping[Expectation, str]] = {
+    Expectation.EXACT: "follows from what is published without noise",
+    Expectation.AGREES: "decided by the noise, or by sizes that the population is calibrated to; should agree",
+    Expectation.SIGN: "its sign is robust; its size depends on who lives where",
+    Expectation.SHAPE: "depends on who lives where; the shape can be compared, not the digits",
+}
+"""What the classes mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementRule:
+    """What can be expected of some figures.
+
+    Args:
+        expectation: Its class.
+        reason: Why, and where the tolerance comes from.
+        tolerance: By which share ours may be larger, or the published figure larger than ours; None: nothing is said.
+            Where the figure depends on data, it is what was foreseen, and no verdict follows.
+        steps: By how many steps of what both were rounded to the two may differ beyond that.
+    """
+
+    expectation: Expectation
+    reason: str
+    tolerance: float | None = None
+    steps: float = 0.0
+
+
+_MEDIAN, _P95, _RMSE, _LARGEST = "median_absolute", "p95_absolute", "rmse", "largest"
+_AGREES, _SHAPE = Expectation.AGREES, Expectation.SHAPE
+_TWOFOLD, _HALF_MORE = 1.0, 0.5
+
+_EXTREME = AgreementRule(_SHAPE, "an extreme value: it varies from run to run, and with the largest geounits")
+
+_STATE_TOTALS = AgreementRule(Expectation.EXACT, "the totals of the states are invariants", 0.0)
+_MEAN_ERROR = AgreementRule(Expectation.EXACT, "residuals sum to zero, as the totals of the states are invariants", 0.0)
+
+_FEW_CELLS = (
+    "sum of the four or five cells that are not empty, and of the answers on group quarters: the noise, and how many "
+    "cells there are, decide; as close as an independent prototype came"
+)
+_DISTRICT_TOTALS = AgreementRule(_AGREES, _FEW_CELLS, 0.10, steps=1)
+_COUNTY_TOTALS = AgreementRule(
+    _SHAPE,
+    "a county has nearly every class of group quarters, and each adds noise: within a tenth if they are as many as in "
+    "the file, a fifth less without them",
+    0.10,
+    steps=1,
+)
+_COUNTY_TOTAL_LOSS = AgreementRule(
+    _SHAPE,
+    "follows the errors of the counties' totals, hence group quarters; a maximum over a curve from few residuals: a "
+    "prototype had up to half as much again",
+    _HALF_MORE,
+)
+
+_STRATA_NOISE = (
+    "the noise of age x origin x race, of scale 11.85 / epsilon, and what the detailed answers add: the limit is 2.03 "
+    "at epsilon 8, where 2.01 to 2.02 were published"
+)
+_STRATA_RMSE = AgreementRule(_AGREES, _STRATA_NOISE, 0.05)
+_STRATA_RMSE_DAMPED = AgreementRule(_AGREES, _STRATA_NOISE + "; somewhat damped, as no count can be negative", 0.08)
+_STRATA_P95 = AgreementRule(_AGREES, _STRATA_NOISE, 0.05, steps=1)
+_STRATA_P95_DAMPED = AgreementRule(
+    _SHAPE,
+    "where noise is larger than most cells, how many cells are small decides how far they can err",
+    0.10,
+    steps=1,
+)
+_STRATA_MEDIAN = AgreementRule(
+    _SHAPE,
+    "set by the share of cells of one or two people, and of empty cells filled by mistake",
+    0.30,
+    steps=1,
+)
+_SPIKE = "where noise is large, it is the spike of cells of one or two people that vanish, not the noise, that decides"
+_STRATA_LOSS_SMALL = AgreementRule(_SHAPE, _SPIKE + ": 0.1 to 0.25 for districts", _TWOFOLD)
+_STRATA_LOSS_COUNTY = AgreementRule(_SHAPE, _SPIKE + ", at counties for every epsilon", _TWOFOLD)
+_STRATA_LOSS_STATE = AgreementRule(
+    _SHAPE, "a maximum over a curve from a thousand cells and four runs, which lies above the loss of the noise", 0.5
+)
+_STRATA_LOSS_DISTRICT = AgreementRule(
+    _AGREES,
+    "the loss of the noise, from half a million cells a run; an independent prototype came within 8 percent",
+    0.15,
+)
+
+_BIAS = AgreementRule(
+    Expectation.SIGN,
+    "empty cells can only gain and others pay for it, so geounits of few groups gain; the change of sign (districts: "
+    "between 18 and 20, counties: between 8 and 12) is robust, and how much is won depends on who lives where",
+    0.35,
+    steps=1,
+)
+_BIAS_OF_FEW = AgreementRule(_SHAPE, "few geounits have this index, so the mean is unsteady")
+_UNSTEADY: Final[Mapping[str, frozenset[int]]] = {"County": frozenset(), "Enumdist": frozenset({14, 21, 23})}
+
+_NEAREST = AgreementRule(
+    _SHAPE,
+    "judged by eye from error and loss of the counties' strata, which depend on data; one step of 5 percent",
+    0.0,
+    1,
+)
+
+_SIZES = "of a sample, error is sqrt(n (1 - share) / share) for n people: only the sizes of geounits or cells decide"
+_R = AgreementRule
+_SAMPLES: Final[Mapping[tuple[str, str, str], AgreementRule]] = {
+    ("State", TOTAL, _MEDIAN): _R(_AGREES, _SIZES + "; but one sample of 51 states varies by a quarter", _TWOFOLD),
+    ("State", TOTAL, _P95): _R(_AGREES, _SIZES + "; but one sample of 51 states varies by a quarter", _TWOFOLD),
+    ("State", TOTAL, _RMSE): _R(_AGREES, _SIZES + "; but one sample of 51 states varies by a quarter", _TWOFOLD),
+    ("County", TOTAL, _MEDIAN): _R(_AGREES, _SIZES + "; the ratio of two samples varies by 4 percent", 0.12, 1),
+    ("County", TOTAL, _P95): _R(_AGREES, _SIZES + "; the ratio of two samples varies by 5 percent", 0.15, 1),
+    ("County", TOTAL, _RMSE): _R(_AGREES, _SIZES + "; the largest counties make it vary by 8 percent", 0.25),
+    ("Enumdist", TOTAL, _MEDIAN): _R(_AGREES, _SIZES, 0.05, 1),
+    ("Enumdist", TOTAL, _P95): _R(_AGREES, _SIZES, 0.05, 1),
+    ("Enumdist", TOTAL, _RMSE): _R(_AGREES, _SIZES, 0.05),
+    ("State", STRATA, _MEDIAN): _R(_SHAPE, "how large the small groups of the states are", _HALF_MORE, 1),
+    ("County", STRATA, _MEDIAN): _R(_SHAPE, "how large the small groups of the counties are", 0.30, 1),
+    ("Enumdist", STRATA, _MEDIAN): _R(_SHAPE, "how large the small groups of the districts are", 0.30, 1),
+    ("State", STRATA, _P95): _R(_SHAPE, "fifty cells decide, one sample of each", _HALF_MORE, 1),
+    ("County", STRATA, _P95): _R(_AGREES, _SIZES + ", and large cells are calibrated", 0.10, 1),
+    ("Enumdist", STRATA, _P95): _R(_AGREES, _SIZES + ", and large cells are calibrated", 0.05, 1),
+    ("State", STRATA, _RMSE): _R(_AGREES, _SIZES + "; the largest cells make it vary by a sixth", _HALF_MORE),
+    ("County", STRATA, _RMSE): _R(_AGREES, _SIZES + "; the largest cells make it vary by 6 percent", 0.15),
+    ("Enumdist", STRATA, _RMSE): _R(_AGREES, _SIZES, 0.05),
+    ("State", TOTAL, PRIVACY_LOSS): _R(_SHAPE, "a maximum over a curve from 51 residuals: noise"),
+    ("County", TOTAL, PRIVACY_LOSS): _R(_SHAPE, "a maximum over a nearly flat curve from 3,108 residuals: noise"),
+    ("Enumdist", TOTAL, PRIVACY_LOSS): _R(_SHAPE, "a maximum over a curve from one sample; sizes of districts", 0.35),
+    ("State", STRATA, PRIVACY_LOSS): _R(_SHAPE, "a maximum over a curve from a thousand cells", _TWOFOLD),
+    ("County", STRATA, PRIVACY_LOSS): _R(_SHAPE, "how many cells are small", 0.35),
+    ("Enumdist", STRATA, PRIVACY_LOSS): _R(_SHAPE, "how many cells are small", 0.35),
+}
+
+_TOTALS: Final[Mapping[tuple[str, str], AgreementRule]] = {
+    **{("State", statistic): _STATE_TOTALS for statistic in (_MEDIAN, _P95, _RMSE, _LARGEST, PRIVACY_LOSS)},
+    **{("County", statistic): _COUNTY_TOTALS for statistic in (_MEDIAN, _P95, _RMSE)},
+    **{("Enumdist", statistic): _DISTRICT_TOTALS for statistic in (_MEDIAN, _P95, _RMSE, PRIVACY_LOSS)},
+    **{(level, BIAS): _MEAN_ERROR for level in GEOUNITS},
+    ("County", PRIVACY_LOSS): _COUNTY_TOTAL_LOSS,
+}
+_DAMPED_RMSE, _DAMPED_P95, _DAMPED_LOSS = Fraction(1), Fraction(1, 4), Fraction(1)
+"""The largest epsilon at which the noise is so large that it is noticed that no count can be negative."""
+
+
+def rule_of(key: FigureKey) -> AgreementRule:
+    """What can be expected of a figure.
+
+    Raises:
+        ConfigurationError: No rule is written for such a figure.
+    """
+    rule = (
+        _SAMPLES.get((key.level, key.measure, key.statistic))
+        if key.source is FigureSource.SAMPLE
+        else _of_releases(key)
+    )
+    if rule is None and key.statistic == _LARGEST:
+        rule = _EXTREME
+    if rule is None:
+        raise ConfigurationError(f"there is no rule for {key}", hint="published figures are those of `published()`")
+    return rule
+
+
+def step_of(key: FigureKey) -> float:
+    """The smallest difference that the published figure, or ours, can show.
+
+    Quantiles of releases are whole people; those of a sample of a share p / q are multiples of 1 / p people; others are
+    as fine as they were printed.
+
+    Returns:
+        In the unit of the figure: people, but for `privacy_loss` and `nearest_share`.
+    """
+    if key.statistic in (_MEDIAN, _P95):
+        return 1.0 if key.source is FigureSource.PROTECTED else 1.0 / key.setting.numerator
+    return {_LARGEST: 1.0, BIAS: 0.1, _RMSE: 0.01, PRIVACY_LOSS: 0.001, NEAREST_SHARE: 0.05}[key.statistic]
+
+
+def expected_residuals(key: FigureKey) -> int:
+    """How many residuals the published figure is of, at least: a maximum over a curve compares at equal numbers only.
+
+    Strata that are filled by mistake come on top; all runs of a sample were copies of one.
+
+    Returns:
+        Residuals of all runs or of the one sample: geounits for totals, occupied strata for others.
+    """
+    runs = RUNS if key.source is FigureSource.PROTECTED else 1
+    return runs * (GEOUNITS if key.measure == TOTAL else OCCUPIED_STRATA)[key.level]
+
+
+def _of_releases(key: FigureKey) -> AgreementRule | None:
+    if key.index is not None:
+        return _BIAS_OF_FEW if key.index in _UNSTEADY[key.level] else _BIAS
+    return _TOTALS.get((key.level, key.statistic)) if key.measure == TOTAL else _of_strata(key)
+
+
+def _of_strata(key: FigureKey) -> AgreementRule | None:
+    loss = {"State": _STRATA_LOSS_STATE, "County": _STRATA_LOSS_COUNTY, "Enumdist": _STRATA_LOSS_DISTRICT}[key.level]
+    return {
+        _MEDIAN: _STRATA_MEDIAN,
+        _P95: _STRATA_P95_DAMPED if key.setting <= _DAMPED_P95 else _STRATA_P95,
+        _RMSE: _STRATA_RMSE_DAMPED if key.setting <= _DAMPED_RMSE else _STRATA_RMSE,
+        PRIVACY_LOSS: _STRATA_LOSS_SMALL if key.setting <= _DAMPED_LOSS else loss,
+        NEAREST_SHARE: _NEAREST,
+    }.get(key.statistic)
 
 
 class Verdict(StrEnum):
@@ -38,14 +303,14 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
 """What the verdicts mean."""
 
 _FEWEST, _MOST = 0.8, 2.0
-_AT_OTHER_NUMBERS = Rule(
+_AT_OTHER_NUMBERS = AgreementRule(
     Expectation.SHAPE,
     "a maximum over a curve lies the higher the fewer residuals there are, and ours are not as many as the published",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class OurFigure:
     """A figure of ours.
 
     Args:
@@ -68,7 +333,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FigureComparison:
     """A published figure and ours.
 
     Attributes:
@@ -78,10 +343,10 @@ class Comparison:
         rule: What can be expected, and why.
     """
 
-    key: Key
+    key: FigureKey
     published: float | None
-    ours: Measured | None
-    rule: Rule
+    ours: OurFigure | None
+    rule: AgreementRule
 
     @property
     def ratio(self) -> float | None:
@@ -124,7 +389,7 @@ class Comparison:
         apart = self.rule.steps * step_of(self.key) + 1e-9
         return ends[0] - apart, ends[1] + apart
 
-    def _of_sign(self, ours: Measured) -> Verdict:
+    def _of_sign(self, ours: OurFigure) -> Verdict:
         if ours.value is None or self.published is None:
             return Verdict.WITHIN if ours.value is self.published else Verdict.OUTSIDE
         if ours.value * self.published > 0:
@@ -134,11 +399,8 @@ class Comparison:
         return Verdict.UNDECIDED if reaches else Verdict.OUTSIDE
 
 
-def compare(ours: Mapping[Key, Measured]) -> tuple[Comparison, ...]:
+def compare(ours: Mapping[FigureKey, OurFigure]) -> tuple[FigureComparison, ...]:
     """Every published figure beside ours.
-
-    Args:
-        ours: Figures by the keys of :mod:`das_spark.studies.published_1940`; those that are not there are rows too.
 
     Raises:
         InputError: A key is not that of a published figure.
@@ -147,10 +409,12 @@ def compare(ours: Mapping[Key, Measured]) -> tuple[Comparison, ...]:
     for key in ours:
         if key not in figures:
             raise InputError(f"there is no published {key}", hint="figures are compared at published settings only")
-    return tuple(Comparison(key, value, ours.get(key), _rule(key, ours.get(key))) for key, value in figures.items())
+    return tuple(
+        FigureComparison(key, value, ours.get(key), _rule(key, ours.get(key))) for key, value in figures.items()
+    )
 
 
-def _rule(key: Key, ours: Measured | None) -> Rule:
+def _rule(key: FigureKey, ours: OurFigure | None) -> AgreementRule:
     rule = rule_of(key)
     if key.statistic != PRIVACY_LOSS or rule.expectation is not Expectation.AGREES or ours is None or not ours.n:
         return rule
@@ -158,11 +422,8 @@ def _rule(key: Key, ours: Measured | None) -> Rule:
     return rule if enough else _AT_OTHER_NUMBERS
 
 
-def verdicts(comparisons: Iterable[Comparison]) -> dict[Expectation, Counter[Verdict]]:
+def verdicts(comparisons: Iterable[FigureComparison]) -> dict[Expectation, Counter[Verdict]]:
     """How many figures of each class have each verdict.
-
-    Args:
-        comparisons: As `compare` gives them.
 
     Returns:
         Class -> verdict -> number of figures; classes without figures are there, too.
@@ -173,114 +434,279 @@ def verdicts(comparisons: Iterable[Comparison]) -> dict[Expectation, Counter[Ver
     return found
 
 
+_COUNTY = "County"
+
+
+def our_figures(
+    runs: Mapping[Fraction, Sequence[AccuracyReport]],
+    samples: SampleReport | None = None,
+    *,
+    replicates: int = REPLICATES,
+) -> dict[FigureKey, OurFigure]:
+    """All figures of ours that were published.
+
+    Raises:
+        InputError: Reports on the runs with one epsilon cannot be pooled.
+    """
+    found: dict[FigureKey, OurFigure] = {}
+    points = [] if samples is None else _points(samples)
+    for epsilon, reports in runs.items():
+        statistics = statistics_of(reports, replicates=replicates)
+        found |= dict(_of_release(epsilon, statistics))
+        found |= dict(_of_indices(epsilon, reports))
+        found |= dict(_nearest(epsilon, statistics, points))
+    if samples is not None:
+        found |= dict(_of_samples(samples))
+    known = published()
+    return {key: measured for key, measured in found.items() if key in known}
+
+
+def _of_release(epsilon: Fraction, statistics: Sequence[Statistic]) -> Iterator[tuple[FigureKey, OurFigure]]:
+    for one in statistics:
+        if one.settings in ("", AS_CODED.name):
+            name = PRIVACY_LOSS if one.name == LOSS else one.name
+            ends = None if one.interval is None else (one.interval.low, one.interval.high)
+            yield protected(epsilon, one.place, one.measure, name), OurFigure(one.value, ends, one.n)
+
+
+def _of_indices(epsilon: Fraction, reports: Sequence[AccuracyReport]) -> Iterator[tuple[FigureKey, OurFigure]]:
+    """Biases by homogeneity index as the program of the study computes it, with their intervals over residuals."""
+    for line in pool(reports).homogeneity:
+        if line.definition == MARGINAL_PRODUCT:
+            for index, told in line.numbers():
+                ends = None if isnan(told["low"]) else (told["low"], told["high"])
+                yield bias_at(epsilon, line.place, index), OurFigure(told["bias"], ends, int(told["n"]))
+
+
+def _points(samples: SampleReport) -> list[SamplePoint]:
+    """What table 1 chooses from: strata of counties, shares of figure 2."""
+    return [sample_point(samples, share, _COUNTY, STRATA) for share in samples.shares if share in SHARES_OF_FIGURE_2]
+
+
+def _nearest(
+    epsilon: Fraction, statistics: Sequence[Statistic], points: Sequence[SamplePoint]
+) -> Iterator[tuple[FigureKey, OurFigure]]:
+    """The share of the sample whose loss is nearest, as table 1 chose it."""
+    of = {(one.name, one.settings): one.value for one in statistics if (one.place, one.measure) == (_COUNTY, STRATA)}
+    error, loss = of.get(("median_absolute", "")), of.get((LOSS, AS_CODED.name))
+    if error is not None and points:
+        nearest = closest_sample(points, (error, loss)).by_loss
+        yield nearest_share(epsilon), OurFigure(None if nearest is None else float(nearest))
+
+
+def _of_samples(samples: SampleReport) -> Iterator[tuple[FigureKey, OurFigure]]:
+    for entry in samples.pooled().entries:
+        shown, of = entry.figures, (entry.share, entry.place, entry.measure)
+        for name in ("median_absolute", "p95_absolute", "largest", "rmse"):
+            yield sampled(*of, name), OurFigure(getattr(shown, name), None, shown.n)
+        yield sampled(*of, PRIVACY_LOSS), OurFigure(entry.privacy_loss().value, None, shown.n)
+
+
+#: Budgets of figures 1 and 3.
+_DRAWN: Final = (Fraction(1, 2), Fraction(1), Fraction(2))
+_LEAF: Final = "Enumdist"
+_HEIGHT: Final = 11
+
+
 _COLUMNS: Final = (
-    "source",
-    "setting",
-    "level",
-    "measure",
-    "statistic",
-    "index",
-    "published",
-    "ours",
-    "low",
-    "high",
-    "n",
-    "ratio",
-    "class",
-    "tolerance",
-    "close",
-    "verdict",
-    "reason",
+    *("source", "setting", "level", "measure", "statistic", "index", "published", "ours", "low", "high", "n", "ratio"),
+    *("class", "tolerance", "close", "verdict", "reason"),
 )
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """All rows, for the terminal, CSV and JSON.
-
-    Args:
-        comparisons: As `compare` gives them.
-    """
-    return Table(
-        "figures",
-        "Published figures of 1940, and ours",
-        _COLUMNS,
-        tuple(_cells(each) for each in comparisons),
-        left=5,
-        note="; ".join(f"{verdict}: {meaning}" for verdict, meaning in VERDICTS.items()),
-    )
+def comparison_table(comparisons: Sequence[FigureComparison]) -> ReportTable:
+    """All figures, for programs."""
+    note = "; ".join(f"{verdict}: {meaning}" for verdict, meaning in VERDICTS.items())
+    rows = map(_cells, comparisons)
+    return study_table("figures", "Published figures of 1940, and ours", _COLUMNS, rows, note=note, media=PROGRAMS)
 
 
-def verdict_table(comparisons: Sequence[Comparison]) -> Table:
-    """How many figures of each class have each verdict.
-
-    Args:
-        comparisons: As `compare` gives them.
-
-    Returns:
-        A line a class, with what the class means; classes without figures are there, too.
-    """
+def verdict_table(comparisons: Sequence[FigureComparison]) -> ReportTable:
+    """How many figures of each class have each verdict; classes without figures are there, too."""
     found = verdicts(comparisons)
     rows: list[tuple[Cell, ...]] = [
         (str(expectation), *(found[expectation][verdict] for verdict in Verdict), EXPECTATIONS[expectation])
         for expectation in Expectation
     ]
     columns = ("class", *(str(verdict) for verdict in Verdict), "meaning")
-    return Table("verdicts", "What could be expected, and what came out", columns, tuple(rows))
+    return study_table("verdicts", "What could be expected, and what came out", columns, rows)
 
 
-def to_json(comparisons: Sequence[Comparison]) -> str:
-    """Both tables as a JSON object.
-
-    Args:
-        comparisons: As `compare` gives them.
-    """
-    content: dict[str, Any] = {"version": SCHEMA_VERSION}
-    for table in (verdict_table(comparisons), comparison_table(comparisons)):
-        content[table.name] = table.records()
-    return json.dumps(content, indent=1, allow_nan=False) + "\n"
-
-
-def to_html(comparisons: Sequence[Comparison]) -> str:
-    """A fragment for a page: what came out of each class, and its rows; nothing from elsewhere is needed.
-
-    Args:
-        comparisons: As `compare` gives them; figures that were not measured have no row.
-    """
-    measured = [each for each in comparisons if each.verdict is not Verdict.MISSING]
-    return rendered(
-        "replication.html",
-        __package__,
-        summary=verdict_table(comparisons),
-        classes=[
-            (expectation, meaning, [each for each in measured if each.rule.expectation is expectation])
-            for expectation, meaning in EXPECTATIONS.items()
-        ],
-        verdicts=VERDICTS,
-        outside=Verdict.OUTSIDE,
-        shown=shown,
-    )
-
-
-def _cells(each: Comparison) -> tuple[Cell, ...]:
-    ours = each.ours or Measured(None)
-    low, high = ours.interval or (None, None)
+def _cells(each: FigureComparison) -> tuple[Cell, ...]:
+    ours = each.ours or OurFigure(None)
     key, rule = each.key, each.rule
-    return (
-        str(key.source),
-        key.setting,
-        key.level,
-        key.measure,
-        key.statistic,
-        key.index,
-        each.published,
-        ours.value,
-        low,
-        high,
-        ours.n or None,
-        each.ratio,
-        str(rule.expectation),
-        rule.tolerance,
-        None if each.close is None else "yes" if each.close else "no",
-        str(each.verdict),
-        rule.reason,
+    close = None if each.close is None else "yes" if each.close else "no"
+    named = (str(key.source), key.setting, key.level, key.measure, key.statistic, key.index)
+    values = (each.published, ours.value, *(ours.interval or (None, None)), ours.n or None, each.ratio)
+    return (*named, *values, str(rule.expectation), rule.tolerance, close, str(each.verdict), rule.reason)
+
+
+_PAGE_COLUMNS: Final = (
+    *map(ReportColumn, ("figure", "published", "ours", "interval", "n", "ratio")),
+    ReportColumn("tolerance", form=".0%"),
+    *map(ReportColumn, ("close", "verdict", "reason")),
+)
+
+
+def _class_table(expectation: Expectation, comparisons: Sequence[FigureComparison]) -> ReportTable:
+    """The figures of a class that were measured, for the page; those outside stand out."""
+    rows = []
+    for each in comparisons:
+        if each.ours is not None:
+            low, high = each.ours.interval or (None, None)
+            interval = None if low is None or high is None else Span(low, high)
+            close = None if each.close is None else "yes" if each.close else "no"
+            numbers = (each.published, each.ours.value, interval, each.ours.n or None, each.ratio)
+            rows.append((str(each.key), *numbers, each.rule.tolerance, close, str(each.verdict), each.rule.reason))
+    outside = frozenset(at for at, row in enumerate(rows) if row[-2] == Verdict.OUTSIDE)
+    name = str(expectation).replace(" ", "_")
+    return ReportTable(name, "", _PAGE_COLUMNS, tuple(rows), media=PAGE, marked=outside)
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """The study repeated.
+
+    Attributes:
+        comparisons: Every published figure, with ours where we have it.
+        runs: Epsilon -> reports on the runs with it.
+    """
+
+    comparisons: tuple[FigureComparison, ...]
+    runs: Mapping[Fraction, Sequence[AccuracyReport]]
+
+    def report(self, *, drawn: bool = False) -> Report:
+        """What came out of each class, and every figure."""
+        runs, epsilons = sum(map(len, self.runs.values())), ", ".join(map(str, sorted(self.runs)))
+        lead = (
+            f"Published figures of the protected census of 1940 (Petti and Flaxman 2020) beside those of {runs} runs "
+            f"on another population: epsilon {epsilons}. Where the population is the simulated one, nobody lives in "
+            "it; the classes say which figures follow from noise alone, and which from who lives where.",
+        )
+        figures = (published_against_ours(self.comparisons), *study_figures(self.runs)) if drawn else ()
+        sections = [ReportSection("", (verdict_table(self.comparisons), comparison_table(self.comparisons)))]
+        for expectation, meaning in EXPECTATIONS.items():
+            of_class = [each for each in self.comparisons if each.rule.expectation is expectation]
+            table = _class_table(expectation, of_class)
+            if table.rows:
+                sentence = f"{meaning[0].upper()}{meaning[1:]}."
+                sections.append(ReportSection(str(expectation).capitalize(), (sentence, table), 3))
+        words = {str(verdict): meaning for verdict, meaning in VERDICTS.items()}
+        sections.append(ReportSection("", figures))
+        return Report("The study of 1940 repeated", tuple(sections), RESTRICTED, lead=lead, definitions=words)
+
+    def to_json(self) -> str:
+        """Both tables."""
+        content: dict[str, Any] = {"version": 1}
+        for table in (verdict_table(self.comparisons), comparison_table(self.comparisons)):
+            content[table.name] = records(table)
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
+    """Every positive figure that both have, on logarithmic scales."""
+    clouds = []
+    for at, expectation in enumerate(Expectation):
+        points = [
+            (each.published, each.ours.value)
+            for each in comparisons
+            if each.rule.expectation is expectation and each.published and each.ours and each.ours.value
+            if each.published > 0 and each.ours.value > 0
+        ]
+        if points:
+            across, up = zip(*points, strict=True)
+            clouds.append(Curve(across, up, str(expectation), at, "none", at, alpha=0.7))
+    panel = Panel((*clouds, Guide()), Axis("published", "decades"), Axis("ours", "decades"))
+    caption = (
+        "Published figures (across) and ours (up), where both are above zero; people, but for privacy losses and "
+        "shares. On the line both are equal. Classes: what could be expected."
     )
+    return Figure(caption, (panel,), height=_HEIGHT, legend="best")
+
+
+def study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator[Figure]:
+    """Figures 1 and 3 of the study from our runs, at its budgets as far as we have them."""
+    pooled = {f"epsilon {epsilon}": pool(runs[epsilon]) for epsilon in _DRAWN if epsilon in runs}
+    curves: dict[str, ResidualLoss] = {}
+    violins: dict[str, dict[int, Frequencies]] = {}
+    for label, report in pooled.items():
+        for entry in report.entries:
+            if (entry.place, entry.measure) == (_LEAF, STRATA):
+                values = entry.frequencies.values
+                curves[label] = ResidualLoss.of_counted(values.astype(np.float64), entry.frequencies.counts, AS_CODED)
+        for line in report.homogeneity:
+            if (line.place, line.definition) == (_LEAF, MARGINAL_PRODUCT):
+                violins[label] = {index: part for index, part in dict(line.parts).items() if part.total}
+    drawn = [found.curve for found in curves.values() if found.curve is not None]
+    if drawn:
+        reach = 1.1 * max(float(np.abs(curve.density_at).max()) + 0.5 for curve in drawn)
+        caption = (
+            f"Figure 1. Left: number of strata of {_LEAF} with each residual (protected minus confidential). Right: "
+            f"the loss EPL(x) = ln f(x) - ln f(x + 1), as the programs of the study compute it. Strata: {STRATA}."
+        )
+        shown = {label: found for label, found in curves.items() if found.curve is not None}
+        yield residuals_and_curves(shown, (), "strata", reach, caption, max(1, int(np.ceil(reach / 200))))
+    if violins:
+        yield _biases(violins)
+
+
+def _biases(lines: Mapping[str, Mapping[int, Frequencies]]) -> Figure:
+    indices = sorted({index for line in lines.values() for index in line})
+    limit = violin_limit(line.values() for line in lines.values())
+    slot = 0.84 / len(lines)
+    series: list[Violins | Guide] = [Guide(y=0.0)]
+    for number, (label, line) in enumerate(lines.items()):
+        first = (number - (len(lines) - 1) / 2) * slot
+        found = {first + at: violin(line[index], limit) for at, index in enumerate(indices) if index in line}
+        heights = tuple(one.heights.tolist() for one in found.values())
+        widths = tuple(one.widths.tolist() for one in found.values())
+        means = [one.mean for one in found.values()]
+        series.append(Violins(list(found), heights, widths, means, slot / 2, label, number, number))
+    across = Axis("homogeneity index", ticks=tuple((at, str(index)) for at, index in enumerate(indices)))
+    panel = Panel(tuple(series), across, Axis("residual (people)", low=-limit, high=limit))
+    caption = (
+        f"Figure 3. {_LEAF}, {MARGINAL_PRODUCT}: residuals of totals by homogeneity index, and their means, which are "
+        "the biases."
+    )
+    return Figure(caption, (panel,), height=7, legend="above")
+
+
+_PRODUCT: Final = "e2e_1940"
+
+
+def replicate(sweep_folder: Path) -> Replication:
+    """Set the figures of a sweep beside the published ones. RESTRICTED, where its population is.
+
+    Returns:
+        Every published figure, those that we have not measured too, and what ours were found in.
+
+    Raises:
+        InputError: The sweep is one of another product, or no budget of it is finished.
+        OutputError: It is no folder of a sweep.
+    """
+    layout = SweepLayout(sweep_folder)
+    record = SweepRecord.load(layout.record)
+    if record.product != _PRODUCT:
+        raise InputError(
+            f"{sweep_folder}: a sweep of {record.product}; the published study is one of {_PRODUCT}",
+            hint="make a sweep of conf/e2e_1940.toml or conf/e2e_1940_simulated.toml",
+        )
+    runs = _reports(record)
+    if not runs:
+        raise InputError(f"{sweep_folder}: no budget of it is finished", hint="call das-spark sweep again")
+    samples = None
+    if layout.samples.is_file():
+        samples = SampleReport.from_json(layout.samples.read_text(encoding="utf-8"))
+    return Replication(compare(our_figures(runs, samples)), runs)
+
+
+def _reports(record: SweepRecord) -> dict[Fraction, list[AccuracyReport]]:
+    """Epsilon -> the reports of its runs, where all are finished and have one."""
+    names = list(record.states)
+    found = {}
+    for position, total in enumerate(record.totals):
+        mine = names[position * record.runs : (position + 1) * record.runs]
+        files = [RunLayout.at(Path(record.config["output"]["root"]), name).restricted.accuracy_json for name in mine]
+        if all(record.states[name] is RunState.FINISHED for name in mine) and all(file.is_file() for file in files):
+            found[Fraction(total)] = [report_from_json(file.read_text(encoding="utf-8")) for file in files]
+    return found

@@ -16,23 +16,23 @@ from pathlib import Path
 
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.products.e2e_1940 import STRATA
-from das_spark.studies.published_1940 import PRIVACY_LOSS, Key, bias_at, nearest_share, protected, sampled
-from das_spark.studies.replication import Comparison, verdict_table
-from das_spark.studies.replication_sweep import replicate
-from das_spark.studies.table import shown
+from das_spark.report import ReportColumn, shown
+from das_spark.studies.published_1940 import PRIVACY_LOSS, FigureKey, bias_at, nearest_share, protected, sampled
+from das_spark.studies.replication import FigureComparison, replicate, verdict_table
 
 STATISTICS = ("median_absolute", "p95_absolute", "rmse", PRIVACY_LOSS)
 LINES = (("County", TOTAL), ("Enumdist", TOTAL), ("State", STRATA), ("County", STRATA), ("Enumdist", STRATA))
+NUMBER = ReportColumn("number")
 INDICES = (0, 4, 8, 12, 16, 18, 20, 22)
 
 
-def cell(found: dict[Key, Comparison], keys: list[Key]) -> str:
+def cell(found: dict[FigureKey, FigureComparison], keys: list[FigureKey]) -> str:
     """Ours [published], for some figures; empty where nothing is ours."""
     rows = [found[key] for key in keys if key in found]
     if not any(row.ours for row in rows):
         return ""
-    ours = ", ".join(shown(row.ours.value if row.ours else None) for row in rows)
-    return f"{ours} [{', '.join(shown(row.published) for row in rows)}]"
+    ours = ", ".join(shown(row.ours.value if row.ours else None, NUMBER) for row in rows)
+    return f"{ours} [{', '.join(shown(row.published, NUMBER) for row in rows)}]"
 
 
 def print_table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -80,7 +80,8 @@ def main() -> None:
         [(str(each), cell(found, [nearest_share(each)])) for each in epsilons],
     )
     table = verdict_table(comparisons)
-    print_table(table.title, table.columns, [tuple(shown(value) for value in row) for row in table.rows])
+    names = tuple(column.name for column in table.columns)
+    print_table(table.title, names, [tuple(shown(value, NUMBER) for value in row) for row in table.rows])
 
 
 if __name__ == "__main__":

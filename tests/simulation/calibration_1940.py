@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from das_spark.simulation import Population, generator
 from das_spark.simulation.census_1940 import AGES, HHGQ, ORIGINS, RACES
-from das_spark.studies.washington_1940 import FIPS
+from das_spark.studies.epl_appendix import FIPS
 
 Counts = NDArray[np.int64]
 Figures = dict[str, float]

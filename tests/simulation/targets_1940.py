@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from das_spark.simulation.states_1940 import COUNTIES, DISTRICTS, HISPANICS, NATIONAL, PERSONS, STATES, UNITS
-from das_spark.studies import washington_1940 as washington
+from das_spark.studies import epl_appendix as washington
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from das_spark.studies.occupancy import OccupancySettings
-from das_spark.studies.occupancy_result import OccupancyResult, occupancy_experiment
+from das_spark.studies.occupancy_report import OccupancyResult, occupancy_experiment
 
 TESTS = Path(__file__).parents[1]
 # Runs made up by hand are a module of those tests.

@@ -9,8 +9,8 @@ import pytest
 from das_spark.errors import ConfigurationError
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.products.e2e_1940 import STRATA
-from das_spark.studies.agreement import EXPECTATIONS, Expectation, expected_residuals, rule_of, step_of
 from das_spark.studies.published_1940 import bias_at, nearest_share, protected, published, sampled
+from das_spark.studies.replication import EXPECTATIONS, Expectation, expected_residuals, rule_of, step_of
 
 QUARTER, ONE, EIGHT = Fraction(1, 4), Fraction(1), Fraction(8)
 

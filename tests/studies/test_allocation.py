@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.studies import published_demonstration as published
-from das_spark.studies.allocation import allocation_table, drawn_noise, noise_figures, quantile
+from das_spark.studies import demonstration as published
+from das_spark.studies.demonstration import allocation_table, drawn_noise, noise_figures, quantile
 
 
 def test_all_26_published_scales_follow_from_the_shares():

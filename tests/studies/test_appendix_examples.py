@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from das_spark.studies.appendix_examples import Example, examples, examples_table
-from das_spark.studies.noise import Law, Noise
-from das_spark.studies.published_appendix import EXAMPLES, ZEROS_OF_EXAMPLE_3
-from das_spark.studies.washington_1940 import DISTRICTS, washington
+from das_spark.report import records
+from das_spark.studies.epl_appendix import (
+    DISTRICTS,
+    EXAMPLES,
+    ZEROS_OF_EXAMPLE_3,
+    Example,
+    examples,
+    examples_table,
+    washington,
+)
+from das_spark.studies.noise import Noise, NoiseRatio
 
 SEEDS = range(1, 6)
 
@@ -16,7 +23,7 @@ SEEDS = range(1, 6)
 @pytest.fixture(scope="module")
 def found() -> list[tuple[Example, ...]]:
     """Several states, since one release says little of the largest of some forty losses."""
-    return [examples(washington(seed), Noise("test", seed, Law.CODED)) for seed in SEEDS]
+    return [examples(washington(seed), Noise("test", seed, NoiseRatio.CODED)) for seed in SEEDS]
 
 
 def losses(found: list[tuple[Example, ...]], number: int) -> np.ndarray:
@@ -58,7 +65,7 @@ def test_county_totals_are_all_but_exact(found: list[tuple[Example, ...]]) -> No
 
 
 def test_the_table_says_what_was_published(found: list[tuple[Example, ...]]) -> None:
-    rows = examples_table(found[0]).records()
+    rows = records(examples_table(found[0]))
     assert [row["was made to show"] for row in rows] == ["near epsilon", "below epsilon", "above epsilon"]
     assert [row["published"] for row in rows] == [0.1823, 0.5441, 2.3255]
     assert rows[2]["residuals"] == "63,912 strata"

@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.studies.epl_appendix import GRID, AppendixResult, AppendixSettings, epl_appendix
-from das_spark.studies.loss_spread import LossSpread
-from das_spark.studies.noise import Law
-from das_spark.studies.published_appendix import PRINTED, SA1_PROGRAM, SA1_REPLY, Spread
+from das_spark.studies.epl_appendix import (
+    GRID,
+    PRINTED,
+    SA1_PROGRAM,
+    SA1_REPLY,
+    AppendixResult,
+    AppendixSettings,
+    LossSpread,
+    MeanLoss,
+    epl_appendix,
+)
+from das_spark.studies.noise import NoiseRatio
 
 #: An independent computation, 200 replicates: mean, 2.5th and 97.5th percentile of the largest |EPL(x)|, coded law.
 RECOMPUTED = {
@@ -42,7 +50,7 @@ def found() -> AppendixResult:
     return epl_appendix(AppendixSettings(tuple(map(Fraction, RECOMPUTED)), 400))
 
 
-def spread(line: LossSpread) -> Spread:
+def spread(line: LossSpread) -> MeanLoss:
     assert line.spread is not None
     return line.spread
 
@@ -84,12 +92,12 @@ def test_means_are_those_of_the_reply(found: AppendixResult) -> None:
 
 def test_the_plateau_is_half_of_epsilon_and_hardly_depends_on_chance(found: AppendixResult) -> None:
     for line in found.lines:
-        slope = 2 * Law.CODED.slope(line.value / 2)
+        slope = 2 * NoiseRatio.CODED.slope(line.value / 2)
         assert line.twice_plateau == pytest.approx(slope, rel=0.06)
 
 
 def test_the_exact_law_loses_less() -> None:
-    found = epl_appendix(AppendixSettings(tuple(map(Fraction, RECOMPUTED_EXACT)), 200, Law.EXACT))
+    found = epl_appendix(AppendixSettings(tuple(map(Fraction, RECOMPUTED_EXACT)), 200, NoiseRatio.EXACT))
     # Two means of 200: standard error 1.6 percent; the coded law would be off by 3, 6 and 8 percent.
     assert [spread(line).mean for line in found.lines] == pytest.approx(list(RECOMPUTED_EXACT.values()), rel=0.04)
 
@@ -117,7 +125,7 @@ def test_small_epsilons_of_the_grid() -> None:
 
 def test_the_defaults_are_those_of_the_appendix() -> None:
     settings = AppendixSettings()
-    assert (settings.replicates, settings.law, len(settings.epsilons)) == (10, Law.CODED, 13)
+    assert (settings.replicates, settings.law, len(settings.epsilons)) == (10, NoiseRatio.CODED, 13)
     assert set(GRID) == {*SA1_REPLY, *SA1_PROGRAM, Fraction(1, 4)}
 
 

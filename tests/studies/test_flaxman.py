@@ -8,17 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from das_spark.studies.flaxman import FlaxmanResult, flaxman
-from das_spark.studies.flaxman_mechanisms import Mechanism
-from das_spark.studies.flaxman_population import FlaxmanSettings
-from das_spark.studies.noise import Law
+from das_spark.report import records
+from das_spark.studies.flaxman import FlaxmanMechanism, FlaxmanResult, FlaxmanSettings, flaxman
+from das_spark.studies.noise import NoiseRatio
 
 #: Releases that a mean is taken over. The plateau of one has a standard deviation of 2 percent, that of ADPC of 5.
 SEEDS = range(1, 9)
 #: Three standard errors of the mean for ADPC, seven for the others.
 TOLERANCE = 0.06
 #: An independent computation of the same three releases, 30 replicates each: medians of |EPL(x)|.
-RECOMPUTED = {Mechanism.GDPC: 0.0248, Mechanism.RDPC: 0.0249, Mechanism.ADPC: 0.0253}
+RECOMPUTED = {FlaxmanMechanism.GDPC: 0.0248, FlaxmanMechanism.RDPC: 0.0249, FlaxmanMechanism.ADPC: 0.0253}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def results() -> list[FlaxmanResult]:
     return [flaxman(FlaxmanSettings(seed=seed, replicates=0)) for seed in SEEDS]
 
 
-def plateau(results: list[FlaxmanResult], mechanism: Mechanism, epsilon: Fraction) -> float:
+def plateau(results: list[FlaxmanResult], mechanism: FlaxmanMechanism, epsilon: Fraction) -> float:
     lines = [
         line for found in results for line in found.lines if (line.mechanism, line.epsilon) == (mechanism, epsilon)
     ]
@@ -36,10 +35,14 @@ def plateau(results: list[FlaxmanResult], mechanism: Mechanism, epsilon: Fractio
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
-    [(Mechanism.GDPC, Fraction(1, 40)), (Mechanism.RDPC, Fraction(1, 10)), (Mechanism.ADPC, Fraction(1, 20))],
+    [
+        (FlaxmanMechanism.GDPC, Fraction(1, 40)),
+        (FlaxmanMechanism.RDPC, Fraction(1, 10)),
+        (FlaxmanMechanism.ADPC, Fraction(1, 20)),
+    ],
 )
 def test_all_of_epsilon_a_half_and_a_quarter_are_the_same_loss(
-    results: list[FlaxmanResult], mechanism: Mechanism, epsilon: Fraction
+    results: list[FlaxmanResult], mechanism: FlaxmanMechanism, epsilon: Fraction
 ) -> None:
     found = plateau(results, mechanism, epsilon)
     assert found == pytest.approx(0.025, rel=TOLERANCE)
@@ -69,7 +72,7 @@ def test_largest_losses_are_of_the_recomputed_size(results: list[FlaxmanResult])
 
 
 def test_the_same_settings_give_the_same_text_and_no_number_is_lost() -> None:
-    settings = FlaxmanSettings(20_000, 2, 100, replicates=20, law=Law.EXACT)
+    settings = FlaxmanSettings(20_000, 2, 100, replicates=20, law=NoiseRatio.EXACT)
     text = flaxman(settings).to_json()
     assert text == flaxman(settings).to_json()
     content = json.loads(text)
@@ -87,10 +90,10 @@ def test_the_direct_estimate_can_be_left_out() -> None:
 
 
 def test_releases_without_noise_have_no_loss_and_say_why() -> None:
-    found = flaxman(FlaxmanSettings(2_000, 2, 100, epsilons=(Fraction(200),), law=Law.EXACT, replicates=3))
+    found = flaxman(FlaxmanSettings(2_000, 2, 100, epsilons=(Fraction(200),), law=NoiseRatio.EXACT, replicates=3))
     geometric = found.lines[0]
     assert geometric.found.maximum is geometric.found.plateau is None
-    row = found.tables()[0].records()[0]
+    row = records(found.tables()[0])[0]
     assert (row["mechanism"], row["plateau"], row["maximum"], row["expected plateau"]) == ("GDPC", None, None, 200.0)
     curves = json.loads(found.to_json())["curves"]
     assert "equal" in curves[0]["why_undefined"]

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.studies.flaxman_mechanisms import Mechanism, protect, rake
-from das_spark.studies.flaxman_population import Database, FlaxmanSettings, population
-from das_spark.studies.noise import Law, Noise
+from das_spark.studies.flaxman import Database, FlaxmanMechanism, FlaxmanSettings, population, protect, rake
+from das_spark.studies.noise import Noise, NoiseRatio
 
 EPSILON = Fraction(1, 10)
 SETTINGS = FlaxmanSettings(20_000, 3, 100)
-NOISE = Noise("test", 1, Law.EXACT)
+NOISE = Noise("test", 1, NoiseRatio.EXACT)
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +21,8 @@ def database() -> Database:
     return population(SETTINGS)
 
 
-@pytest.mark.parametrize("mechanism", list(Mechanism))
-def test_the_first_leaf_alone_has_the_values_of_the_whole(mechanism: Mechanism, database: Database) -> None:
+@pytest.mark.parametrize("mechanism", list(FlaxmanMechanism))
+def test_the_first_leaf_alone_has_the_values_of_the_whole(mechanism: FlaxmanMechanism, database: Database) -> None:
     whole = protect(mechanism, database, EPSILON, NOISE, parts=4, replicates=6)
     first = protect(mechanism, database, EPSILON, NOISE, parts=4, replicates=6, first_only=True)
     assert whole.shape == (125, 6)
@@ -45,22 +44,22 @@ def test_raking_is_that_of_a_loop(database: Database) -> None:
         raked = [
             child * parent / sum(family) for parent, family in zip(raked, families, strict=True) for child in family
         ]
-    found = protect(Mechanism.RDPC, database, EPSILON, NOISE, parts=4)[:, 0]
+    found = protect(FlaxmanMechanism.RDPC, database, EPSILON, NOISE, parts=4)[:, 0]
     assert found == pytest.approx(np.array(raked), rel=1e-12)
     assert found.sum() == pytest.approx(float(noisy[0][0]))
 
 
 def test_averages_are_means_of_parts(database: Database) -> None:
-    found = protect(Mechanism.ADPC, database, EPSILON, NOISE, parts=4) - database.leaves[:, None]
+    found = protect(FlaxmanMechanism.ADPC, database, EPSILON, NOISE, parts=4) - database.leaves[:, None]
     assert (found * 4 == np.round(found * 4)).all()
     assert (found != np.round(found)).any()
-    single = protect(Mechanism.ADPC, database, EPSILON, NOISE, parts=1) - database.leaves[:, None]
+    single = protect(FlaxmanMechanism.ADPC, database, EPSILON, NOISE, parts=1) - database.leaves[:, None]
     assert (single == np.round(single)).all()
 
 
 # Variance of the two-sided geometric law: 2 q / (1 - q)^2; over 250,000 draws its standard error is 0.5 percent.
-@pytest.mark.parametrize(("mechanism", "factor"), [(Mechanism.GDPC, 1), (Mechanism.ADPC, 4)])
-def test_residuals_have_the_variance_of_their_law(mechanism: Mechanism, factor: int, database: Database) -> None:
+@pytest.mark.parametrize(("mechanism", "factor"), [(FlaxmanMechanism.GDPC, 1), (FlaxmanMechanism.ADPC, 4)])
+def test_residuals_have_the_variance_of_their_law(mechanism: FlaxmanMechanism, factor: int, database: Database) -> None:
     found = protect(mechanism, database, EPSILON, NOISE, parts=4, replicates=2000) - database.leaves[:, None]
     ratio = np.exp(-float(EPSILON) / factor)
     assert found.var() == pytest.approx(2 * ratio / (1 - ratio) ** 2 / factor, rel=0.03)
@@ -79,5 +78,5 @@ def test_a_family_that_sums_to_nothing_is_refused() -> None:
 
 
 def test_what_the_study_expects() -> None:
-    shares = {mechanism: mechanism.expected_share(3) for mechanism in Mechanism}
+    shares = {mechanism: mechanism.expected_share(3) for mechanism in FlaxmanMechanism}
     assert shares == {"GDPC": 1, "ADPC": Fraction(1, 2), "RDPC": Fraction(1, 4)}

@@ -11,9 +11,8 @@ from scipy.optimize import minimize
 
 from das_spark.errors import EstimationError, QueryError
 from das_spark.histogram import Attribute, Recode, Schema
-from das_spark.privacy import RunKey, StreamDomain
-from das_spark.studies.linear_release import divided, linear_totals
-from das_spark.studies.top_down import Layer, Measured, Mechanism, noise
+from das_spark.privacy import RunKey
+from das_spark.studies.occupancy_releases import Layer, MeasuredQuery, SpineMechanism, divided, linear_totals, noise_of
 
 UNEVEN = Recode("uneven", (("first", (0,)), ("rest", (1, 2))))
 SCHEMA = Schema("small", (Attribute("a", ("x", "y", "z"), (UNEVEN,)), Attribute("b", ("u", "v"))))
@@ -22,8 +21,8 @@ TRUTH = np.random.default_rng(1).poisson(20, (4, SCHEMA.size))
 
 
 def mechanism(asked=("detailed", "a", "b")):
-    queries = tuple(Measured(text, SCHEMA.query(text), Fraction(1, len(asked))) for text in asked)
-    return Mechanism("record", SCHEMA, queries, Fraction(1), {"Top": Fraction(1, 2), "Leaf": Fraction(1, 2)})
+    queries = tuple(MeasuredQuery(text, SCHEMA.query(text), Fraction(1, len(asked))) for text in asked)
+    return SpineMechanism("record", SCHEMA, queries, Fraction(1), {"Top": Fraction(1, 2), "Leaf": Fraction(1, 2)})
 
 
 def layers(most=None):
@@ -34,11 +33,9 @@ def layers(most=None):
 
 def matrices(layer, spent):
     """Each query as a dense matrix, its noisy answers drawn at the same addresses, and its precision."""
-    for each in spent.queries:
+    for each, drawn in zip(spent.queries, noise_of(layer, spent, KEY), strict=True):
         matrix = each.query.answer_dense(np.eye(SCHEMA.size)).T
-        stream = KEY.derive(StreamDomain("experiment", spent.name, layer.name, 0, each.name))
-        drawn = noise(layer, spent, each, stream, slice(0, len(layer.truth)))
-        yield matrix, layer.truth @ matrix.T + drawn, 1 / spent.law(layer.name, each).variance()
+        yield matrix, layer.truth @ matrix.T + drawn.values, 1 / spent.noise(layer.name, each).variance()
 
 
 def whole_problem(parent):
@@ -120,6 +117,6 @@ def test_queries_that_leave_cells_out_are_refused():
         "part", (Attribute("a", ("x", "y", "z"), (Recode("some", (("first", (0,)),)),)), SCHEMA.attributes[1])
     )
     spent = mechanism()
-    wrong = replace(spent, schema=part, queries=(Measured("some", part.query("some"), Fraction(1)),))
+    wrong = replace(spent, schema=part, queries=(MeasuredQuery("some", part.query("some"), Fraction(1)),))
     with pytest.raises(QueryError, match="groups of one size"):
         linear_totals(layers(), wrong, KEY, bounded=False)

@@ -12,21 +12,29 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.evaluation.uncertainty import over_runs
-from das_spark.studies.allocation import allocation_table
-from das_spark.studies.household_mechanism import HOUSEHOLDS, PEOPLE, household_mechanism, person_mechanism
+from das_spark.studies.demonstration import allocation_table
 from das_spark.studies.housing import HousingLevel
-from das_spark.studies.occupancy import OccupancySettings, study_occupancy
-from das_spark.studies.occupancy_arms import (
+from das_spark.studies.occupancy import (
+    OccupancyReport,
+    OccupancySettings,
+    level_occupancy,
+    occupancy_findings,
+    study_occupancy,
+    unbiased,
+)
+from das_spark.studies.occupancy_releases import (
     ARMS,
     AS_PUBLISHED,
+    HOUSEHOLDS,
+    PEOPLE,
     RICH,
     SIGNED,
     UNBOUNDED,
     UNCONSTRAINED,
     broken_rules,
+    household_mechanism,
+    person_mechanism,
 )
-from das_spark.studies.occupancy_findings import occupancy_findings, unbiased
-from das_spark.studies.occupancy_measures import OccupancyReport, level_occupancy
 
 SMALLEST, LARGEST = 0, -1
 
@@ -56,9 +64,9 @@ def test_the_schemas_are_large_enough_and_the_scales_as_published():
     assert PEOPLE.size == 504
     spent = household_mechanism()
     assert sum(each.share for each in spent.queries) == 1
-    scales = [f"{float(spent.law('County', each).scale):.2f}" for each in spent.queries]
+    scales = [f"{float(spent.noise('County', each).scale):.2f}" for each in spent.queries]
     assert scales == ["41.67", "33.33", "33.33", "83.33", "83.33", "83.33"]
-    assert [f"{float(person_mechanism().law('State', each).scale):.2f}" for each in person_mechanism().queries] == [
+    assert [f"{float(person_mechanism().noise('State', each).scale):.2f}" for each in person_mechanism().queries] == [
         "25.00",
         "5.00",
     ]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.studies.occupancy_measures import OccupancyReport, level_occupancy
-from das_spark.studies.occupancy_result import RunOccupancy
+from das_spark.studies.occupancy import OccupancyReport, level_occupancy
+from das_spark.studies.occupancy_report import RunOccupancy
 
 SMALL = ["experiment", "occupancy", "--states", "1", "--counties", "8", "--follow-up-to", "700", "--seed", "3"]
 
@@ -21,7 +21,7 @@ def of_run(monkeypatch):
     counts = np.arange(1, 11)
     report = OccupancyReport("made up", "a run", (level_occupancy("Block", counts, counts - 1, counts),))
     monkeypatch.setattr(
-        "das_spark.studies.occupancy_run.occupancy_of_run",
+        "das_spark.studies.run_occupancy.occupancy_of_run",
         lambda *asked: found.append(asked) or RunOccupancy("pl94_2020_unit", "made up", report),
     )
     return found

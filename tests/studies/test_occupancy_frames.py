@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from das_spark.errors import InputError
-from das_spark.studies.occupancy_frames import geounits, occupancy_of_level
-from das_spark.studies.occupancy_measures import level_occupancy
+from das_spark.studies.occupancy import level_occupancy
+from das_spark.studies.run_occupancy import geounits, occupancy_of_level
 
 pytestmark = pytest.mark.spark
 

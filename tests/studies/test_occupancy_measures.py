@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from das_spark.errors import InputError
-from das_spark.studies.occupancy_measures import OccupancyReport, level_occupancy, occupancy, wilson_interval
+from das_spark.studies.occupancy import OccupancyReport, level_occupancy, occupancy, wilson_interval
 
 #: No unit; full in truth and release; full in truth only; filled; over; neither; neither.
 UNITS = np.array([0, 4, 5, 6, 7, 8, 9])

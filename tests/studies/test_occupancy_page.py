@@ -5,14 +5,14 @@ import io
 import json
 import re
 
-from das_spark.studies.occupancy_arms import ARMS, AS_PUBLISHED
-from das_spark.studies.occupancy_page import occupancy_page, run_occupancy_page
-from das_spark.studies.occupancy_result import RunOccupancy
+from das_spark.report import csv_text, page
+from das_spark.studies.occupancy_releases import ARMS, AS_PUBLISHED
+from das_spark.studies.occupancy_report import RunOccupancy
 
 
 def rows(result, name):
     table = next(table for table in result.tables() if table.name == name)
-    return list(csv.DictReader(io.StringIO(table.to_csv())))
+    return list(csv.DictReader(io.StringIO(csv_text(table))))
 
 
 def test_every_arm_and_geolevel_has_its_rows(occupancy_result):
@@ -46,19 +46,19 @@ def test_json_holds_settings_findings_and_every_difference(occupancy_result):
 
 
 def test_the_page_stands_alone_and_shows_figures_with_captions(occupancy_result):
-    page = occupancy_page(occupancy_result)
-    assert page.count("<svg") == page.count("<figcaption>") == 5
-    assert not re.findall(r'(?:src|href)="(?!#)', page)
-    assert "<script" not in page
+    shown = page(occupancy_result.report(drawn=True))
+    assert shown.count("<svg") == shown.count("<figcaption>") == 5
+    assert not re.findall(r'(?:src|href)="(?!#)', shown)
+    assert "<script" not in shown
     for each in occupancy_result.findings:
-        assert f">{each.key}</td>" in page
-    assert "RESTRICTED" not in page
+        assert f">{each.key}</th>" in shown
+    assert "RESTRICTED" not in shown
 
 
 def test_the_page_and_tables_of_a_run_say_that_they_are_restricted(occupancy_result):
     run = RunOccupancy("pl94_2020_unit", "made up", occupancy_result.study.report(AS_PUBLISHED))
-    page = run_occupancy_page(run)
-    assert "RESTRICTED" in page
-    assert page.count("<svg") == 1 + len(run.report.levels)
-    assert all("restricted" in table.title for table in run.tables())
+    report = run.report(drawn=True)
+    assert "RESTRICTED" in page(report)
+    assert page(report).count("<svg") == 1 + len(run.occupancy.levels)
+    assert all("restricted" in table.title for table in report.tables("csv"))
     assert json.loads(run.to_json())["restricted"].startswith("RESTRICTED")

@@ -1,4 +1,4 @@
-"""The pages of the experiments need nothing from elsewhere, and say what was computed."""
+"""The pages of the studies need nothing from elsewhere, and say what was computed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 
 from das_spark.evaluation.privacy_loss import AS_CODED
-from das_spark.studies.curves import DrawnLoss, residuals_and_curves
+from das_spark.report import drawn, page
 from das_spark.studies.epl_appendix import AppendixSettings, epl_appendix
-from das_spark.studies.epl_appendix_page import epl_appendix_page
-from das_spark.studies.flaxman import flaxman
-from das_spark.studies.flaxman_page import flaxman_page
-from das_spark.studies.flaxman_population import FlaxmanSettings
-from das_spark.studies.noise import Law
-from das_spark.studies.residual_loss import ResidualLoss
+from das_spark.studies.flaxman import FlaxmanSettings, flaxman
+from das_spark.studies.noise import NoiseRatio, ResidualLoss, residuals_and_curves
+from das_spark.studies.results import StudyResult
 
 
 class Links(HTMLParser):
@@ -33,29 +30,29 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    made = {
-        "flaxman": flaxman_page(flaxman(FlaxmanSettings(20_000, 2, 100, replicates=50))),
-        "alone": flaxman_page(flaxman(FlaxmanSettings(20_000, 2, 100, replicates=0, law=Law.EXACT))),
-        "appendix": epl_appendix_page(epl_appendix(AppendixSettings((Fraction(1, 4),), 2))),
+    made: dict[str, StudyResult] = {
+        "flaxman": flaxman(FlaxmanSettings(20_000, 2, 100, replicates=50)),
+        "alone": flaxman(FlaxmanSettings(20_000, 2, 100, replicates=0, law=NoiseRatio.EXACT)),
+        "appendix": epl_appendix(AppendixSettings((Fraction(1, 4),), 2)),
     }
     # A release of exact counts has no loss curve, and still makes a page.
-    settings = FlaxmanSettings(2_000, 2, 100, epsilons=(Fraction(200),), law=Law.EXACT, replicates=3)
-    made["undefined"] = flaxman_page(flaxman(settings))
-    return made
+    settings = FlaxmanSettings(2_000, 2, 100, epsilons=(Fraction(200),), law=NoiseRatio.EXACT, replicates=3)
+    made["undefined"] = flaxman(settings)
+    return {name: page(found.report(drawn=True)) for name, found in made.items()}
 
 
 @pytest.mark.parametrize(("name", "figures"), [("flaxman", 2), ("alone", 1), ("appendix", 4), ("undefined", 2)])
 def test_pages_are_self_contained_and_figures_have_captions(pages: dict[str, str], name: str, figures: int) -> None:
-    page = pages[name]
+    text = pages[name]
     links = Links()
-    links.feed(page)
+    links.feed(text)
     assert all(link.startswith("#") for link in links.found)
-    assert re.findall(r"url\((?!#)", page) == []
-    drawn = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
-    assert len(drawn) == page.count("<figcaption>") == figures
-    for figure in drawn:
+    assert re.findall(r"url\((?!#)", text) == []
+    found = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    assert len(found) == text.count("<figcaption>") == figures
+    for figure in found:
         ElementTree.fromstring(figure)
-    assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)
 
 
 def test_pages_say_what_was_done(pages: dict[str, str]) -> None:
@@ -68,7 +65,7 @@ def test_pages_say_what_was_done(pages: dict[str, str]) -> None:
 
 def test_whole_residuals_fall_inside_their_bins() -> None:
     found = ResidualLoss.of(np.repeat([-2.0, 0.0, 1.0, 3.0], [3, 9, 5, 2]), AS_CODED)
-    svg = residuals_and_curves([DrawnLoss("one", found)], (), "districts", 4.3)
+    svg = drawn(residuals_and_curves({"one": found}, (), "districts", 4.3, "One release"))
     ElementTree.fromstring(svg)
     assert "number of districts" in svg
     assert "legend" not in svg  # a single release needs none

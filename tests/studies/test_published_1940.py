@@ -11,8 +11,8 @@ from das_spark.evaluation.definitions import TOTAL
 from das_spark.products.e2e_1940 import E2E_1940, STRATA
 from das_spark.studies.published_1940 import (
     GEOUNITS,
-    Key,
-    Source,
+    FigureKey,
+    FigureSource,
     bias_at,
     nearest_share,
     protected,
@@ -94,7 +94,7 @@ def test_figures_of_the_same_residuals_are_in_order() -> None:
     places = Counter((key.source, key.setting, key.level, key.measure) for key in figures if key.index is None)
     for source, setting, level, measure in places:
         median, p95, rmse, largest = (
-            figures[Key(source, setting, level, measure, name)]
+            figures[FigureKey(source, setting, level, measure, name)]
             for name in ("median_absolute", "p95_absolute", "rmse", "largest")
         )
         assert median <= p95 <= largest
@@ -114,4 +114,4 @@ def test_errors_of_samples_are_those_of_the_sizes_of_geounits(level, people, wit
 def test_a_key_says_in_words_what_it_names() -> None:
     assert str(bias_at(HALF, "County", 12)) == "bias of County, total at homogeneity index 12 (epsilon 1/2)"
     assert str(sampled(HALF, "County", STRATA, "rmse")) == f"rmse of County, {STRATA} (share 1/2)"
-    assert Source("sample") is Source.SAMPLE
+    assert FigureSource("sample") is FigureSource.SAMPLE

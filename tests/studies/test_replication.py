@@ -14,16 +14,18 @@ from hypothesis import strategies as st
 from das_spark.errors import InputError
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.products.e2e_1940 import STRATA
-from das_spark.studies.agreement import Expectation, rule_of, step_of
+from das_spark.report import csv_text, page
 from das_spark.studies.published_1940 import bias_at, protected, published
 from das_spark.studies.replication import (
-    Comparison,
-    Measured,
+    Expectation,
+    FigureComparison,
+    OurFigure,
+    Replication,
     Verdict,
     compare,
     comparison_table,
-    to_html,
-    to_json,
+    rule_of,
+    step_of,
     verdict_table,
     verdicts,
 )
@@ -35,12 +37,12 @@ AGREEING = [key for key in published() if rule_of(key).expectation is Expectatio
 SIGNED = [key for key in published() if rule_of(key).expectation is Expectation.SIGN]
 
 
-def _one(key, value, interval=None, n=0) -> Comparison:
-    return next(each for each in compare({key: Measured(value, interval, n)}) if each.key == key)
+def _one(key, value, interval=None, n=0) -> FigureComparison:
+    return next(each for each in compare({key: OurFigure(value, interval, n)}) if each.key == key)
 
 
 def test_a_perfect_copy_passes_and_has_a_row_for_every_published_figure() -> None:
-    comparisons = compare({key: Measured(value) for key, value in published().items()})
+    comparisons = compare({key: OurFigure(value) for key, value in published().items()})
     assert [each.key for each in comparisons] == list(published())
     found = verdicts(comparisons)
     for expectation in Expectation:
@@ -52,7 +54,9 @@ def test_a_perfect_copy_passes_and_has_a_row_for_every_published_figure() -> Non
 
 def test_figures_that_are_all_half_as_large_again_are_outside() -> None:
     # What is small enough to be rounded away, or may be twofold by the sampling error of 51 states, is not.
-    comparisons = compare({key: Measured(None if value is None else value * 1.5) for key, value in published().items()})
+    comparisons = compare(
+        {key: OurFigure(None if value is None else value * 1.5) for key, value in published().items()}
+    )
     agreeing = [each for each in comparisons if each.rule.expectation is Expectation.AGREES]
     large = [each for each in agreeing if each.rule.tolerance < 0.5 and each.published > 4]
     assert len(large) > 150
@@ -113,17 +117,17 @@ def test_losses_are_compared_at_equal_numbers_only(n, expectation) -> None:
 
 
 def test_what_is_not_measured_is_said_and_what_was_not_published_is_refused() -> None:
-    comparisons = compare({RMSE: Measured(25.0, n=4)})
+    comparisons = compare({RMSE: OurFigure(25.0, n=4)})
     assert sum(each.verdict is Verdict.MISSING for each in comparisons) == len(published()) - 1
     with pytest.raises(InputError, match=r"rmse of Enumdist, total \(epsilon 3\)"):
-        compare({protected(Fraction(3), "Enumdist", TOTAL, "rmse"): Measured(1.0)})
+        compare({protected(Fraction(3), "Enumdist", TOTAL, "rmse"): OurFigure(1.0)})
     with pytest.raises(InputError, match="low end first"):
-        Measured(1.0, (2.0, 1.0))
+        OurFigure(1.0, (2.0, 1.0))
 
 
 def test_tables_and_json_hold_every_row_with_its_class_and_reason() -> None:
-    comparisons = compare({RMSE: Measured(26.0, (25.0, 27.0), 539_428)})
-    read = list(csv.DictReader(io.StringIO(comparison_table(comparisons).to_csv())))
+    comparisons = compare({RMSE: OurFigure(26.0, (25.0, 27.0), 539_428)})
+    read = list(csv.DictReader(io.StringIO(csv_text(comparison_table(comparisons)))))
     assert len(read) == len(published())
     assert all(row["class"] and row["reason"] and row["verdict"] for row in read)
     row = next(row for row in read if row["ours"])
@@ -134,7 +138,7 @@ def test_tables_and_json_hold_every_row_with_its_class_and_reason() -> None:
         "25.0",
         "539428",
     )
-    content = json.loads(to_json(comparisons))
+    content = json.loads(Replication(comparisons, {}).to_json())
     assert [set(each) == set(read[0]) for each in content["figures"]] == [True] * len(read)
     assert sum(each["within tolerance"] for each in content["verdicts"]) == 1
     assert sum(sum(cell for cell in row if isinstance(cell, int)) for row in verdict_table(comparisons).rows) == len(
@@ -143,10 +147,10 @@ def test_tables_and_json_hold_every_row_with_its_class_and_reason() -> None:
 
 
 def test_the_page_shows_what_was_measured_and_marks_what_is_outside() -> None:
-    page = to_html(compare({RMSE: Measured(260.0), LOSS: Measured(0.06, n=539_428)}))
-    assert page.count('class="outside"') == 1
-    assert "rmse of Enumdist, total (epsilon 1)" in page
-    assert rule_of(RMSE).reason.split(":")[0] in page
-    assert "largest of State" not in page
-    assert page.lstrip().startswith("<section")
-    assert not any(word in page for word in ("<script", "http"))
+    comparisons = compare({RMSE: OurFigure(260.0), LOSS: OurFigure(0.06, n=539_428)})
+    shown = page(Replication(comparisons, {}).report())
+    assert shown.count('class="marked"') == 1
+    assert "rmse of Enumdist, total (epsilon 1)" in shown
+    assert rule_of(RMSE).reason.split(":")[0] in shown
+    assert "largest of State" not in shown
+    assert not any(word in shown for word in ("<script", "http"))

@@ -11,10 +11,9 @@ from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT
 from das_spark.evaluation.homogeneity_lines import HomogeneityLine
 from das_spark.evaluation.sampling import SHARES_OF_FIGURE_2, SampleEntry, SampleReport
 from das_spark.products.e2e_1940 import STRATA
+from das_spark.report import page
 from das_spark.studies.published_1940 import PRIVACY_LOSS, bias_at, nearest_share, protected, sampled
-from das_spark.studies.replication import Verdict, compare
-from das_spark.studies.replication_figures import our_figures
-from das_spark.studies.replication_page import Replication, replication_page
+from das_spark.studies.replication import Replication, Verdict, compare, our_figures
 
 HALF = Fraction(1, 2)
 LEVELS = ("State", "County", "Enumdist")
@@ -86,11 +85,11 @@ def test_the_page_shows_tables_and_the_figures_of_the_study():
     runs = {HALF: [report(1)], Fraction(1): [report(3)]}
     found = Replication(compare(our_figures(runs, samples(), replicates=0)), runs)
     assert any(each.verdict is not Verdict.MISSING for each in found.comparisons)
-    page = replication_page(found)
-    assert page.count("<svg") == 3
-    assert "Figure 1." in page
-    assert "Figure 3" in page
-    assert "epsilon 1/2" in page
-    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+    shown = page(found.report(drawn=True))
+    assert shown.count("<svg") == 3
+    assert "Figure 1." in shown
+    assert "Figure 3" in shown
+    assert "epsilon 1/2" in shown
+    assert "http" not in shown.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
     )

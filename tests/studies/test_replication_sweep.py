@@ -11,8 +11,7 @@ from das_spark.errors import InputError, OutputError
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
 from das_spark.store import RunLayout, RunState, SweepLayout, SweepRecord
 from das_spark.studies.published_1940 import protected
-from das_spark.studies.replication import Verdict
-from das_spark.studies.replication_sweep import replicate
+from das_spark.studies.replication import Verdict, replicate
 
 
 def made_sweep(folder, states=("finished",) * 4, product="e2e_1940"):

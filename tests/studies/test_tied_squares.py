@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from das_spark.errors import InputError
-from das_spark.studies.tied_squares import tied_squares, tied_squares_of
+from das_spark.studies.epl_appendix import tied_squares, tied_squares_of
 
 people = st.integers(-40, 60).map(float)
 weights = st.sampled_from([0.01, 1 / 3, 1.0, 100.0])

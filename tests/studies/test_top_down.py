@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from das_spark.core import measure_family
 from das_spark.errors import EstimationError
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import RunKey
-from das_spark.studies.top_down import Layer, Measured, Mechanism, noise_sums, release
+from das_spark.studies.occupancy_releases import Layer, MeasuredQuery, SpineMechanism, noise_of, release
 
 SCHEMA = Schema("small", (Attribute("a", ("x", "y", "z")), Attribute("b", ("u", "v"))))
 SHARES = dict.fromkeys(("Top", "Middle", "Leaf"), Fraction(1, 3))
@@ -18,10 +19,10 @@ KEY = RunKey.insecure("top down")
 
 def mechanism(total=Fraction(3)):
     queries = (
-        Measured("cells", SCHEMA.query("detailed"), Fraction(1, 2)),
-        Measured("margin", SCHEMA.query("a"), Fraction(1, 2)),
+        MeasuredQuery("cells", SCHEMA.query("detailed"), Fraction(1, 2)),
+        MeasuredQuery("margin", SCHEMA.query("a"), Fraction(1, 2)),
     )
-    return Mechanism("record", SCHEMA, queries, total, SHARES)
+    return SpineMechanism("record", SCHEMA, queries, total, SHARES)
 
 
 def spine(*, bounded=True):
@@ -83,16 +84,18 @@ def test_families_are_the_runs_of_equal_parents():
 def test_noise_has_an_address_however_geounits_fall_into_families():
     layers, spent = spine(), mechanism()
     layer = layers[2]
-    whole = [noise_sums(layer, spent, each, KEY) for each in spent.queries]
-    apart = replace(layer, parent=np.arange(7))
-    assert all(
-        np.array_equal(one, noise_sums(apart, spent, each, KEY)) for one, each in zip(whole, spent.queries, strict=True)
-    )
-    assert not np.array_equal(whole[0], noise_sums(layers[2], spent, spent.queries[1], KEY))
+    together = [each.values for each in noise_of(layer, spent, KEY)]
+    apart = noise_of(replace(layer, parent=np.arange(7)), spent, KEY)
+    assert all(np.array_equal(one, each.values) for one, each in zip(together, apart, strict=True))
+    plan = spent.measurement_plan(layer.name, KEY)
+    for _, children in layer.families():
+        found = measure_family(layer.confidential(children), None, plan)
+        for query, one, drawn in zip(spent.queries, found, together, strict=True):
+            assert np.array_equal(one.values - query.query.answer_dense(layer.truth[children]), drawn[children])
 
 
 def test_bounds_that_contradict_each_other_are_an_error_that_names_the_geolevel():
     layers = spine()
     tight = replace(layers[2], most=np.zeros(7, int))
-    with pytest.raises(EstimationError, match="Leaf: family of"):
+    with pytest.raises(EstimationError, match="level Leaf"):
         release([*layers[:2], tight], mechanism(), KEY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from das_spark.studies.washington_1940 import COUNTIES, DISTRICTS, OCCUPIED, PERSONS, washington
+from das_spark.studies.epl_appendix import COUNTIES, DISTRICTS, OCCUPIED, PERSONS, washington
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -9,8 +9,8 @@ from made_runs import finished_run, histograms, manifest
 from das_spark.errors import InputError, OutputError
 from das_spark.products import PRODUCTS
 from das_spark.store import RunLayout, open_run
-from das_spark.studies.occupancy_measures import level_occupancy
-from das_spark.studies.occupancy_run import occupancy_of_run, occupied_cells
+from das_spark.studies.occupancy import level_occupancy
+from das_spark.studies.run_occupancy import occupancy_of_run, occupied_cells
 
 LEVELS = ["County", "Block"]
 BLOCKS = 40
@@ -46,10 +46,10 @@ def test_every_geolevel_of_a_run_is_compared(tmp_path, spark):
     layout, units, occupied, released = unit_run(tmp_path, "units")
     found = occupancy_of_run(layout.folder, spark=spark)
     assert (found.product, found.run) == ("pl94_2020_unit", "units")
-    assert [level.geolevel for level in found.report.levels] == LEVELS
-    assert found.report.level("Block").parts == level_occupancy("Block", units, occupied, released).parts
-    assert found.report.level("Block").occupancy.filled > 5
-    county = found.report.level("County").quintiles
+    assert [level.geolevel for level in found.occupancy.levels] == LEVELS
+    assert found.occupancy.level("Block").parts == level_occupancy("Block", units, occupied, released).parts
+    assert found.occupancy.level("Block").occupancy.filled > 5
+    county = found.occupancy.level("County").quintiles
     assert [one.differences.values.tolist() for one in county if one.geounits] == [[(released - occupied).sum()]]
 
 
@@ -57,7 +57,7 @@ def test_every_geolevel_of_a_run_is_compared(tmp_path, spark):
 def test_the_truth_of_another_run_serves(tmp_path, spark):
     layout, *_ = unit_run(tmp_path, "one")
     other, *_ = unit_run(tmp_path, "other")
-    expected = occupancy_of_run(layout.folder, spark=spark).report
+    expected = occupancy_of_run(layout.folder, spark=spark).occupancy
     for part in (layout.restricted.level("histograms", level) for level in LEVELS):
         (part / "_SUCCESS").unlink()
     with pytest.raises(OutputError, match="confidential histograms"):
