@@ -10,7 +10,7 @@ from jinja2 import UndefinedError
 import das_spark
 from das_spark.evaluation.template import rendered
 
-ROOMS = [Path(das_spark.__file__).parent / room for room in ("evaluation", "studies")]
+ROOMS = [Path(das_spark.__file__).parent / room for room in ("evaluation",)]
 
 
 def test_the_shared_style_stands_in_every_page_and_in_one_file_only():
