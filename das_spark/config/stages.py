@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from das_spark.config.levels import steps_of
 from das_spark.config.load import near
 from das_spark.config.plan import JointPlan, RunPlan
 from das_spark.errors import ConfigurationError
@@ -23,6 +24,7 @@ class StageKind(StrEnum):
     CHECK = "check"
     ADOPT = "adopt"
     MEASURE = "measure"
+    UPWARD = "upward"
     ESTIMATE = "estimate"
     CENSUS = "census geounits"
     MICRODATA = "microdata"
@@ -33,8 +35,8 @@ class StageKind(StrEnum):
 
 #: Stages that read the input; nothing is charged or drawn in them.
 PREPARING: Final = (StageKind.SPINE, StageKind.INGEST)
-#: Stages that are carried out once for each geolevel, root first.
-OF_A_LEVEL: Final = (StageKind.MEASURE, StageKind.ESTIMATE)
+#: Stages that are carried out for a geolevel, in the order that the estimator needs (`das_spark.core.level_steps`).
+OF_A_LEVEL: Final = (StageKind.MEASURE, StageKind.UPWARD, StageKind.ESTIMATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
     )
     stages = (
         *(Stage(kind) for kind in PREPARING),
-        *(Stage(kind, level) for level in plan.spine.names for kind in OF_A_LEVEL),
+        *(Stage(StageKind(step.work), step.geolevel) for step in steps_of(plan)),
         *(Stage(kind) for kind in concluding),
     )
     return tuple(stage for stage in stages if wanted.get(stage.kind, True))

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
+from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.facts import PublicFacts, RestrictedFacts
 from das_spark.spark import tables
 from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.census import census_geocode, published_estimates
-from das_spark.spark.families import Spread
-from das_spark.spark.measure import UNMEASURED
+from das_spark.spark.level_pass import Spread
 from das_spark.store import (
     discard,
     disk_errors,

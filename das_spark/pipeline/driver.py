@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from das_spark.pipeline.charge import EntryIdentity, open_ledger
 from das_spark.pipeline.context import RunContext, is_insecure
 from das_spark.pipeline.ledgers import folder_of
+from das_spark.pipeline.levels import journal_of
 from das_spark.pipeline.logged import logged, note_application
-from das_spark.pipeline.measure import journal_of
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import require_safe_session, session
 from das_spark.store import RunLayout, created_at, hold_run, open_run, point_latest, require_kept, set_times

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from das_spark.core import GROUP_TOTAL
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.charge import enter_invariants
@@ -15,7 +16,6 @@ from das_spark.pipeline.spines import adopt_spine, placed
 from das_spark.pipeline.taken_over import take_over_input
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
-from das_spark.spark.group_totals import GROUP_TOTAL
 from das_spark.spark.lists import list_total
 from das_spark.spark.readers import Problem, reader
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from das_spark.config import StageKind
+from das_spark.config import StageKind, steps_of
+from das_spark.core import Work
 from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyGuardError, error_text_withheld
 from das_spark.io.area_files import look_at_areas
 from das_spark.pipeline import rehearsal
@@ -190,6 +191,15 @@ def _measure(ahead: Ahead) -> Iterator[Trial]:
             yield Trial(f"budget, {each.query} at {level.geolevel}", partial(require_table, law))
 
 
+def _upward(ahead: Ahead) -> Iterator[Trial]:
+    """An invented family of every level that the estimator goes through upwards."""
+    plan = ahead.plan
+    for step in steps_of(plan):
+        if step.work is Work.UPWARD:
+            work = partial(rehearsal.invented_family, plan, step.geolevel)
+            yield Trial("estimation.estimator", work, _product_fix(plan))
+
+
 def _estimate(ahead: Ahead) -> Iterator[Trial]:
     """An invented family of every level, and one solve by each solver of the chain."""
     plan = ahead.plan
@@ -257,6 +267,7 @@ TRIALS: Final[Mapping[StageKind, Trials]] = MappingProxyType(
         StageKind.CHECK: _check,
         StageKind.ADOPT: _bounds,
         StageKind.MEASURE: _measure,
+        StageKind.UPWARD: _upward,
         StageKind.ESTIMATE: _estimate,
         StageKind.CENSUS: _census,
         StageKind.MICRODATA: _microdata,

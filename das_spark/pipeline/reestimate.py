@@ -10,17 +10,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config import Stage, StageKind, stages_from_measurements
+from das_spark.config import Stage, StageKind, stages_from_measurements, steps_of
+from das_spark.core import Work, run_levels
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import at_work
-from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.from_measurements import open_measurements
 from das_spark.pipeline.from_others import open_others
 from das_spark.pipeline.from_run import ADOPTED, open_run_source
+from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.runner import conclude, under_way, usual_run_id
+from das_spark.pipeline.runner import conclude, usual_run_id
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.spark.session import session
 from das_spark.store import RunLayout, discard, finished, require_held
@@ -98,14 +99,11 @@ def estimate_from(
             source.check(started)
     with at_work(plan, layout, reported, origin=source.origin, spark=started) as context:
         if not adopted:
-            with under_way(context, Stage(StageKind.ADOPT)):
+            with stage_scope(context, Stage(StageKind.ADOPT)):
                 _adopt(context, source)
         if context.has_shares:
             adopt_spine(context)
-        for stage in stages_from_measurements(plan):
-            if stage.kind is StageKind.ESTIMATE:
-                with under_way(context, stage):
-                    estimate(context, stage.geolevel)
+        run_levels([step for step in steps_of(plan) if step.work is not Work.MEASURE], RunExecutor(context))
         return conclude(context, source.origin.entry, None)
 
 

@@ -9,30 +9,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from das_spark.config import level_plan
 from das_spark.config.reopen import ORIGIN, reopen
+from das_spark.core import DeclaredBounds, LevelPlan, MeasuredFamily, NoisyAnswers
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
+from das_spark.histogram import Histogram
 from das_spark.io.microdata_digest import microdata_parts, misplaced_heads
 from das_spark.io.microdata_files import write_one_slice
 from das_spark.io.microdata_part import FAULT, PERSONS, digest_part
 from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
 from das_spark.pipeline.accuracy import subject_of_plan
 from das_spark.pipeline.charge import declared_invariants
-from das_spark.pipeline.estimate import planned_estimation
 from das_spark.pipeline.publish import ledger_text, planned_manifest, planned_notices, statement_of
 from das_spark.pipeline.tabulate import TablesWriting
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
-from das_spark.spark import tables
 from das_spark.spark.evaluate import TallyTask, level_lines, report_of, tally_of
-from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, Family, as_family
 from das_spark.spark.tabulate import TabulateTask
 from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout
 from das_spark.tabulation import incidence
@@ -57,8 +55,7 @@ _RUN: Final = "rehearsal"
 _CELLS: Final = 8
 #: Noise of invented answers, added in turn, so that there is something to fit.
 _NOISE: Final = (1, -1, 0)
-_FAMILY_SCHEMA: Final = to_arrow_schema(tables.FAMILY_ROWS)
-_USABLE: Final = frozenset(str(status) for status in FamilyStatus if status.is_usable)
+_USABLE: Final = frozenset(status for status in FamilyStatus if status.is_usable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,12 +119,11 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
         EstimationError: The family is not estimated.
         ConfigurationError: Queries, passes or solvers do not fit.
     """
-    task, family = planned_estimation(plan, geolevel), invented_family(plan, geolevel)
-    batches = task(family)
-    _require_estimated(plan, geolevel, batches, _USABLE)
+    level = level_plan(plan, geolevel)
+    _require_estimated(plan, level, invented_family(plan, geolevel), _USABLE)
     if plan.estimation.failsafe and plan.product.class_query and plan.spine.index(geolevel):
         impossible = invented_family(plan, geolevel, demanding=True)
-        _require_estimated(plan, geolevel, task(impossible), {str(FamilyStatus.RELAXED)})
+        _require_estimated(plan, level, impossible, {FamilyStatus.RELAXED})
 
 
 def rehearse_solver(plan: RunPlan, solver: str) -> None:
@@ -140,11 +136,10 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
     Raises:
         EstimationError: It does not start.
     """
-    geolevel = plan.spine.leaf.name
-    task = planned_estimation(plan, geolevel)
+    level = level_plan(plan, plan.spine.leaf.name)
     # One pass: whether this solver alone could prove every pass of the level is not asked, but that it solves.
-    alone = replace(task, plan=replace(task.plan, solvers=(solver,), passes=(), failsafe=False))
-    alone(invented_family(plan, geolevel))
+    alone = replace(level.family, solvers=(solver,), passes=(), failsafe=False)
+    level.estimator.estimate(invented_family(plan, plan.spine.leaf.name), alone)
 
 
 def rehearse_microdata(plan: RunPlan, flavour: str, folder: Path) -> None:
@@ -275,81 +270,72 @@ def rehearse_evaluation(plan: RunPlan) -> None:
     report_of(lines, subject, product=plan.product.name, run=_RUN).to_json()
 
 
-def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -> Family:
-    """A family of a geolevel as a task receives it, with exact answers that differ a little, and its bounds.
+def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -> MeasuredFamily:
+    """A family of a geolevel as an estimator receives it, with exact answers that differ a little, and its bounds.
+
+    A level that the estimator goes through upwards first is invented as a top level: what its parent would bring along
+    is the estimator's own.
 
     Args:
         plan: The run.
         geolevel: Of the children.
         demanding: Whether the bounds ask for more people of a class than the parent has.
     """
-    spine, product = plan.spine, plan.product
-    depth, level = spine.index(geolevel), spine.level(geolevel)
+    spine, product, level = plan.spine, plan.product, level_plan(plan, geolevel)
     counts = _few(product)
+    upwards = geolevel in level.estimator.needs.upward_levels(spine.names)
+    top = upwards or not spine.index(geolevel)
     # One geounit at the top, which is a family by itself; two below.
-    made = InventedGeounits.of(product, level.length if depth else 0, counts if depth else counts.sum(0, keepdims=True))
-    parent = np.flatnonzero(made.counts.sum(axis=0)) if depth else None
-    rows = list(_histogram_rows(made, parent))
-    rows += _measured(plan, geolevel, made, parent)
-    rows += _bounded(plan, geolevel, made, demanding=demanding)
-    rows.sort(key=lambda row: (row["kind"], row["name"], row["geocode"], row["member"]))
-    name = made.parent if depth else made.geocodes[0]
-    blank = {"file": 0, "rank": 0, "family": name}
-    return as_family(pa.Table.from_pylist([{**blank, **row} for row in rows], schema=_FAMILY_SCHEMA))
+    length = 0 if top else spine.level(geolevel).length
+    made = InventedGeounits.of(product, length, counts.sum(0, keepdims=True) if top else counts)
+    parent = None if top else Histogram.from_dense(made.counts.sum(axis=0))
+    bounds = {name: rows for name, rows in _bounded(plan, geolevel, made, demanding=demanding)}
+    declared = level.declared(made.parent, made.geocodes, bounds)
+    problem = level.measured(declared, parent, _measured(plan, geolevel, made, parent))
+    family = MeasuredFamily(problem)
+    return replace(family, upward=level.estimator.upward(family, level.family).children) if upwards else family
 
 
-def _row(kind: int, geocode: str, name: str = "", member: str = "", **values: Any) -> dict[str, Any]:  # noqa: ANN401
-    return {"kind": kind, "geocode": geocode, "name": name, "member": member, **values}
-
-
-def _histogram_rows(made: InventedGeounits, parent: Counts | None) -> Iterator[dict[str, Any]]:
-    if parent is not None:
-        together = made.counts.sum(axis=0)[parent].tolist()
-        yield _row(PARENT, made.parent, integers=parent.tolist(), longs=together)
-    for geocode in made.geocodes:
-        yield _row(HISTOGRAM, geocode)
-
-
-def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Counts | None) -> Iterator[dict[str, Any]]:
-    lazy = plan.measurement_rows == "support" and parent is not None
+def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Histogram | None) -> Iterator[NoisyAnswers]:
+    lazy = plan.measurement_rows == "support"
     for each in plan.budget.level(geolevel).queries:
         query = plan.queries[each.query]
-        rows = query.restrict(parent).rows if lazy and parent is not None else np.arange(query.rows)
+        rows = query.restrict(parent.cells).rows if lazy and parent is not None else np.arange(query.rows)
         exact = np.stack([query.answer_dense(counts) for counts in made.counts])
         values = exact[:, rows] + np.resize(np.array(_NOISE), len(rows))
         variance = float(plan.budget.mechanism(geolevel, each.query).variance())
-        for geocode, answers in zip(made.geocodes, values.tolist(), strict=True):
-            kept = rows.tolist() if lazy else None
-            yield _row(MEASUREMENT, geocode, each.query, integers=kept, longs=answers, variance=variance)
+        yield NoisyAnswers(made.geocodes, each.query, rows, values, np.full(len(values), variance))
 
 
-def _bounded(plan: RunPlan, geolevel: str, made: InventedGeounits, *, demanding: bool) -> Iterator[dict[str, Any]]:
+def _bounded(
+    plan: RunPlan, geolevel: str, made: InventedGeounits, *, demanding: bool
+) -> Iterator[tuple[str, DeclaredBounds]]:
     spine, product = plan.spine, plan.product
     depth, totals = spine.index(geolevel), made.counts.sum(axis=1)
     at = plan.invariants.total_at
     known = at is not None and depth <= spine.index(at)
     if known:
-        for geocode, total in zip(made.geocodes, totals.tolist(), strict=True):
-            yield _row(BOUND, geocode, "total", geocode, longs=[total], longs_upper=[total])
+        yield "total", _bounds(made, totals[:, None], totals[:, None])
     if product.unit_bounds is not None and plan.invariants.units and not demanding:
         units = made.units[:, :-1]
         of = totals if known else None
-        low, high = product.unit_bounds.lower(units, of), product.unit_bounds.upper(units, of)
-        for place, geocode in enumerate(made.geocodes):
-            sides = {"longs": low[place].tolist(), "longs_upper": high[place].tolist()}
-            yield _row(BOUND, geocode, "class", geocode, **sides)
-            if known and at is not None and depth < spine.index(at):
-                # Each geounit stands for the one below it of which the total is known.
-                total = [int(totals[place])]
-                yield _row(BOUND, geocode, "flow", geocode, **{name: side + total for name, side in sides.items()})
+        sides = product.unit_bounds.lower(units, of), product.unit_bounds.upper(units, of)
+        yield "class", _bounds(made, *sides)
+        if known and at is not None and depth < spine.index(at):
+            # Each geounit stands for the one below it of which the total is known.
+            yield "flow", _bounds(made, *(np.hstack([side, totals[:, None]]) for side in sides))
     if demanding:
-        yield from _impossible(product, made)
+        yield "class", _impossible(product, made)
     for rule in plan.added:
         if depth <= spine.index(rule.geolevel):
-            yield from _added(rule, product.schema.query(rule.query), made)
+            yield f"added:{rule.name}", _added(rule, product.schema.query(rule.query), made)
 
 
-def _impossible(product: Product, made: InventedGeounits) -> Iterator[dict[str, Any]]:
+def _bounds(made: InventedGeounits, lower: Counts, upper: Counts) -> DeclaredBounds:
+    return DeclaredBounds(made.geocodes, made.geocodes, lower, upper)
+
+
+def _impossible(product: Product, made: InventedGeounits) -> DeclaredBounds:
     """Class bounds by which the children have one more of the last class together than their parent."""
     query = product.schema.query(product.class_query)
     margins = np.stack([query.answer_dense(row) for row in made.counts])
@@ -357,27 +343,24 @@ def _impossible(product: Product, made: InventedGeounits) -> Iterator[dict[str, 
     last = int(np.flatnonzero(margins.sum(axis=0))[-1])
     low[0, last] = high[0, last] = margins[0, last] + 1
     low[:, 0], high[:, 0] = 0, margins.sum()  # so that the totals, which the failsafe keeps, need not change
-    for place, geocode in enumerate(made.geocodes):
-        yield _row(BOUND, geocode, "class", geocode, longs=low[place].tolist(), longs_upper=high[place].tolist())
+    return _bounds(made, low, high)
 
 
-def _added(rule: AddedConstraint, query: Query, made: InventedGeounits) -> Iterator[dict[str, Any]]:
+def _added(rule: AddedConstraint, query: Query, made: InventedGeounits) -> DeclaredBounds:
     """An added constraint, as wide as the invented counts need it: whether real ones can keep it is not asked."""
     right = rule.right_hand_sides(query.rows)
-    for geocode, counts in zip(made.geocodes, made.counts, strict=True):
-        answers = query.answer_dense(counts)
-        low, high = np.minimum(right, answers).tolist(), np.maximum(right, answers).tolist()
-        yield _row(BOUND, geocode, f"added:{rule.name}", geocode, longs=low, longs_upper=high)
+    answers = np.stack([query.answer_dense(counts) for counts in made.counts])
+    return _bounds(made, np.minimum(right, answers), np.maximum(right, answers))
 
 
 def _require_estimated(
-    plan: RunPlan, geolevel: str, batches: list[pa.RecordBatch], wanted: frozenset[str] | set[str]
+    plan: RunPlan, level: LevelPlan, family: MeasuredFamily, wanted: frozenset[FamilyStatus] | set[FamilyStatus]
 ) -> None:
-    found = [row["diagnostics"] for row in chain.from_iterable(batch.to_pylist() for batch in batches)]
-    status, message = next((row["status"], row["message"]) for row in found if row is not None)
-    if status not in wanted:
+    found = level.estimator.estimate(family, level.family).result.diagnostics
+    if found.status not in wanted:
         raise EstimationError(
-            f"an invented family of {geolevel} of product {plan.product.name!r} ends as {status}: {message}",
+            f"an invented family of {level.family.geolevel} of product {plan.product.name!r} ends as {found.status}: "
+            f"{found.message}",
             hint="another solver in estimation.solvers, a larger estimation.gap_tolerance or other passes may help",
         )
 

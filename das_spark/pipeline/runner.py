@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from das_spark.config import OF_A_LEVEL, PREPARING, Stage, StageKind, require_dataset, stages_of, stages_until
+from das_spark.config import OF_A_LEVEL, PREPARING, Stage, StageKind, require_dataset, stages_of, stages_until, steps_of
+from das_spark.core import run_levels
 from das_spark.errors import VerificationError
 from das_spark.io.events import Event
 from das_spark.pipeline.accuracy import evaluate_run
@@ -16,9 +17,8 @@ from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
 from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.driver import RunOptions, at_work
-from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest, placed_leaves
-from das_spark.pipeline.measure import measure
+from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
@@ -168,14 +168,12 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     if not levels:
         return stopped(context, stages)
     entry, ledger = _charged(context)  # a run that stops before it measures has spent nothing
-    for stage in levels:
-        with under_way(context, stage):
-            if stage.kind is StageKind.MEASURE:
-                measure(context, stage.geolevel)
-            else:
-                estimate(context, stage.geolevel)
-        if stage.kind is StageKind.MEASURE:
-            entry, ledger = enter_level(context.required_ledger(), entry, stage.geolevel)
+
+    def measured(geolevel: str) -> None:
+        nonlocal entry, ledger
+        entry, ledger = enter_level(context.required_ledger(), entry, geolevel)
+
+    run_levels(steps_of(context.plan)[: len(levels)], RunExecutor(context, measured))
     return conclude(context, entry, ledger, until)
 
 
@@ -186,7 +184,7 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> None:
     context.restricted_facts.input_files = {str(each["file"]): each for each in ledger.files}
     for stage in stages:
         if stage.kind in PREPARING:
-            with under_way(context, stage):
+            with stage_scope(context, stage):
                 if stage.kind is StageKind.SPINE:
                     placed_leaves(context, identity)
                 else:
@@ -214,7 +212,7 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, unt
     }
     for stage in stages:
         if stage.kind in publishing:
-            with under_way(context, stage):
+            with stage_scope(context, stage):
                 publishing[stage.kind]()
     if not any(stage.kind is StageKind.VERIFY for stage in stages):
         return stopped(context, stages)
@@ -241,14 +239,14 @@ def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> C
     """Verify and evaluate what is written, unless that is done and nothing has changed since."""
     for stage in stages:
         if stage.kind is StageKind.VERIFY:
-            with under_way(context, stage):
+            with stage_scope(context, stage):
                 staging = guarded_staging(context.layout, context.layout.public, "verification")
                 report = None if done.passed else verify_public(context.spark, context.layout.public, staging)
             if report is not None:
                 done = replace(done, passed=report.passed, verified=report.summary())
                 _note_verification(context, report)
         elif stage.kind is StageKind.EVALUATE:
-            with under_way(context, stage):
+            with stage_scope(context, stage):
                 done = replace(done, accuracy=done.accuracy or evaluate_run(context))
             context.restricted_facts.accuracy = dict(done.accuracy)
         done.save(context.layout)
@@ -258,35 +256,3 @@ def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> C
 def _note_verification(context: RunContext, report: VerificationReport) -> None:
     failed = [f"{check.name} {check.geolevel}".rstrip() for check in report.failures]
     context.progress.note(Event.VERIFICATION_FINISHED, passed=report.passed, checks=len(report.checks), failed=failed)
-
-
-@contextmanager
-def under_way(context: RunContext, stage: Stage) -> Iterator[None]:
-    """Run a stage under its name, with the number of its families where it is one of a level.
-
-    Args:
-        context: The run.
-        stage: The stage.
-
-    Raises:
-        OutputError: Another driver has taken over the run: stages begin by clearing places that it may be writing to.
-    """
-    require_held(context.layout)
-    number = families(context, stage.geolevel) if stage.kind in OF_A_LEVEL else None
-    with context.progress.stage(context.spark, stage.name, number):
-        yield
-
-
-def families(context: RunContext, geolevel: str) -> int:
-    """How many families the estimation of a level solves.
-
-    Args:
-        context: The run.
-        geolevel: Name of the level of the children.
-
-    Returns:
-        The number of geounits of the level above; 1 for the root, which is a family by itself.
-    """
-    counts = context.geounit_counts()
-    depth = context.plan.spine.index(geolevel)
-    return counts[context.plan.spine.names[max(depth - 1, 0)]]

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.config import GEOUNITS_OF_UNITS, config_hash
+from das_spark.core import UNMEASURED
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_heads import SINGLE, heads_of
@@ -32,7 +33,6 @@ from das_spark.privacy import LedgerEntry
 from das_spark.spark import bounds, tables
 from das_spark.spark.census import published_estimates, read_spine
 from das_spark.spark.checks import Check
-from das_spark.spark.measure import UNMEASURED
 from das_spark.spark.published_bounds import published_class_bounds
 from das_spark.spark.tabulate import table_schema
 from das_spark.spark.verify import RunTables, present

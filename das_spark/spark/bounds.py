@@ -10,27 +10,30 @@ digits `total_key` of their geocodes (first digit, from 1, and number of digits)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from das_spark.constraints import UNBOUNDED, AddedConstraint, Invariants, Sense, UnitBounds, divisible, tighten
+from das_spark.core import GROUP_TOTAL
 from das_spark.errors import without_values
 from das_spark.geography import Spine
-from das_spark.spark.families import ArrowFunction, flat_lists, list_array
-from das_spark.spark.group_totals import GROUP_TOTAL, TotalKey, boxes_of_groups, shared_totals
 from das_spark.spark.histograms import level_structs
-from das_spark.spark.lists import list_total
+from das_spark.spark.lists import flat_lists, list_array, list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from das_spark.histogram import Query
 
+#: First digit, from 1, and number of the digits of a geocode that the members of a group share.
+TotalKey = tuple[int, int]
+_ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _KEYS = ("level", "geocode", "parent")
 _TOTALS = ("total", GROUP_TOTAL)
 _BOXES = (
@@ -58,7 +61,7 @@ def all_invariants(
         totals = histograms.where(F.col("level").isin(*names)).select(
             *_KEYS, F.lit("total").alias("name"), F.array(list_total("counts")).alias("values")
         )
-        frames.append(totals if total_key is None else shared_totals(totals, invariants.total_at, total_key))
+        frames.append(totals if total_key is None else _shared_totals(totals, invariants.total_at, total_key))
     if invariants.units:
         geounit = level_structs(spine).getItem(len(spine.levels) - 1)
         leaf = leaves.select(geounit.alias("at"), "units", "vacant")
@@ -201,7 +204,7 @@ def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
     boxes = bounds.where("name = 'class'").join(totals, ["level", "geocode"], "left")
     boxes = boxes.select("geocode", "lower", "upper", "total")
     if grouped:
-        boxes = boxes.unionByName(boxes_of_groups(bounds))
+        boxes = boxes.unionByName(_bounds_of_groups(bounds))
 
     def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -261,7 +264,7 @@ def _formula(unit_bounds: UnitBounds, units: np.ndarray, total: np.ndarray) -> t
     return lower, upper
 
 
-def _own_boxes(unit_bounds: UnitBounds) -> ArrowFunction:
+def _own_boxes(unit_bounds: UnitBounds) -> _ArrowFunction:
     def own(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             units = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)[0]
@@ -271,7 +274,7 @@ def _own_boxes(unit_bounds: UnitBounds) -> ArrowFunction:
     return own
 
 
-def _tightened_boxes(unit_bounds: UnitBounds) -> ArrowFunction:
+def _tightened_boxes(unit_bounds: UnitBounds) -> _ArrowFunction:
     def tightened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             units = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)[0]
@@ -369,3 +372,32 @@ def _added_rows(geounits: DataFrame, spine: Spine, constraint: AddedConstraint, 
         return F.array(*[F.least(F.lit(value) * F.col("members"), F.lit(UNBOUNDED)).cast("long") for value in values])
 
     return bound_rows(counted, f"added:{constraint.name}", scaled(low), scaled(high))
+
+
+def _shared_totals(totals: DataFrame, total_at: str, total_key: TotalKey) -> DataFrame:
+    """Totals with that of a group in the place of its members'; a geounit alone in its group keeps its own."""
+    key = F.when(F.col("level") == total_at, F.substring("geocode", *total_key)).otherwise(F.col("geocode"))
+    group = Window.partitionBy("level", key)
+    shared = totals.select(
+        "*", F.count(F.lit(1)).over(group).alias("members"), F.sum(F.col("values").getItem(0)).over(group).alias("sum")
+    )
+    name = F.when(F.col("members") > 1, GROUP_TOTAL).otherwise(F.col("name"))
+    return shared.select("level", "geocode", "parent", name.alias("name"), F.array("sum").alias("values"))
+
+
+def _bounds_of_groups(bounds: DataFrame) -> DataFrame:
+    """Columns geocode (key of the group), lower, upper (sums of the members' class bounds), total."""
+    groups = bounds.where(F.col("name") == GROUP_TOTAL)
+    totals = groups.select("level", "geocode", F.col("member").alias("key"), F.col("lower").getItem(0).alias("total"))
+    members = bounds.where("name = 'class'").select("level", "geocode", "lower", "upper")
+    sides = [F.collect_list(side).alias(side) for side in ("lower", "upper")]
+    joined = members.join(totals, ["level", "geocode"]).groupBy("level", "key")
+    listed = joined.agg(*sides, F.max("total").alias("total"))
+
+    def summed(side: str) -> Column:
+        rest = F.slice(side, F.lit(2), F.size(side) - 1)
+        return F.aggregate(
+            rest, F.col(side).getItem(0), lambda one, other: F.zip_with(one, other, lambda a, b: a + b)
+        ).alias(side)
+
+    return listed.select(F.col("key").alias("geocode"), summed("lower"), summed("upper"), "total")

@@ -18,7 +18,7 @@ from das_spark.evaluation.definitions import TOTAL
 from das_spark.evaluation.differences import absolute_differences
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.tally import Side
-from das_spark.spark.families import flat_lists
+from das_spark.spark.lists import flat_lists
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

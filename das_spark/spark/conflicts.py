@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from das_spark.errors import without_values
 from das_spark.spark import tables
-from das_spark.spark.families import flat_lists, list_array
+from das_spark.spark.lists import flat_lists, list_array
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -24,7 +24,7 @@ from das_spark.evaluation.queries import in_order, total_of
 from das_spark.evaluation.report import AccuracyReport, Entry
 from das_spark.evaluation.tally import Comparison, Paired, Side, Tally, paired, tally
 from das_spark.spark.evaluate_areas import Areas, area_entries
-from das_spark.spark.families import flat_lists
+from das_spark.spark.lists import flat_lists
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

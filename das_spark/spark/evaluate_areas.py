@@ -19,7 +19,7 @@ from das_spark.evaluation.definitions import TOTAL
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.report import Entry
 from das_spark.geography import ENTITY_CODES
-from das_spark.spark.families import flat_lists
+from das_spark.spark.lists import flat_lists
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

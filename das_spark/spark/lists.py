@@ -1,13 +1,45 @@
-"""Columns of lists."""
+"""Columns of lists: in Arrow and numpy, and in SQL."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def flat_lists(column: pa.Array | pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
+    """Flatten a column of lists; a null list counts as empty.
+
+    Args:
+        column: Lists, one a row.
+        kind: numpy type of the values.
+
+    Returns:
+        Values (flat), and offsets (int64, length rows + 1), of which the first is 0.
+    """
+    array = column if isinstance(column, pa.Array) else column.combine_chunks()
+    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return array.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=False), offsets
+
+
+def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
+    """The inverse of `flat_lists`: an Arrow list column.
+
+    Args:
+        values: All values, flat.
+        offsets: Length rows + 1: row i has the values from offsets[i] up to, and without, offsets[i + 1].
+        kind: Arrow type of the values.
+    """
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values, type=kind))
 
 
 def list_total(column: str | Column) -> Column:

@@ -32,8 +32,7 @@ from das_spark.evaluation.sample_tally import (
 )
 from das_spark.evaluation.sampling import SampleReport, entries_of
 from das_spark.geography import ROOT_GEOCODE
-from das_spark.spark.families import flat_lists
-from das_spark.spark.lists import list_total
+from das_spark.spark.lists import flat_lists, list_total
 from das_spark.spark.spine_rows import text_column, together
 
 if TYPE_CHECKING:

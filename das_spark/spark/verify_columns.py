@@ -24,10 +24,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.core import GROUP_TOTAL, UNMEASURED
 from das_spark.estimation import FamilyStatus
 from das_spark.spark.checks import Finding, Rule, findings
-from das_spark.spark.group_totals import GROUP_TOTAL
-from das_spark.spark.measure import UNMEASURED
 from das_spark.spark.noisy_rows import by_level, parent_of
 from das_spark.spark.verify import RunTables, present
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from das_spark.constraints import Invariants
     from das_spark.geography import Spine
     from das_spark.histogram import Query
-    from das_spark.spark.group_totals import TotalKey
+    from das_spark.spark.bounds import TotalKey
 
 _PREFIX: Final = "a prefix of the geocode"
 _SPINE: Final = "the levels of the spine"

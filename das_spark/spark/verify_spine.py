@@ -16,11 +16,11 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.core import UNMEASURED
 from das_spark.geography import BLOCK
 from das_spark.spark.census import census_geocode, geounit_shares
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.histograms import level_structs
-from das_spark.spark.measure import UNMEASURED
 from das_spark.spark.verify import RunTables, exploded_cells, small_frame
 from das_spark.spark.verify_columns import columns_rule, first_wrong
 

@@ -20,6 +20,7 @@ _LONG: Final = pa.int64()
 _DOUBLE: Final = pa.float64()
 _INTEGERS: Final = pa.list_(pa.field("element", pa.int32(), nullable=False))
 _LONGS: Final = pa.list_(pa.field("element", _LONG, nullable=False))
+_DOUBLES: Final = pa.list_(pa.field("element", _DOUBLE, nullable=False))
 _STRINGS: Final = pa.list_(pa.field("element", _STRING, nullable=False))
 #: As a reader of SQL calls them.
 _SPELLED: Final = {
@@ -30,6 +31,7 @@ _SPELLED: Final = {
     pa.binary(): "binary",
     _INTEGERS: "array<int>",
     _LONGS: "array<long>",
+    _DOUBLES: "array<double>",
     _STRINGS: "array<string>",
 }
 _PEOPLE: Final = "people"
@@ -198,6 +200,22 @@ SECONDS: Final = TableDeclaration(
     restricted=True,
     path="seconds",
 )
+_ARRAYS: Final = pa.schema(
+    [
+        _GEOCODE,
+        _PARENT,
+        _column("name", _STRING, "what the numbers are, as the estimator calls them"),
+        _column("values", _DOUBLES, "the numbers, in the estimator's order", "as the estimator says"),
+    ]
+)
+ESTIMATE_ARRAYS: Final = TableDeclaration(
+    "estimate_arrays", "a geounit and what the estimator gives with its estimate, such as standard errors", _ARRAYS
+)
+UPWARD: Final = TableDeclaration("upward", "a geounit and what the estimator's pass upwards knows of it", _ARRAYS)
+#: Of geounits of the level whose folder it is, whose own answers are not in it yet; their parents are not named.
+UPWARD_SUMS: Final = TableDeclaration(
+    "upward_sums", "a geounit and what the estimator's pass upwards knows of it by the levels below", _ARRAYS
+)
 BLOCKS: Final = TableDeclaration(
     "blocks",
     "a block: its way through the spine",
@@ -227,7 +245,9 @@ CENSUS_ESTIMATES: Final = TableDeclaration(
 #: What every run keeps by geolevel, in the order of the data dictionary; and what an optimized spine adds to it.
 OF_EVERY_RUN: Final = (HISTOGRAMS, GEOUNITS, INVARIANTS, BOUNDS, MEASUREMENTS, ESTIMATES, DIAGNOSTICS)
 OF_OPTIMIZED_SPINES: Final = (BLOCKS, SHARES, CENSUS_ESTIMATES)
+#: What estimators add that give arrays with their estimates, or go upwards first.
+OF_ESTIMATORS: Final = (ESTIMATE_ARRAYS, UPWARD, UPWARD_SUMS)
 #: Every table of a run by name.
 TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
-    {each.name: each for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, SECONDS)}
+    {each.name: each for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, SECONDS)}
 )

@@ -2,7 +2,7 @@
 
 Prints a Markdown table: by geolevel the median, 99th percentile and worst milliseconds of CPU of `estimate_family`, how
 many families needed more than their first solver, and by whom they were solved. Families are assembled from the public
-tables of the run by the code that the run used, and estimated again, one after the other, on one thread.
+tables of the run, and estimated again, one after the other, on one thread.
 """
 
 from __future__ import annotations
@@ -22,68 +22,72 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
 from pyarrow import parquet  # noqa: E402
 
+from das_spark.config import RunPlan, level_plan  # noqa: E402
 from das_spark.config.reopen import reopen  # noqa: E402
-from das_spark.estimation import FamilyDiagnostics, estimate_family  # noqa: E402
-from das_spark.pipeline.context import RunContext  # noqa: E402
-from das_spark.pipeline.estimate import estimation_task  # noqa: E402
-from das_spark.spark.families import BOUND, HISTOGRAM, MEASUREMENT, PARENT, as_family  # noqa: E402
+from das_spark.core import DeclaredBounds, LevelPlan, NoisyAnswers  # noqa: E402
+from das_spark.estimation import FamilyDiagnostics, FamilyProblem, estimate_family  # noqa: E402
+from das_spark.histogram import Histogram  # noqa: E402
 from das_spark.store import PublicLayout, PublicManifest, open_public  # noqa: E402
 
-#: Kind of row -> table, and column of the row -> column of the table.
-SOURCES = {
-    HISTOGRAM: ("geounits", {}),
-    MEASUREMENT: ("measurements", {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}),
-    BOUND: ("bounds", {"name": "name", "member": "member", "longs": "lower", "longs_upper": "upper"}),
-    PARENT: ("estimates", {"integers": "cells", "longs": "counts"}),
-}
-TYPES = {
-    "name": pa.string(),
-    "member": pa.string(),
-    "integers": pa.list_(pa.int32()),
-    "longs": pa.list_(pa.int64()),
-    "longs_upper": pa.list_(pa.int64()),
-    "variance": pa.float64(),
-}
+
+def read(public: PublicLayout, table: str, geolevel: str) -> pa.Table:
+    """One level of a public table, by geocode."""
+    parts = sorted(public.level(table, geolevel).glob("part-*"))
+    return pa.concat_tables([parquet.ParquetFile(path).read() for path in parts]).sort_by("geocode")
 
 
-def rows_of(public: PublicLayout, kind: int, geolevel: str, family: str) -> pa.Table:
-    """Rows of one kind, as families travel."""
-    name, given = SOURCES[kind]
-    read = pa.concat_tables(
-        [parquet.ParquetFile(path).read() for path in sorted(public.level(name, geolevel).glob("part-*"))]
+def parts_of(table: pa.Table, column: str) -> dict[str, pa.Table]:
+    """The rows of a table by what stands in a column."""
+    ordered = table.sort_by(column)
+    counts = pc.value_counts(ordered[column]).to_pylist()
+    starts = np.cumsum([0, *(each["counts"] for each in counts)]).tolist()
+    return {each["values"]: ordered.slice(start, each["counts"]) for each, start in zip(counts, starts, strict=False)}
+
+
+def array(column: pa.ChunkedArray) -> np.ndarray:
+    return np.array(column.to_pylist(), dtype=np.int64)
+
+
+def families(public: PublicLayout, level: LevelPlan, levels: list[str], depth: int) -> Iterator[FamilyProblem]:
+    """The problem of every family of a level."""
+    family, name = "parent" if depth else "geocode", levels[depth]
+    geounits, answers, bounds = (
+        parts_of(read(public, table, name), family) for table in ("geounits", "measurements", "bounds")
     )
-    columns = {
-        "family": read[family],
-        "kind": pa.array(np.full(len(read), kind, dtype=np.int32)),
-        "geocode": read["geocode"],
-    }
-    for column, kind_of in TYPES.items():
-        empty = pa.array([""] * len(read), kind_of) if kind_of == pa.string() else pa.nulls(len(read), kind_of)
-        columns[column] = read[given[column]].cast(kind_of) if column in given else empty
-    return pa.table(columns)
+    above = read(public, "estimates", levels[depth - 1]) if depth else None
+    parents = {} if above is None else {row["geocode"]: row for row in above.to_pylist()}
+    for parent, rows in geounits.items():
+        limits = {
+            bound: DeclaredBounds(
+                tuple(part["geocode"].to_pylist()),
+                tuple(part["member"].to_pylist()),
+                array(part["lower"]),
+                array(part["upper"]),
+            )
+            for bound, part in (parts_of(bounds[parent], "name") if parent in bounds else {}).items()
+        }
+        noisy = [
+            NoisyAnswers(
+                tuple(part["geocode"].to_pylist()),
+                query,
+                None if part["rows"].null_count else array(part["rows"].slice(0, 1))[0],
+                array(part["values"]),
+                part["variance"].to_numpy(),
+            )
+            for query, part in (parts_of(answers[parent], "query") if parent in answers else {}).items()
+        ]
+        declared = level.declared(parent if depth else "", tuple(rows["geocode"].to_pylist()), limits)
+        estimate = parents.get(parent)
+        known = None if estimate is None else Histogram.from_pairs(level.size, estimate["cells"], estimate["counts"])
+        yield level.measured(declared, known, noisy)
 
 
-def families(public: PublicLayout, levels: list[str], depth: int) -> Iterator[pa.Table]:
-    """The rows of every family of a level."""
-    family = "parent" if depth else "geocode"
-    parts = [rows_of(public, kind, levels[depth], family) for kind in (HISTOGRAM, MEASUREMENT, BOUND)]
-    if depth:
-        parts.append(rows_of(public, PARENT, levels[depth - 1], "geocode"))
-    keys = [(name, "ascending") for name in ("family", "kind", "name", "geocode", "member")]
-    whole = pa.concat_tables(parts).sort_by(keys).combine_chunks()
-    lengths = pc.value_counts(whole["family"]).field("counts").to_numpy()
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    for start, length in zip(starts, lengths, strict=False):
-        yield whole.slice(int(start), int(length))
-
-
-def timed(public: PublicLayout, context: RunContext, levels: list[str], depth: int) -> str:
+def timed(public: PublicLayout, plan: RunPlan, levels: list[str], depth: int) -> str:
     """One line of the table."""
-    task, spent, found = estimation_task(context, levels[depth]), [], []
-    for rows in families(public, levels, depth):
-        problem = task.problem(as_family(rows))
+    level, spent, found = level_plan(plan, levels[depth]), [], []
+    for problem in families(public, level, levels, depth):
         start = time.process_time()
-        result = estimate_family(problem, task.plan)
+        result = estimate_family(problem, level.family)
         spent.append(1e3 * (time.process_time() - start))
         found.append(result.diagnostics)
     solvers = ", ".join(f"{name} {count:,}" for name, count in Counter(each.solver for each in found).most_common())
@@ -102,13 +106,12 @@ def main() -> None:
         public = open_public(Path(run))
         manifest = PublicManifest.load(public.manifest)
         plan = reopen(manifest.config, (), {"run_id": manifest.run_id}, source=run)
-        context = RunContext(plan, None, None, None, None, "")  # type: ignore[arg-type]  # only its plan is read
         levels = list(plan.spine.names)
         print(f"\n{manifest.run_id}: {plan.product.name}\n")
         print("| level | families | median ms | p99 ms | worst ms | all, s | fallbacks | solved by |")
         print("|---|---|---|---|---|---|---|---|")
         for depth in range(len(levels)):
-            print(timed(public, context, levels, depth), flush=True)
+            print(timed(public, plan, levels, depth), flush=True)
 
 
 if __name__ == "__main__":

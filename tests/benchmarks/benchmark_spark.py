@@ -12,7 +12,9 @@ import time
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from das_spark.spark import families
+from das_spark.spark import level_pass
+from das_spark.spark.level_pass import Spread, Writing, measurements
+from das_spark.spark.lists import list_array
 from das_spark.spark.session import session
 
 GEOUNITS, FAMILIES, CELLS, PARTITIONS, REPEATS = 150_000, 3_108, 16, 8, 3
@@ -35,28 +37,25 @@ def inputs(spark):
     return children, parents
 
 
-def same(family):
-    found = family.get(families.HISTOGRAM)
-    return [
-        pa.RecordBatch.from_pydict(
-            {
-                "geocode": list(found.geocodes),
-                "cells": families.list_array(found.integers, found.integer_offsets, pa.int32()),
-                "counts": families.list_array(found.longs, found.long_offsets, pa.int64()),
-            }
-        )
-    ]
-
-
 def streaming(children, parents):
-    rows = families.family_rows(children, family="parent", kind=families.HISTOGRAM, sources=families.CELLS)
-    rows = rows.unionByName(
-        families.family_rows(parents, family="geocode", kind=families.PARENT, sources=families.CELLS)
-    )
-    costs = parents.select(F.col("geocode").alias("family"), F.lit(1).cast("long").alias("cost"))
-    places = families.placed(costs, PARTITIONS)
-    output = "geocode string, cells array<int>, counts array<bigint>"
-    return families.map_families(rows, places, PARTITIONS, same, output)
+    def same(family):
+        found = family.slices[level_pass._CHILD, ""]
+        yield (
+            "same",
+            pa.RecordBatch.from_pydict(
+                {
+                    "geocode": list(found.geocodes),
+                    "cells": list_array(found.integers, found.integer_offsets, pa.int32()),
+                    "counts": list_array(found.longs, found.integer_offsets, pa.int64()),
+                }
+            ),
+        )
+
+    def rows(made):
+        yield from (batch for _, _, batch in made)
+
+    writing = Writing(rows, "geocode string, cells array<int>, counts array<bigint>", str)
+    return measurements(children, parents, same, Spread(PARTITIONS, PARTITIONS), writing)
 
 
 def cogrouped(children, parents):

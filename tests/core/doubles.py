@@ -35,6 +35,10 @@ class TotalsFromAllLevels:
 
     def estimate(self, family: MeasuredFamily, plan: FamilyPlan) -> FamilyEstimate:
         result = estimate_family(family.problem, plan)
+        if not family.upward:  # of a level that did not go upwards nothing is known but its parent
+            children = len(family.problem.children)
+            mean, error = (family.parent[name] / children for name in ("mean", "standard_error"))
+            return FamilyEstimate(result, [{"mean": mean, "standard_error": error}] * children)
         means = np.array([each["mean"][0] for each in family.upward])
         variances = np.array([each["variance"][0] for each in family.upward])
         if family.parent is not None:

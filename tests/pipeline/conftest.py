@@ -22,10 +22,9 @@ from das_spark.config import RunPlan, load_plan
 from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.charge import enter_run, open_ledger
 from das_spark.pipeline.context import RunContext
-from das_spark.pipeline.estimate import estimate
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.ledgers import fingerprint, folder_of
-from das_spark.pipeline.measure import measure
+from das_spark.pipeline.levels import estimate, measure
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
 from das_spark.store import RunLayout, created_at, open_run

@@ -22,8 +22,7 @@ from typing import Any
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
-from das_spark.pipeline import estimate as estimate_stage
-from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import levels
 from das_spark.privacy import RunKey, StreamDomain
 from das_spark.spark.session import properties
 from das_spark.store import RunLayout
@@ -127,7 +126,7 @@ def start(folder: Path) -> SparkSession:
 def wrap(kind: str, flags: Path) -> None:
     """Let both stages give wrapped tasks to the workers."""
     flags.mkdir()
-    makers = {"measure": (measure_stage, "measurement_task"), "estimate": (estimate_stage, "estimation_task")}
+    makers = {"measure": (levels, "measurement_task"), "estimate": (levels, "estimation_task")}
     for name, (stage, maker) in makers.items():
         original = getattr(stage, maker)
         original = getattr(original, "original", original)

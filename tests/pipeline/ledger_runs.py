@@ -13,7 +13,7 @@ from typing import Any
 
 from das_spark.config import InputSettings, LedgerSettings
 from das_spark.constraints import Invariants
-from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import levels
 from das_spark.pipeline.charge import RunLedger, open_ledger
 from das_spark.pipeline.ledgers import folder_of
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
@@ -89,10 +89,10 @@ def drawing(monkeypatch: Any) -> Iterator[Draws]:
     """Let `measure` draw without Spark."""
     draws = Draws()
     with monkeypatch.context() as patched:
-        patched.setattr(measure_stage, "_draw", draws)
-        patched.setattr(measure_stage, "_require_whole_input", lambda *_: None)
-        patched.setattr(measure_stage, "_require_own_addresses", lambda *_: None)
-        patched.setattr(measure_stage, "require_safe_session", lambda *_, **__: None)
+        patched.setattr(levels, "_draw", draws)
+        patched.setattr(levels, "_require_whole_input", lambda *_: None)
+        patched.setattr(levels, "_require_own_addresses", lambda *_: None)
+        patched.setattr(levels, "require_safe_session", lambda *_, **__: None)
         yield draws
 
 
@@ -102,7 +102,7 @@ def measure(run: RunLedger, geolevel: str) -> None:
         layout=run.layout, progress=run.progress, spark=None, is_insecure=run.insecure, required_ledger=lambda: run
     )
     with hold_run(run.layout):
-        measure_stage.measure(context, geolevel)  # type: ignore[arg-type]
+        levels.measure(context, geolevel)  # type: ignore[arg-type]
 
 
 def states(layout: RunLayout, geolevel: str) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from ledger_runs import LEVELS, Draws, Told, drawing, measure, opened, plan_of, published, states
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import levels
 from das_spark.pipeline.attempts import place_of
 from das_spark.pipeline.charge import RunLedger, agree, enter_level, enter_run, open_ledger
 from das_spark.privacy import DrawState
@@ -92,9 +92,9 @@ def refused(run: RunLedger, draws: Draws, reason: str) -> PrivacyGuardError:
 
 def test_a_level_stands_in_the_ledger_before_it_is_drawn_and_before_it_is_public(run, draws, monkeypatch):
     seen = []
-    draw, promote = measure_stage._draw, Journal.promote
+    draw, promote = levels._draw, Journal.promote
     with monkeypatch.context() as patched:  # undone before the draws themselves are
-        patched.setattr(measure_stage, "_draw", lambda *given: (seen.append(known(run, TOP)), draw(*given))[1])
+        patched.setattr(levels, "_draw", lambda *given: (seen.append(known(run, TOP)), draw(*given))[1])
         patched.setattr(Journal, "promote", lambda *given: (seen.append(known(run, TOP)), promote(*given))[1])
         measure(run, TOP)
     assert seen == [[(1, "opened")], [(1, "staged")]]
@@ -179,7 +179,7 @@ def test_a_copy_of_staged_bytes_publishes_the_same_draw(run, draws, tools):
 
 
 def test_a_copy_that_goes_on_before_the_ledger_knew_of_the_attempt_leaves_the_other_one_behind(run, draws, tools):
-    with tools.dying(measure_stage, "agree", nth=3):  # opened in the journal, nowhere else
+    with tools.dying(levels, "agree", nth=3):  # opened in the journal, nowhere else
         measure(run, TOP)
     copies = Copies(run)
     assert known(run, TOP) == []
@@ -210,13 +210,13 @@ def test_of_two_copies_at_work_at_once_one_draws(run, draws, monkeypatch):
 
 
 STEPS = {
-    "asked": (measure_stage, "agree", "after", 1),
-    "asked again": (measure_stage, "agree", "after", 2),
+    "asked": (levels, "agree", "after", 1),
+    "asked again": (levels, "agree", "after", 2),
     "opened in the journal": (Journal, "open", "after", 1),
-    "opened in the ledger": (measure_stage, "agree", "after", 3),
+    "opened in the ledger": (levels, "agree", "after", 3),
     "drawn": (Journal, "stage", "before", 1),
     "staged in the journal": (Journal, "stage", "after", 1),
-    "staged in the ledger": (measure_stage, "agree", "after", 4),
+    "staged in the ledger": (levels, "agree", "after", 4),
     "published": (Journal, "promote", "after", 1),
 }
 

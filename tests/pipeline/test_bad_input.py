@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.pipeline import driver, runner, space
+from das_spark.pipeline import driver, levels, runner, space
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.pipeline import measure as measure_stage
 from das_spark.spark import session as session_module
 from das_spark.store import hold_run, open_run, read_ledger
 
@@ -393,14 +392,14 @@ class TestGuards:
 
     @pytest.mark.parametrize("first", ["a test key", "a real key"])
     def test_a_run_goes_on_under_the_kind_of_key_it_was_begun_with(self, workshop, capsys, monkeypatch, first, calm):
-        for module in (measure_stage, driver):
+        for module in (levels, driver):
             monkeypatch.setattr(module, "require_safe_session", lambda *_, **__: None)
         workshop.ingested("begun", calm)
         keys = [["--test-key", "x"], []]
         before, after = keys if first == "a test key" else reversed(keys)
         arguments = ["run", str(workshop.run_file()), "--run-id", "begun"]
         with monkeypatch.context() as patch:
-            patch.setattr(runner, "estimate", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(levels, "estimate", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             assert main([*arguments, *before]) == 130
         ledger, tables = workshop.ledger(), list(workshop.root.rglob("part-*"))
         capsys.readouterr()

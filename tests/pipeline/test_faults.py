@@ -23,10 +23,8 @@ from das_spark.io import microdata_files as microdata_writer
 from das_spark.pipeline import charge as charge_module
 from das_spark.pipeline import context as context_module
 from das_spark.pipeline import driver as driver_module
-from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.pipeline import ledgers, run_stages, runner
-from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import ledgers, levels, run_stages, runner
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
 from das_spark.store import Journal, RunLayout, State, finished
@@ -57,12 +55,12 @@ DEATHS = {
     "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
     "the bounds written, not promoted": (context_module, "promote", "before", 1, into("bounds")),
     "a ledger entry made, not entered": (charge_module, "update"),
-    "an attempt opened, nothing drawn": (measure_stage, "_draw"),
+    "an attempt opened, nothing drawn": (levels, "_draw"),
     "drawn, not listed": (Journal, "stage"),
     "listed, not promoted": (Journal, "promote"),
     "half of the measurements promoted": (files, "_promote_file", "after"),
-    "estimates written, not promoted": (estimate_stage, "replace_folder"),
-    "diagnostics promoted, estimates not": (estimate_stage, "replace_folder", "after"),
+    "estimates written, not promoted": (levels, "replace_folder"),
+    "diagnostics promoted, estimates not": (levels, "replace_folder", "after"),
     "half of the estimates promoted": (files, "_promote_file", "after", 1, of_table("estimates")),
     "the second level drawn, not listed": (Journal, "stage"),
     "promoted, the journal not told": (journal_module, "promote", "after"),
@@ -97,7 +95,7 @@ def measured_levels(layout: RunLayout) -> set[str]:
 @pytest.fixture
 def believed_safe(monkeypatch):
     """Runs under a real key in the session of the tests, whose properties are those of quick tests."""
-    monkeypatch.setattr(measure_stage, "require_safe_session", lambda *_, **__: None)
+    monkeypatch.setattr(levels, "require_safe_session", lambda *_, **__: None)
     monkeypatch.setattr(driver_module, "require_safe_session", lambda *_, **__: None)
 
 
@@ -106,7 +104,7 @@ def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, 
     context = workshop.ingested("real", calm)
     plan, layout = context.plan, context.layout
     deaths = [
-        (measure_stage, "_draw"),
+        (levels, "_draw"),
         (Journal, "stage"),
         (Journal, "stage"),
         (Journal, "promote"),

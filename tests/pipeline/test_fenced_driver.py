@@ -6,11 +6,9 @@ import pytest
 
 from das_spark.errors import OutputError, VerificationError
 from das_spark.io import microdata_files
-from das_spark.pipeline import assess, publish, run_stages, runner
+from das_spark.pipeline import assess, levels, publish, run_stages, runner
 from das_spark.pipeline import context as context_module
-from das_spark.pipeline import estimate as estimate_stage
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.pipeline import measure as measure_stage
 from das_spark.spark.checks import Check
 from das_spark.store import discard, finished, hold_run, part_files, succeed
 
@@ -21,8 +19,8 @@ LOST = {
     "before it records the input": (ingest_stage, "keep_problems", lambda run: run.restricted.input_record),
     "before it publishes leaves": (ingest_stage, "save_input_record", lambda run: run.restricted.table("leaves")),
     "while it reads": (context_module, "discard", lambda run: run.public.level("geounits", "State")),
-    "while it draws": (measure_stage, "_draw", lambda run: run.public.level("measurements", "State")),
-    "while it estimates": (estimate_stage, "_note_slowest", lambda run: run.public.level("estimates", "State")),
+    "while it draws": (levels, "_draw", lambda run: run.public.level("measurements", "State")),
+    "while it estimates": (levels, "_note_slowest", lambda run: run.public.level("estimates", "State")),
     "while it deals people to units": (microdata_files, "_run", lambda run: run.public.microdata("person", "parquet")),
     "while it sums up": (publish, "public_files", lambda run: run.public.manifest),
     "while it verifies": (assess, "_complete", lambda run: run.public.verification),

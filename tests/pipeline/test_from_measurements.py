@@ -12,8 +12,7 @@ import pytest
 import das_spark
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
-from das_spark.pipeline import estimate_from, from_measurements, open_source, reestimate
-from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import estimate_from, from_measurements, levels, open_source, reestimate
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import INSECURE
@@ -84,7 +83,7 @@ class TestEstimated:
         source = reestimate.open_source(again.folder, None)
         context = RunContext(source.plan, again, spark, None, Progress(lambda _: None, "x"), created_at(again))
         with pytest.raises(PrivacyGuardError, match="draws nothing"):
-            measure_stage.measurement_task(context, "State", 1)
+            levels.measurement_task(context, "State", 1)
 
     def test_a_run_estimated_again_from_its_public_folder_is_the_same(
         self, measured, again, tmp_path, spark, tools, monkeypatch
@@ -104,7 +103,7 @@ class TestEstimated:
     ):
         before = tools.checksums(again.public.path)
         monkeypatch.setattr(from_measurements.MeasurementsSource, "check", lambda *_: pytest.fail("checked again"))
-        monkeypatch.setattr("das_spark.pipeline.estimate.estimates", lambda *_: pytest.fail("estimated again"))
+        monkeypatch.setattr("das_spark.pipeline.levels.estimates", lambda *_: pytest.fail("estimated again"))
         source = open_source(None, measured.folder / "nmf", [f"output.root={json.dumps(str(again.root))}"])
         monkeypatch.setattr("das_spark.pipeline.runner.verify_public", lambda *_: pytest.fail("verified again"))
         estimate_from(source, run_id="again", spark=spark)
@@ -114,7 +113,7 @@ class TestEstimated:
         source = open_source(None, measured.folder / "nmf", [f'output.root="{tmp_path}"'])
         with tools.dying(from_measurements, "write_bounds"):
             estimate_from(source, run_id="resumed", spark=spark)
-        monkeypatch.setattr(reestimate, "estimate", lambda *_: None)
+        monkeypatch.setattr(levels, "estimate", lambda *_: None)
         monkeypatch.setattr(reestimate, "conclude", lambda *_: None)
         estimate_from(source, run_id="resumed", spark=spark)
         resumed, kinds = RunLayout.at(tmp_path, "resumed"), ("geounits", "invariants", "bounds", "measurements")
@@ -178,7 +177,7 @@ class TestOptions:
 
 def test_from_python_as_from_the_command_line(measured, tmp_path, spark, monkeypatch):
     monkeypatch.setattr(reestimate, "conclude", lambda *given: given)
-    monkeypatch.setattr(reestimate, "estimate", lambda *_: None)
+    monkeypatch.setattr(levels, "estimate", lambda *_: None)
     summary = das_spark.publish_measurements(measured.layout("whole").folder, tmp_path / "nmf", spark=spark)
     assert summary.rows["e2e_1940/State.parquet/DPQuery"] == 4
     settings = [f'output.root="{tmp_path}/runs"']

@@ -169,13 +169,13 @@ def test_an_unfinished_attempt_that_is_drawn_again_is_noted(workshop, calm, monk
     context = workshop.ingested("again", calm)
     tools.charge(context)
     monkeypatch.setattr(type(context.progress), "note", lambda _, event, **fields: noted.append((event, fields)))
-    from das_spark.pipeline import measure as measure_stage
+    from das_spark.pipeline import levels
 
-    with tools.dying(measure_stage, "_draw"):
-        measure_stage.measure(context, "State")
+    with tools.dying(levels, "_draw"):
+        levels.measure(context, "State")
     noted.clear()
-    measure_stage.measure(context, "State")
-    measure_stage.measure(context, "State")
+    levels.measure(context, "State")
+    levels.measure(context, "State")
     assert [event.value for event, _ in noted] == [
         "level.destroyed",
         "level.opened",

@@ -10,8 +10,7 @@ import pytest
 
 from das_spark.errors import OutputError
 from das_spark.pipeline.context import RunContext
-from das_spark.pipeline.estimate import estimate
-from das_spark.pipeline.measure import measure
+from das_spark.pipeline.levels import estimate, measure
 
 pytestmark = pytest.mark.spark
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.pipeline import estimate_from, open_source, reestimate
+from das_spark.pipeline import estimate_from, levels, open_source, reestimate
 from das_spark.products import PRODUCTS
 from das_spark.spark.noisy_rows import binning, sides, zero_sides
 from das_spark.store import RunLayout, record_of
@@ -262,7 +262,7 @@ class TestFolder:
 
 def adopted(folder: Path, root: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> RunLayout:
     """A run that took the tables of a folder over, and has not estimated yet."""
-    monkeypatch.setattr(reestimate, "estimate", lambda *_: None)
+    monkeypatch.setattr(levels, "estimate", lambda *_: None)
     monkeypatch.setattr(reestimate, "conclude", lambda *_: None)
     estimate_from(open_source(None, folder, [f"output.root={json.dumps(str(root))}"]), run_id="again", spark=spark)
     return RunLayout.at(root, "again")

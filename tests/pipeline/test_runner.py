@@ -12,11 +12,9 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.errors import InputError, PrivacyGuardError
-from das_spark.pipeline import estimate as estimate_stage
-from das_spark.pipeline import measure as measure_stage
-from das_spark.pipeline import run_stages, runner
+from das_spark.pipeline import levels, run_stages, runner
 from das_spark.pipeline.ingest import ingest
-from das_spark.pipeline.measure import measure
+from das_spark.pipeline.levels import measure
 from das_spark.pipeline.publish import INSECURE
 from das_spark.privacy import Ledger, RunKey, StreamDomain
 from das_spark.store import Journal, RunLayout, finished
@@ -47,8 +45,8 @@ def test_a_whole_run_gives_the_same_bytes_as_its_stages(whole, reference, tools)
 def test_a_finished_run_that_is_run_again_writes_no_table_and_charges_nothing(whole, monkeypatch, tools):
     folder, ledger = whole.layout("whole").folder, whole.ledger()
     before = stamps(folder)
-    monkeypatch.setattr(measure_stage, "_draw", lambda *_: pytest.fail("drawn again"))
-    monkeypatch.setattr(estimate_stage, "estimates", lambda *_: pytest.fail("estimated again"))
+    monkeypatch.setattr(levels, "_draw", lambda *_: pytest.fail("drawn again"))
+    monkeypatch.setattr(levels, "estimates", lambda *_: pytest.fail("estimated again"))
     lines: list[str] = []
     plan = whole.plan("evaluation.enabled=true")
     run_stages(plan, run_id="whole", test_key=tools.TEST_KEY, spark=whole.spark, progress=lines.append)
@@ -156,7 +154,7 @@ def test_the_input_is_charged_before_the_first_draw_and_each_level_when_it_is_pu
 
 @pytest.mark.usefixtures("unverified")
 def test_two_runs_are_charged_twice_and_one_that_resumes_once(workshop, calm, monkeypatch, tools):
-    monkeypatch.setattr(runner, "estimate", lambda *_: (_ for _ in ()).throw(Stop))
+    monkeypatch.setattr(levels, "estimate", lambda *_: (_ for _ in ()).throw(Stop))
     for run_id in ("first", "second"):
         workshop.ingested(run_id, calm)
         for _ in range(2):
@@ -187,16 +185,16 @@ def measured(workshop, calm, tools):
 
 def test_estimation_is_given_frames_of_public_files_only(measured, monkeypatch):
     frames: dict[str, Any] = {}
-    real = estimate_stage.estimates
+    real = levels.estimates
 
-    def noting(geounits: Any, measurements: Any, bounds: Any, parents: Any, *more: Any) -> Any:
-        frames.update(geounits=geounits, measurements=measurements, bounds=bounds, parents=parents)
-        return real(geounits, measurements, bounds, parents, *more)
+    def noting(level: Any, parents: Any, *more: Any, **named: Any) -> Any:
+        frames.update(geounits=level.geounits, measurements=level.measurements, bounds=level.bounds, parents=parents)
+        return real(level, parents, *more, **named)
 
-    monkeypatch.setattr(estimate_stage, "estimates", noting)
+    monkeypatch.setattr(levels, "estimates", noting)
     for level in ("State", "County"):
         measure(measured, level)
-        estimate_stage.estimate(measured, level)
+        levels.estimate(measured, level)
         for name, frame in frames.items():
             read = [] if frame is None else frame.inputFiles()
             assert read or frame is None, name
@@ -208,7 +206,7 @@ def test_estimation_works_where_the_restricted_root_is_not(measured, reference, 
     layout = measured.layout
     away = layout.folder.parent / "locked-away"
     layout.restricted.path.rename(away)
-    estimate_stage.estimate(measured, "State")
+    levels.estimate(measured, "State")
     assert not layout.restricted.path.exists()
     assert finished(layout.public.level("estimates", "State"))
     away.rename(layout.restricted.path)
@@ -219,13 +217,13 @@ def test_estimation_works_where_the_restricted_root_is_not(measured, reference, 
 def test_tasks_of_estimation_hold_no_key_and_those_of_measuring_no_run_key(measured):
     import cloudpickle
 
-    task = estimate_stage.estimation_task(measured, "County")
+    task = levels.estimation_task(measured, "County")
     pickled = cloudpickle.dumps(task)
     for level in measured.plan.budget.levels:
         for query in level.queries:
             domain = StreamDomain("e2e_1940", "person", level.geolevel, 0, query.query)
             assert measured.key.derive(domain)._reveal() not in pickled
-    given = cloudpickle.dumps(measure_stage.measurement_task(measured, "County", 1))
+    given = cloudpickle.dumps(levels.measurement_task(measured, "County", 1))
     assert measured.key._reveal() not in given
     other = StreamDomain("e2e_1940", "person", "State", 0, "hhgq")
     assert measured.key.derive(other)._reveal() not in given, "a task has the keys of its own level only"
@@ -235,12 +233,12 @@ def test_tasks_of_estimation_hold_no_key_and_those_of_measuring_no_run_key(measu
 
 def test_attempts_under_a_real_key_draw_from_streams_of_their_own(measured):
     measured.key = RunKey.from_system()
-    first, second = (measure_stage.measurement_task(measured, "County", number) for number in (1, 2))
-    assert first.streams["hhgq"]._reveal() != second.streams["hhgq"]._reveal()
+    first, second = (levels.measurement_task(measured, "County", number) for number in (1, 2))
+    assert first.plan.streams["hhgq"]._reveal() != second.plan.streams["hhgq"]._reveal()
 
 
 def test_a_measured_level_that_vanished_is_refused_and_not_drawn_again(measured, monkeypatch):
-    monkeypatch.setattr(measure_stage, "_draw", lambda *_: pytest.fail("drawn again"))
+    monkeypatch.setattr(levels, "_draw", lambda *_: pytest.fail("drawn again"))
     (measured.layout.public.level("measurements", "State") / "_SUCCESS").unlink()
     with pytest.raises(PrivacyGuardError, match="State"):
         measure(measured, "State")

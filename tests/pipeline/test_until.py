@@ -12,11 +12,9 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
-from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, run_stages, runner
-from das_spark.pipeline import estimate as estimate_stage
-from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, levels, run_stages, runner
 from das_spark.pipeline.context import RunContext
-from das_spark.pipeline.measure import journal_of
+from das_spark.pipeline.levels import journal_of
 from das_spark.pipeline.run_record import run_record
 from das_spark.privacy import EntryState, Ledger
 from das_spark.store import Journal, RunLayout
@@ -98,8 +96,8 @@ def test_an_earlier_stage_of_a_finished_run_does_nothing(stepped, tools, monkeyp
     layout, ledger = workshop.layout("steps"), workshop.ledger()
     before = written(layout)
     for module, name in (
-        (measure_stage, "_draw"),
-        (estimate_stage, "estimates"),
+        (levels, "_draw"),
+        (levels, "estimates"),
         (runner, "publish_microdata"),
         (runner, "publish_statement"),
         (runner, "verify_public"),

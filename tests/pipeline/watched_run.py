@@ -14,9 +14,9 @@ import sys
 from typing import Any
 
 from das_spark.cli.main import main
-from das_spark.pipeline import measure as measure_stage
+from das_spark.pipeline import levels
 from das_spark.privacy import RunKey
-from das_spark.spark.families import HISTOGRAM
+from das_spark.spark.level_pass import _CHILD
 
 
 class Failing:
@@ -27,7 +27,7 @@ class Failing:
 
     def __call__(self, family: Any) -> Any:
         self.task(family)
-        raise ZeroDivisionError("a fault in a task", family.get(HISTOGRAM).longs.tolist())
+        raise ZeroDivisionError("a fault in a task", family.get(_CHILD).longs.tolist())
 
 
 def tell_keys(descriptor: int) -> None:
@@ -46,12 +46,12 @@ def carried_out(command: list[str]) -> int:
     """The exit code of one command."""
     if command[0] != "faulty":
         return main(command)
-    original = measure_stage.measurement_task
-    measure_stage.measurement_task = lambda *given: Failing(original(*given))  # type: ignore[assignment, return-value]
+    original = levels.measurement_task
+    levels.measurement_task = lambda *given: Failing(original(*given))  # type: ignore[assignment, return-value]
     try:
         return main(command[1:])
     finally:
-        measure_stage.measurement_task = original
+        levels.measurement_task = original
 
 
 if __name__ == "__main__":

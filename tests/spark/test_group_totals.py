@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from collected import collected, writing
 
 from das_spark.constraints import Invariants, UnitBounds
+from das_spark.core import GROUP_TOTAL, LevelPlan, TopDown
 from das_spark.estimation import FamilyGroups, FamilyPlan, FamilyProblem
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
-from das_spark.spark import bounds, estimate, histograms, tables
+from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.checks import judge
-from das_spark.spark.families import Spread
-from das_spark.spark.group_totals import GROUP_TOTAL
+from das_spark.spark.level_pass import EstimationTask, PublicLevel, Spread, estimates, saved_problem
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
 pytestmark = pytest.mark.spark
@@ -126,13 +127,14 @@ def measured(spark, level, spine):
 
 
 def estimated(spark, frames_, spine, level, parents):
-    task = estimate.EstimationTask(SCHEMA.size, FamilyPlan(level, class_query="hhgq"), QUERIES)
+    plan = LevelPlan(SCHEMA.size, QUERIES, FamilyPlan(level, class_query="hhgq"), TopDown())
     given = [frames_[name].where(f"level = '{level}'").drop("level") for name in ("geounits", "bounds")]
-    rows = estimate.estimates(
-        given[0], measured(spark, level, spine), given[1], parents, task, Spread(3, 2), spine.total_key_at(level)
-    ).cache()
-    assert {row["diagnostics"]["status"] for row in rows.where("record = 'diagnostics'").collect()} == {"optimal"}
-    return rows.where("record = 'estimate'").select("geocode", "parent", "cells", "counts")
+    public = PublicLevel(given[0], measured(spark, level, spine), given[1], total_key=spine.total_key_at(level))
+    task = EstimationTask(plan, top=parents is None)
+    found = collected(estimates(public, parents, task, Spread(3, 2), writing()))
+    assert {row["status"] for row in found["diagnostics"]} == {"optimal"}
+    names = tables.ESTIMATES.names
+    return spark.createDataFrame([tuple(row[name] for name in names) for row in found["estimates"]], tables.ESTIMATES)
 
 
 def people(frame):
@@ -216,6 +218,6 @@ def test_the_problem_of_a_failed_family_names_its_groups():
     groups = FamilyGroups(("01", "02", "02"), np.array([11, 24, 24]))
     parent = Histogram.from_dense(np.array([35, 0, 0, 0]))
     problem = FamilyProblem("0", parent, ("001", "002", "102"), 4, (), groups=groups)
-    saved = np.load(io.BytesIO(estimate.saved_problem(problem)))
+    saved = np.load(io.BytesIO(saved_problem(problem)))
     assert saved["group"].tolist() == ["01", "02", "02"]
     assert saved["group total"].tolist() == [11, 24, 24]

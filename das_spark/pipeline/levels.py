@@ -1,0 +1,388 @@
+"""The executor of a run: a level's families are measured, carried upwards and estimated by Spark, and committed once.
+
+Measuring goes journal, draw, stage, promote: a finished level is never drawn again. Estimating reads public tables
+alone; families that failed fail the stage once, by name. What is finished already is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measurement_plan
+from das_spark.core import ESTIMATORS, Needs
+from das_spark.errors import EstimationError, OutputError, PrivacyGuardError
+from das_spark.estimation import FamilyStatus
+from das_spark.evaluation.run_record import FAMILY_FIGURES
+from das_spark.io.events import Event
+from das_spark.pipeline.charge import agree
+from das_spark.spark import tables
+from das_spark.spark.level_pass import (
+    EstimationTask,
+    MeasurementTask,
+    PublicLevel,
+    UpwardTask,
+    Writing,
+    estimates,
+    measurements,
+    shared_addresses,
+    upward,
+)
+from das_spark.spark.session import require_safe_session
+from das_spark.store import Journal, Step, discard, disk_errors, finished, replace_folder, require_held, staging_of
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, file_name
+from das_spark.store.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from das_spark.pipeline.context import RunContext
+    from das_spark.store import FileRecord
+
+#: How many failed families an error names and saves.
+NAMED = 10
+#: Of how many families of a level the log keeps the time.
+SLOWEST = 20
+
+
+@contextmanager
+def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
+    """Run a stage under its name, with the number of its families where it is one of a level.
+
+    Args:
+        context: The run.
+        stage: The stage.
+
+    Raises:
+        OutputError: Another driver has taken over the run: stages begin by clearing places that it may be writing to.
+    """
+    require_held(context.layout)
+    number = None
+    if stage.kind in OF_A_LEVEL:
+        # A geounit of the top level is a family by itself.
+        names = context.plan.spine.names
+        number = context.geounit_counts()[names[max(context.plan.spine.index(stage.geolevel) - 1, 0)]]
+    with context.progress.stage(context.spark, stage.name, number):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class RunExecutor:
+    """Carries out the steps of a run as its stages (`das_spark.core.Executor`).
+
+    Attributes:
+        context: The run.
+        measured: Is called when a level is measured and committed.
+    """
+
+    context: RunContext
+    measured: Callable[[str], None] = lambda geolevel: None
+
+    def measure(self, geolevel: str) -> None:
+        """Measure a level, once."""
+        with stage_scope(self.context, Stage(StageKind.MEASURE, geolevel)):
+            measure(self.context, geolevel)
+        self.measured(geolevel)
+
+    def upward(self, geolevel: str) -> None:
+        """Carry a level upwards."""
+        with stage_scope(self.context, Stage(StageKind.UPWARD, geolevel)):
+            carry_upward(self.context, geolevel)
+
+    def estimate(self, geolevel: str) -> None:
+        """Estimate a level."""
+        with stage_scope(self.context, Stage(StageKind.ESTIMATE, geolevel)):
+            estimate(self.context, geolevel)
+
+
+def journal_of(context: RunContext) -> Journal:
+    """The measurement journal of a run.
+
+    Args:
+        context: The run.
+    """
+    return Journal.of(context.layout)
+
+
+def measure(context: RunContext, geolevel: str) -> None:
+    """Measure one level, once.
+
+    Args:
+        context: The run; its histograms are written, and the level above this one is estimated.
+        geolevel: Name of the level.
+
+    Raises:
+        PrivacyGuardError: If journal, files and ledger do not agree, or the session does not protect the key.
+        OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
+    """
+    journal = journal_of(context)
+    # Before anything is destroyed or drawn, and after each step of the journal: the ledger lies outside this folder,
+    # and knows whether another copy of it has gone on.
+    agreed = partial(agree, context.required_ledger(), journal, geolevel)
+    agreed()
+    decision = journal.next_step(geolevel)
+    agreed()
+    place = {"geolevel": geolevel, "attempt": decision.number}
+    note = context.progress.note
+    if decision.step is Step.DRAW:
+        if decision.number > 1:
+            note(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
+        require_safe_session(context.spark, insecure=context.is_insecure)
+        require_held(context.layout)
+        parents = _level_above(context, geolevel, estimated=geolevel not in _upward_levels(context))
+        _require_whole_input(context, geolevel, parents)
+        _require_own_addresses(context, geolevel)
+        journal.open(geolevel, decision.number)
+        agreed()
+        note(Event.LEVEL_OPENED, **place)
+        staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
+        with disk_errors(staging):
+            _draw(context, geolevel, decision.number, staging, parents)
+        note(Event.LEVEL_DRAWN, **place)
+        require_held(context.layout)
+        journal.stage(geolevel, decision.number)
+        agreed()
+        note(Event.LEVEL_STAGED, **place)
+    if decision.step is Step.NOTHING:
+        note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")
+    else:
+        require_held(context.layout)
+        journal.promote(geolevel, decision.number)
+        note(Event.LEVEL_PROMOTED, **place)
+
+
+def _needs(context: RunContext) -> Needs:
+    return ESTIMATORS[context.plan.estimation.estimator].needs
+
+
+def _upward_levels(context: RunContext) -> tuple[str, ...]:
+    return _needs(context).upward_levels(context.plan.spine.names)
+
+
+def _level_above(context: RunContext, geolevel: str, *, estimated: bool = True) -> str | None:
+    """The level above one, where there is one and it is estimated by now."""
+    depth = context.plan.spine.index(geolevel)
+    return context.plan.spine.names[depth - 1] if depth and estimated else None
+
+
+def _require_whole_input(context: RunContext, geolevel: str, parents: str | None) -> None:
+    """Refuse to draw where a file of what is joined was lost: geounits that are left out could never be measured."""
+    context.require_whole("histograms", geolevel)
+    if parents is not None:
+        context.require_whole("estimates", parents)
+    if context.has_shares:
+        context.require_whole("shares", geolevel)
+
+
+def _require_own_addresses(context: RunContext, geolevel: str) -> None:
+    """Refuse to draw where two geounits would get one noise: their difference would be published exactly."""
+    found = shared_addresses(context.read("histograms", geolevel)).orderBy("geocode").limit(1).collect()
+    if found:
+        raise PrivacyGuardError(
+            f"geolevel {geolevel}: {found[0]['geounits']} geounits, of which {found[0]['geocode']} is one, have one "
+            "address in the randomness and would get the same noise",
+            hint="nothing is drawn; if no geocode stands twice in the input, this is a fault of das_spark: report it",
+        )
+
+
+def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path, parents: str | None) -> None:
+    """Measure a level into the staging folder of an attempt."""
+    writer = _writer({"measurements": staging})
+    report = measurements(
+        context.read("histograms", geolevel),
+        None if parents is None else context.read("estimates", parents),
+        measurement_task(context, geolevel, attempt),
+        context.spread(geolevel),
+        Writing(writer, REPORT, file_name),
+        top=_level_above(context, geolevel) is None,
+        shares=context.read("shares", geolevel) if context.has_shares else None,
+    )
+    writer.place(report.toArrow().to_pylist())
+
+
+def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
+    """What the tasks of one attempt at a level are given.
+
+    Args:
+        context: The run, with a key.
+        geolevel: Name of the level.
+        attempt: Number of the attempt, from 1.
+
+    Raises:
+        PrivacyGuardError: The run has no key: it never draws.
+    """
+    plan = measurement_plan(context.plan, geolevel, context.shares_of(geolevel), context.required_key(), attempt)
+    return MeasurementTask(replace(plan, blind=context.blind), top=_level_above(context, geolevel) is None)
+
+
+def carry_upward(context: RunContext, geolevel: str) -> None:
+    """Carry one level upwards, from what is public.
+
+    Args:
+        context: The run; the level is measured, and those below it that go upwards were carried here.
+        geolevel: Name of the level.
+
+    Raises:
+        OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
+    """
+    target = context.folder("upward", geolevel)
+    if finished(target):
+        context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
+        return
+    above = _level_above(context, geolevel)
+    sums = None
+    if geolevel != _upward_levels(context)[-1]:
+        _require_every_geounit(context, "upward_sums", geolevel)
+        parents = context.read("geounits", geolevel).select("geocode", "parent")
+        sums = context.read("upward_sums", geolevel).drop("parent").join(parents, "geocode")
+    staging = _fresh_staging(context, "upward", geolevel)
+    # The level itself comes last, since it says that the pass through it is done.
+    folders = {} if above is None else {"upward_sums": context.folder("upward_sums", above)}
+    folders["upward"] = target
+    writer = _writer({table: staging / table for table in folders})
+    report = upward(
+        _public_level(context, geolevel, sums),
+        UpwardTask(level_plan(context.plan, geolevel), top=above is None),
+        context.spread(geolevel),
+        Writing(writer, REPORT, file_name),
+        top=above is None,
+    )
+    with disk_errors(staging):
+        _commit(context, staging, folders, writer.place(report.toArrow().to_pylist()))
+
+
+def estimate(context: RunContext, geolevel: str) -> None:
+    """Estimate one level from what is public.
+
+    Args:
+        context: The run; the level is measured, and the level above it is estimated.
+        geolevel: Name of the level.
+
+    Raises:
+        EstimationError: If a family is infeasible, or none of its solutions could be certified.
+        OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
+    """
+    target = context.folder("estimates", geolevel)
+    if finished(target):
+        context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
+        return
+    above = _level_above(context, geolevel)
+    if above is not None:
+        context.require_whole("estimates", above)
+    known = None
+    if geolevel in _upward_levels(context):
+        _require_every_geounit(context, "upward", geolevel)
+        known = context.read("upward", geolevel)
+    arrays = bool(_needs(context).arrays)
+    if arrays and above is not None:
+        _require_every_geounit(context, "estimate_arrays", above)
+    staging = _fresh_staging(context, "estimates", geolevel)
+    # One job makes all tables side by side; the estimates come last, since they say that the level is done.
+    names = ("diagnostics", *(["estimate_arrays"] if arrays else []), "estimates")
+    writer = _writer({table: staging / table for table in (*names, "seconds")})
+    report = estimates(
+        _public_level(context, geolevel, known),
+        None if above is None else context.read("estimates", above),
+        estimation_task(context, geolevel),
+        context.spread(geolevel),
+        Writing(writer, REPORT, file_name),
+        arrays=context.read("estimate_arrays", above) if arrays and above is not None else None,
+    )
+    with disk_errors(staging):
+        written = writer.place(report.toArrow().to_pylist())
+        found = context.spark.read.schema(tables.DIAGNOSTICS).parquet(str(staging / "diagnostics"))
+        try:
+            _refuse_failures(context, geolevel, found)
+        except EstimationError:
+            discard(staging)
+            raise
+        seconds = context.spark.read.schema(tables.SECONDS).parquet(str(staging / "seconds"))
+        _note_slowest(context, geolevel, found.join(seconds, "family"))
+        _commit(context, staging, {table: context.folder(table, geolevel) for table in names}, written)
+
+
+def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
+    """What the tasks of a level are given.
+
+    Args:
+        context: The run.
+        geolevel: Name of the level of the children.
+    """
+    return EstimationTask(level_plan(context.plan, geolevel), top=_level_above(context, geolevel) is None)
+
+
+def _public_level(context: RunContext, geolevel: str, known: DataFrame | None) -> PublicLevel:
+    return PublicLevel(
+        context.read("geounits", geolevel),
+        context.read("measurements", geolevel),
+        context.read("bounds", geolevel),
+        known,
+        context.plan.spine.total_key_at(geolevel),
+    )
+
+
+def _writer(folders: Mapping[str, Path]) -> ParquetTables:
+    return ParquetTables({name: TableFolder(path.absolute(), TABLES[name].schema) for name, path in folders.items()})
+
+
+def _fresh_staging(context: RunContext, table: str, geolevel: str) -> Path:
+    staging = staging_of(context.layout, context.layout.public) / table / f"level={geolevel}"
+    discard(staging)
+    return staging
+
+
+def _commit(
+    context: RunContext,
+    staging: Path,
+    folders: Mapping[str, Path],
+    written: Mapping[str, tuple[FileRecord, ...]],
+) -> None:
+    for table, folder in folders.items():
+        require_held(context.layout)
+        replace_folder(staging / table, folder, written[table])  # a driver may have died before all were whole
+    discard(staging)
+
+
+def _require_every_geounit(context: RunContext, table: str, geolevel: str) -> None:
+    """Refuse a table of several rows a geounit that knows nothing of some."""
+    found = context.read(table, geolevel).select("geocode").distinct().count()
+    expected = context.geounit_counts()[geolevel]
+    if found != expected:
+        raise OutputError(
+            f"{context.folder(table, geolevel)}: rows of {found:,} geounits, expected {expected:,}",
+            hint="restore the folder, and run the same command again; nothing was made of it",
+        )
+
+
+def _note_slowest(context: RunContext, geolevel: str, found: DataFrame) -> None:
+    """Keep the times of the slowest families in the log, which is restricted."""
+    slowest = found.orderBy(F.col("seconds").desc(), "family").limit(SLOWEST).select(*FAMILY_FIGURES, "seconds")
+    families = [row.asDict() | {"seconds": round(row["seconds"], 6)} for row in slowest.collect()]
+    context.progress.note(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
+
+
+def _refuse_failures(context: RunContext, geolevel: str, found: DataFrame) -> None:
+    usable = [str(status) for status in FamilyStatus if status.is_usable]
+    failed = found.where(~F.col("status").isin(*usable))
+    rows = failed.orderBy("family").limit(NAMED).collect()
+    if not rows:
+        return
+    problems = context.layout.public.problems
+    problems.mkdir(exist_ok=True)
+    for row in rows:
+        (problems / f"{geolevel}.{row['family']}.npz").write_bytes(row["problem"])
+    named = "; ".join(f"{row['family']} ({row['status']}: {row['message']})" for row in rows)
+    number = failed.count()
+    context.progress.note(
+        Event.FAMILIES_FAILED, geolevel=geolevel, families=number, named=[row["family"] for row in rows]
+    )
+    raise EstimationError(
+        f"{number:,} families of level {geolevel} could not be estimated: {named}",
+        hint=f"the problems are saved in {problems}; added constraints can do that (estimation.failsafe)",
+    )

@@ -1,0 +1,634 @@
+"""One pass over the families of a level: what belongs to a family is brought to one task, and the core works on it.
+
+The rows of a family travel in one long form, through one shuffle: `repartitionById` assigns each family to the
+partition where the balance of estimated cost wants it, a sort inside the partition brings its rows together (the most
+costly families first), and `mapInArrow` streams over them. Beside `cogroup(...).applyInArrow` this costs 6 microseconds
+a geounit more (tests/benchmarks), of some 80 that a district takes; it brings any number of tables together, where
+cogroup takes two, and leaves the assignment of the slow families to us.
+
+Tasks are thin: Arrow rows to a family of `das_spark.core`, one function of it, its result to Arrow rows, which the task
+writes itself. `measurements` is the only pass that is given confidential counts, and a key; the others are given public
+tables alone.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from das_spark.core import (
+    ConfidentialFamily,
+    DeclaredBounds,
+    FamilyEstimate,
+    GeounitArrays,
+    LevelPlan,
+    MeasuredFamily,
+    MeasurementPlan,
+    NoisyAnswers,
+    measure_family,
+)
+from das_spark.errors import error_text_withheld, without_values
+from das_spark.estimation import FamilyProblem
+from das_spark.histogram import Histogram
+from das_spark.privacy import geounit_key
+from das_spark.spark.lists import flat_lists, list_array
+from das_spark.store import tables as declared
+
+if TYPE_CHECKING:
+    from das_spark.spark.arranged import Finish
+
+#: Kinds of rows, in the order in which a task meets them: the parent's estimate and what was given with it; children
+#: (with their confidential histograms, where they are measured); their noisy answers, bounds, and upward results.
+_PARENT, _PARENT_ARRAYS, _CHILD, _MEASUREMENT, _BOUND, _UPWARD = range(6)
+_COLUMNS: Final = {
+    "file": "int",
+    "rank": "bigint",
+    "family": "string",
+    "kind": "int",
+    "geocode": "string",
+    "name": "string",
+    "member": "string",
+    "integers": "array<int>",
+    "longs": "array<bigint>",
+    "longs_upper": "array<bigint>",
+    "doubles": "array<double>",
+    "variance": "double",
+}
+_HISTOGRAM: Final = {"integers": "cells", "longs": "counts"}
+_ARRAYS: Final = {"name": "name", "doubles": "values"}
+_MEASURED: Final = {"name": "query", "integers": "rows", "longs": "values", "variance": "variance"}
+_BOUNDED: Final = {"name": "name", "member": "member", "longs": "lower", "longs_upper": "upper"}
+
+#: Files of a level that its families are spread over: enough for a small machine, and more for more children.
+_LEAST_FILES = 8
+_CHILDREN_A_FILE = 1 << 12
+
+#: What a task makes of a family: rows by the name of their table.
+TableRows = tuple[str, pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Over how many files and partitions the families of a level are spread.
+
+    Attributes:
+        files: Files of what is made of the families; a function of public numbers, since the files are public.
+        partitions: Partitions of the job, at most as many; these may follow from the cores that there are.
+    """
+
+    files: int
+    partitions: int
+
+    @classmethod
+    def of(cls, families: int, children: int, partitions: int) -> Spread:
+        """The files that the families of a level need.
+
+        Args:
+            families: How many there are.
+            children: How many geounits they have.
+            partitions: Partitions of the job that are wanted.
+        """
+        files = max(1, min(families, max(_LEAST_FILES, -(-children // _CHILDREN_A_FILE))))
+        return cls(files, max(1, min(files, partitions)))
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How tasks write the rows that they make.
+
+    Attributes:
+        files: Takes the rows of a task (table, file, rows) and reports the files that it wrote.
+        report: Schema of the report.
+        names: Name of a file by its number.
+    """
+
+    files: Finish
+    report: str
+    names: Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _FamilyTable:
+    """A table whose rows belong to families; `columns` says which of its columns travel as which."""
+
+    frame: DataFrame
+    kind: int
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self, family: str) -> DataFrame:
+        """The long form, without file and rank; what is missing is null, and empty text for name and member."""
+        of_parent = self.kind in (_PARENT, _PARENT_ARRAYS)
+        columns = [F.col("geocode" if of_parent else family).alias("family"), F.lit(self.kind).alias("kind")]
+        for name, kind in list(_COLUMNS.items())[4:]:
+            source = "geocode" if name == "geocode" else self.columns.get(name)
+            missing = F.lit("" if name in ("name", "member") else None)
+            columns.append((missing if source is None else F.col(source)).cast(kind).alias(name))
+        return self.frame.select(*columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Rows of a family that share kind and name, sorted by geocode; lists are flat, cut by their offsets."""
+
+    geocodes: tuple[str, ...]
+    members: tuple[str, ...]
+    integers: NDArray[np.int32] | None
+    integer_offsets: NDArray[np.int64]
+    longs: NDArray[np.int64]
+    longs_upper: NDArray[np.int64]
+    doubles: NDArray[np.float64]
+    double_offsets: NDArray[np.int64]
+    variance: NDArray[np.float64]
+
+    def arrays(self) -> list[NDArray[np.float64]]:
+        return [self.doubles[start:stop] for start, stop in pairwise(self.double_offsets)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """One family as a task receives it: its name and its slices by (kind, name)."""
+
+    name: str
+    slices: Mapping[tuple[int, str], _Slice]
+
+    def get(self, kind: int) -> _Slice | None:
+        return self.slices.get((kind, ""))
+
+    def every(self, kind: int) -> dict[str, _Slice]:
+        return {name: part for (each, name), part in sorted(self.slices.items()) if each == kind}
+
+    def children(self) -> tuple[str, ...]:
+        return self.slices[_CHILD, ""].geocodes
+
+    def parent(self, size: int) -> Histogram | None:
+        found = self.get(_PARENT)
+        return None if found is None or found.integers is None else Histogram(size, found.integers, found.longs)
+
+
+FamilyTask = Callable[[_Family], Iterable[TableRows]]
+
+
+def level_pass(
+    tables: Sequence[_FamilyTable],
+    parents: DataFrame | None,
+    task: FamilyTask,
+    spread: Spread,
+    writing: Writing,
+    *,
+    family: str = "parent",
+) -> DataFrame:
+    """Bring together what belongs to each family, and let a task work on one after the other.
+
+    Args:
+        tables: What belongs to families; the first has one row a child.
+        parents: `tables.ESTIMATES` of the level above, or None at the top and where it is not estimated yet.
+        task: Family in, rows of tables out; picklable and small.
+        spread: Files and partitions to spread the families over.
+        writing: Writes what the task makes: files come one behind the other, the families of a file by rank.
+        family: Column of the tables that names the family; not "parent" at the top.
+
+    Returns:
+        The report of what was written; lazy.
+    """
+    children = tables[0].frame
+    if family != "parent":
+        costs = children.select(F.col(family).alias("family"), F.lit(1).cast("long").alias("cost"))
+        costs = costs if family == "geocode" else costs.distinct()
+    else:
+        costs = children.groupBy(F.col("parent").alias("family")).agg(F.count(F.lit(1)).alias("cost"))
+    if parents is not None:
+        support = parents.select(F.col("geocode").alias("family"), F.size("cells").alias("support"))
+        # Cells in the parent's support times children.
+        costs = costs.join(support, "family").select("family", (F.col("cost") * F.col("support")).alias("cost"))
+        tables = [*tables, _FamilyTable(parents, _PARENT, _HISTOGRAM)]
+    rows = reduce(DataFrame.unionByName, [each.rows(family) for each in tables])
+    # Descending cost, dealt in turn. One row a family goes through the single partition of this window: 240,000 at
+    # most for the nation.
+    ranked = costs.withColumn("rank", F.row_number().over(Window.orderBy(F.desc("cost"), "family")).cast("long") - 1)
+    assigned = ranked.select("family", (F.col("rank") % spread.files).cast("int").alias("file"), "rank")
+    partitions = spread.partitions
+    ordered = (
+        rows.join(assigned, "family")
+        .select(*_COLUMNS)
+        .repartitionById(partitions, F.col("file") % partitions)
+        .sortWithinPartitions("file", "rank", "kind", "name", "geocode", "member")
+    )
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
+        for table in families_of(batches):
+            file = writing.names(table.column("file")[0].as_py())
+            family = _decoded(table)
+            # Of an error of a library its text does not get out, since it may quote counts; of its place the family.
+            with error_text_withheld(f"at the family of {family.name}"):
+                made_of_it = list(task(family))
+            yield from ((name, file, batch) for name, batch in made_of_it)
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from writing.files(made(batches))
+
+    return ordered.mapInArrow(without_values(work), writing.report)
+
+
+def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Cut a sorted stream of record batches into one table a family, across batch borders.
+
+    Args:
+        batches: Rows with a column rank, sorted by it; empty batches are passed over.
+
+    Returns:
+        Tables of one rank each, in the order of the stream; one family is held at a time, beside a batch.
+    """
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        ranks = batch.column("rank").to_numpy(zero_copy_only=False)
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(ranks)) + 1, [len(ranks)]])
+        if waiting and waiting[-1].column("rank")[0].as_py() != ranks[0]:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+        for start, stop in pairwise(starts):
+            waiting.append(batch.slice(start, stop - start))
+            if stop < len(ranks):
+                yield pa.Table.from_batches(waiting)
+                waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _decoded(table: pa.Table) -> _Family:
+    """The rows of one family, sorted by kind and name, as numpy arrays."""
+    table = table.combine_chunks()
+    kinds = table.column("kind").to_numpy()
+    names = table.column("name").combine_chunks()
+    codes = names.dictionary_encode().indices.to_numpy()
+    changes = np.flatnonzero((np.diff(kinds) != 0) | (np.diff(codes) != 0)) + 1
+    starts = np.concatenate([[0], changes, [len(kinds)]])
+    slices = {}
+    for start, stop in pairwise(starts):
+        part = table.slice(start, stop - start)
+        integers, integer_offsets = flat_lists(part.column("integers"), np.int32)
+        doubles, double_offsets = flat_lists(part.column("doubles"), np.float64)
+        slices[int(kinds[start]), names[start].as_py()] = _Slice(
+            geocodes=tuple(part.column("geocode").to_pylist()),
+            members=tuple(part.column("member").to_pylist()),
+            integers=integers if part.column("integers").null_count == 0 else None,
+            integer_offsets=integer_offsets,
+            longs=flat_lists(part.column("longs"), np.int64)[0],
+            longs_upper=flat_lists(part.column("longs_upper"), np.int64)[0],
+            doubles=doubles,
+            double_offsets=double_offsets,
+            variance=part.column("variance").to_numpy(zero_copy_only=False),
+        )
+    return _Family(table.column("family")[0].as_py(), slices)
+
+
+def _rows(table: declared.TableDeclaration, columns: Mapping[str, object]) -> TableRows:
+    """Rows of a table: Arrow arrays or lists by the name of the column."""
+    arrays = [
+        value.cast(each.type) if isinstance(value := columns[each.name], pa.Array) else pa.array(value, each.type)
+        for each in table.schema
+    ]
+    return table.name, pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementTask:
+    """What a measure task is given, and all of it.
+
+    Attributes:
+        plan: What to measure, with which noise.
+        top: Whether the children have no parent.
+    """
+
+    plan: MeasurementPlan
+    top: bool = False
+
+    def __call__(self, family: _Family) -> list[TableRows]:
+        """Measure one family."""
+        rows, parent = family.slices[_CHILD, ""], family.get(_PARENT)
+        assert rows.integers is not None  # noqa: S101 - cells of a histogram are never null
+        children = ConfidentialFamily(rows.geocodes, rows.integers, rows.longs, rows.integer_offsets, rows.members)
+        answers = measure_family(children, None if parent is None else parent.integers, self.plan)
+        return [_measurement_rows(each, "" if self.top else family.name) for each in answers]
+
+
+def _measurement_rows(answers: NoisyAnswers, parent: str) -> TableRows:
+    count, width = answers.values.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * width
+    columns = {
+        "geocode": answers.geocodes,
+        "parent": [parent] * count,
+        "query": [answers.query] * count,
+        "rows": [None] * count
+        if answers.rows is None
+        else list_array(np.tile(answers.rows, count).astype(np.int32), offsets, pa.int32()),
+        "values": list_array(answers.values.ravel(), offsets, pa.int64()),
+        "variance": answers.variance,
+    }
+    return _rows(declared.MEASUREMENTS, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class UpwardTask:
+    """What a task of the upward pass is given.
+
+    Attributes:
+        plan: How families of the level are estimated.
+        top: Whether the children have no parent.
+    """
+
+    plan: LevelPlan
+    top: bool = False
+
+    def __call__(self, family: _Family) -> Iterator[TableRows]:
+        """Carry one family upwards: rows of its children, and of their parent where they have one."""
+        measured = _measured(family, self.plan, top=self.top)
+        result = self.plan.estimator.upward(measured, self.plan.family)
+        name = "" if self.top else family.name
+        yield _array_rows(declared.UPWARD, measured.problem.children, name, result.children)
+        if not self.top:
+            yield _array_rows(declared.UPWARD_SUMS, [name], "", [result.parent])
+
+
+@dataclass(frozen=True, slots=True)
+class EstimationTask:
+    """What an estimate task is given, and all of it: never a confidential count, nor a key.
+
+    Attributes:
+        plan: How families of the level are estimated.
+        top: Whether the children have no parent.
+    """
+
+    plan: LevelPlan
+    top: bool = False
+
+    def __call__(self, family: _Family) -> Iterator[TableRows]:
+        """Estimate one family: rows of its children, one of diagnostics, and how long it took."""
+        start = time.perf_counter()
+        measured = _measured(family, self.plan, top=self.top)
+        estimate = self.plan.estimator.estimate(measured, self.plan.family)
+        spent = time.perf_counter() - start
+        problem = measured.problem
+        name = problem.parent_geocode or problem.children[0]
+        yield _estimate_rows(problem, estimate)
+        if estimate.arrays:
+            yield _array_rows(declared.ESTIMATE_ARRAYS, problem.children, problem.parent_geocode, estimate.arrays)
+        yield _diagnostics_rows(self.plan.family.geolevel, name, problem, estimate)
+        yield _rows(declared.SECONDS, {"family": [name], "seconds": [spent]})
+
+
+def _measured(family: _Family, plan: LevelPlan, *, top: bool) -> MeasuredFamily:
+    """What is public of a family."""
+    children = family.children()
+    bounds = {
+        name: DeclaredBounds(
+            part.geocodes,
+            part.members,
+            part.longs.reshape(len(part.geocodes), -1),
+            part.longs_upper.reshape(len(part.geocodes), -1),
+        )
+        for name, part in family.every(_BOUND).items()
+    }
+    answers = []
+    for name, part in family.every(_MEASUREMENT).items():
+        rows = None if part.integers is None else part.integers[: part.integer_offsets[1]].astype(np.int64)
+        values = part.longs.reshape(len(part.geocodes), -1)
+        answers.append(NoisyAnswers(part.geocodes, name, rows, values, part.variance))
+    found: dict[str, dict[str, NDArray[np.float64]]] = {code: {} for code in children}
+    for name, part in family.every(_UPWARD).items():
+        for code, array in zip(part.geocodes, part.arrays(), strict=True):
+            found[code][name] = array
+    given = {name: part.arrays()[0] for name, part in family.every(_PARENT_ARRAYS).items()}
+    problem = plan.measured(
+        plan.declared("" if top else family.name, children, bounds), family.parent(plan.size), answers
+    )
+    return MeasuredFamily(problem, tuple(found.values()) if any(found.values()) else (), given or None)
+
+
+def _estimate_rows(problem: FamilyProblem, estimate: FamilyEstimate) -> TableRows:
+    result, count = estimate.result, len(problem.children)
+    child, position = np.nonzero(result.counts)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(child, minlength=count))]).astype(np.int64)
+    columns = {
+        "geocode": problem.children,
+        "parent": [problem.parent_geocode] * count,
+        "cells": list_array(result.cells[position].astype(np.int32), offsets, pa.int32()),
+        "counts": list_array(result.counts[child, position], offsets, pa.int64()),
+    }
+    return _rows(declared.ESTIMATES, columns)
+
+
+def _array_rows(
+    table: declared.TableDeclaration, geocodes: Sequence[str], parent: str, arrays: Sequence[GeounitArrays]
+) -> TableRows:
+    rows = [
+        (code, name, np.asarray(values, dtype=np.float64))
+        for code, given in zip(geocodes, arrays, strict=True)
+        for name, values in sorted(given.items())
+    ]
+    columns = {
+        "geocode": [code for code, _, _ in rows],
+        "parent": [parent] * len(rows),
+        "name": [name for _, name, _ in rows],
+        "values": [values for _, _, values in rows],
+    }
+    return _rows(table, columns)
+
+
+def _diagnostics_rows(geolevel: str, name: str, problem: FamilyProblem, estimate: FamilyEstimate) -> TableRows:
+    result, found = estimate.result, estimate.result.diagnostics
+    row = {
+        "geolevel": geolevel,
+        "family": name,
+        "children": len(problem.children),
+        "variables": found.variables,
+        "status": str(found.status),
+        "solver": found.solver,
+        "passes": found.passes,
+        "primal_residual": found.primal_residual,
+        "gap": found.gap,
+        "iterations": found.iterations,
+        "attempts": found.attempts,
+        "rounding": found.rounding,
+        "rounding_gap": found.rounding_gap,
+        "relaxed": result.relaxed,
+        "message": found.message,
+        "problem": None if found.status.is_usable else saved_problem(problem),
+    }
+    return _rows(declared.DIAGNOSTICS, {column: [value] for column, value in row.items()})
+
+
+def saved_problem(problem: FamilyProblem) -> bytes:
+    """A family problem as compressed numpy arrays (public content only), for a failed family to be studied.
+
+    Args:
+        problem: The family.
+
+    Returns:
+        The bytes of an .npz file.
+    """
+    arrays: dict[str, object] = {"children": np.array(problem.children), "family": np.array(problem.parent_geocode)}
+    if problem.parent is not None:
+        arrays |= {"parent_cells": problem.parent.cells, "parent_counts": problem.parent.counts}
+    for each in problem.measurements:
+        arrays |= {
+            f"rows {each.query.name}": each.rows,
+            f"values {each.query.name}": each.values,
+            f"variance {each.query.name}": each.variance,
+        }
+    for bound in problem.bounds:
+        arrays |= {f"lower {bound.name}": bound.lower, f"upper {bound.name}": bound.upper}
+    if problem.flows is not None:
+        arrays |= {name: getattr(problem.flows, name) for name in ("child", "total")}
+        arrays |= {"flow lower": problem.flows.lower, "flow upper": problem.flows.upper}
+    if problem.groups is not None:
+        arrays |= {"group": np.array(problem.groups.labels), "group total": problem.groups.totals}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def measurements(
+    histograms: DataFrame,
+    parents: DataFrame | None,
+    task: FamilyTask,
+    spread: Spread,
+    writing: Writing,
+    *,
+    top: bool = False,
+    shares: DataFrame | None = None,
+) -> DataFrame:
+    """Measure one level.
+
+    Args:
+        histograms: `tables.HISTOGRAMS` of the level (restricted).
+        parents: `tables.ESTIMATES` of the level above; None at the top, and where it is not estimated yet.
+        task: A `MeasurementTask`.
+        spread: Files and partitions to spread the families over.
+        writing: Writes `tables.MEASUREMENTS` in the tasks.
+        top: Whether the level is the top: each geounit is a family of its own.
+        shares: `tables.SHARES` of the level, where geounits have shares of their own.
+
+    Returns:
+        The report of what was written; lazy.
+    """
+    if shares is not None:
+        histograms = histograms.join(shares.select("geocode", "share"), "geocode")
+    columns = _HISTOGRAM if shares is None else {**_HISTOGRAM, "member": "share"}
+    families = [_FamilyTable(histograms, _CHILD, columns)]
+    return level_pass(families, parents, task, spread, writing, family="geocode" if top else "parent")
+
+
+@dataclass(frozen=True, slots=True)
+class PublicLevel:
+    """What is public of a level before its families are carried upwards or estimated.
+
+    Attributes:
+        geounits: `tables.GEOUNITS`.
+        measurements: `tables.MEASUREMENTS`.
+        bounds: `tables.BOUNDS`.
+        upward: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS` with the column parent of the
+            geounits; None where there is no upward pass.
+        total_key: First digit (from 1) and number of the digits that geounits share when only their sum has a total;
+            at the top, where no parent does, they bring these geounits together in one family.
+    """
+
+    geounits: DataFrame
+    measurements: DataFrame
+    bounds: DataFrame
+    upward: DataFrame | None = None
+    total_key: tuple[int, int] | None = None
+
+    def families(self, *, top: bool) -> tuple[list[_FamilyTable], str]:
+        """The tables, and the column that names the family in each of them."""
+        found = [
+            _FamilyTable(self.geounits, _CHILD),
+            _FamilyTable(self.measurements, _MEASUREMENT, _MEASURED),
+            _FamilyTable(self.bounds, _BOUND, _BOUNDED),
+        ]
+        if self.upward is not None:
+            found.append(_FamilyTable(self.upward, _UPWARD, _ARRAYS))
+        if not top:
+            return found, "parent"
+        if self.total_key is None:
+            return found, "geocode"
+        key = F.substring("geocode", *self.total_key)
+        return [_FamilyTable(each.frame.withColumn("key", key), each.kind, each.columns) for each in found], "key"
+
+
+def upward(level: PublicLevel, task: FamilyTask, spread: Spread, writing: Writing, *, top: bool = False) -> DataFrame:
+    """Carry the families of one level upwards.
+
+    Args:
+        level: Its public tables; `upward` holds what came from the level below.
+        task: An `UpwardTask`.
+        spread: Files and partitions to spread the families over.
+        writing: Writes `tables.UPWARD` of the level and `tables.UPWARD_SUMS` of the level above in the tasks.
+        top: Whether the level is the top.
+
+    Returns:
+        The report of what was written; lazy.
+    """
+    families, family = level.families(top=top)
+    return level_pass(families, None, task, spread, writing, family=family)
+
+
+def estimates(
+    level: PublicLevel,
+    parents: DataFrame | None,
+    task: FamilyTask,
+    spread: Spread,
+    writing: Writing,
+    *,
+    arrays: DataFrame | None = None,
+) -> DataFrame:
+    """Estimate one level from public tables alone.
+
+    Args:
+        level: Its public tables.
+        parents: `tables.ESTIMATES` of the level above, or None at the top.
+        task: An `EstimationTask`.
+        spread: Files and partitions to spread the families over.
+        writing: Writes estimates, diagnostics, seconds, and what the estimator gives with estimates in the tasks.
+        arrays: `tables.ESTIMATE_ARRAYS` of the level above, where the estimator gives any.
+
+    Returns:
+        The report of what was written; lazy.
+    """
+    families, family = level.families(top=parents is None)
+    if arrays is not None:
+        families.append(_FamilyTable(arrays, _PARENT_ARRAYS, _ARRAYS))
+    return level_pass(families, parents, task, spread, writing, family=family)
+
+
+def shared_addresses(geounits: DataFrame) -> DataFrame:
+    """Geounits of a level that would draw each other's noise: columns geocode and geounits (how many).
+
+    A task sees one family at a time, so that only this looks at a whole level.
+
+    Args:
+        geounits: Column geocode, one row a geounit that is to be measured.
+    """
+
+    def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            codes = batch.column("geocode")
+            keys = [geounit_key(geocode) for geocode in codes.to_pylist()]
+            yield pa.RecordBatch.from_pydict({"geocode": codes, "address": pa.array(keys, pa.binary())})
+
+    keyed = geounits.select("geocode").mapInArrow(without_values(encoded), "geocode string, address binary")
+    counted = keyed.groupBy("address").agg(F.min("geocode").alias("geocode"), F.count(F.lit(1)).alias("geounits"))
+    return counted.where("geounits > 1").select("geocode", "geounits")

@@ -1,0 +1,90 @@
+"""Spark and the executor of one process carry out the same steps with the same numbers: for every product, and for an
+estimator with an upward pass and standard errors (a double: the core ships none yet)."""
+
+import sys
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pytest
+from collected import SparkInMemory
+
+from das_spark.audit import LocalSystem, SmallPopulation, neighbouring_inputs
+from das_spark.config import plan_of, steps_of
+from das_spark.core import ESTIMATORS, level_steps, run_levels
+from das_spark.privacy import RunKey
+from das_spark.products import PRODUCTS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
+import doubles
+
+pytestmark = pytest.mark.spark
+
+KEY = RunKey.insecure("executors")
+
+
+def planned(product, **more):
+    strategy = next(iter(PRODUCTS[product].strategies.values()))
+    names = [level.geolevel for level in strategy.budget.levels]
+    kept = [*names[:2], names[-1]]  # jobs of more of them take seconds each
+    tables = {
+        "config_version": 1,
+        "run": {"product": product},
+        "input": {"reader": "tidy_counts", "path": "population"},
+        "budget": {"strategy": strategy.name, "geolevels": dict.fromkeys(kept, f"1/{len(kept)}")},
+        "geography": {"levels": kept},
+        **more,
+    }
+    return plan_of(tables, "test", files=False)
+
+
+def both(spark, plan, steps):
+    """The same steps on one small population by both executors."""
+    pair = neighbouring_inputs(plan)[1]
+    system = LocalSystem(plan)
+    ingested = system.ingest(SmallPopulation(pair.first.geocodes, pair.first.counts, pair.first.units))
+    in_process = system.run(ingested, KEY)
+    by_spark = SparkInMemory(spark, in_process, plan.spine)
+    run_levels(steps, by_spark)
+    return in_process, by_spark
+
+
+def require_equal(in_process, by_spark):
+    assert in_process.failed == ()
+    for level in in_process.levels:
+        answers = [each for every in in_process.measurements[level].values() for each in every]
+        drawn = {
+            (code, each.query): (None if each.rows is None else each.rows.tolist(), values.tolist(), variance)
+            for each in answers
+            for code, values, variance in zip(each.geocodes, each.values, each.variance, strict=True)
+        }
+        rows = by_spark.tables["measurements", level]
+        assert {(row["geocode"], row["query"]): (row["rows"], row["values"], row["variance"]) for row in rows} == drawn
+        found = {row["geocode"]: (row["cells"], row["counts"]) for row in by_spark.tables["estimates", level]}
+        own = in_process.estimates[level].items()
+        assert found == {code: (each.cells.tolist(), each.counts.tolist()) for code, each in own}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_both_executors_give_the_same_measurements_and_estimates(spark, product):
+    plan = planned(product)
+    require_equal(*both(spark, plan, steps_of(plan)))
+
+
+@pytest.mark.parametrize("upward", ["all", "inner"])
+def test_an_estimator_with_an_upward_pass_gives_the_same_on_both(spark, monkeypatch, upward):
+    cloudpickle.register_pickle_by_value(doubles)
+    estimator = doubles.TotalsFromAllLevels(upward)
+    monkeypatch.setitem(ESTIMATORS, "top_down", estimator)
+    plan = planned("e2e_1940")
+    steps = steps_of(plan)
+    assert steps == level_steps(plan.spine.names, estimator.needs) != level_steps(plan.spine.names, doubles.Needs())
+    in_process, by_spark = both(spark, plan, steps)
+    require_equal(in_process, by_spark)
+    for level in in_process.levels:
+        rows = by_spark.tables["estimate_arrays", level]
+        found = {(row["geocode"], row["name"]): row["values"] for row in rows}
+        own = in_process.arrays[level]
+        assert found == {(code, name): values.tolist() for code, given in own.items() for name, values in given.items()}
+        assert {name for _, name in found} == {"mean", "standard_error"}
+        assert np.all([np.isfinite(values) for values in found.values()])
