@@ -96,13 +96,13 @@ def _geocodes(plan: RunPlan) -> list[str]:
 
 def _simulated(plan: RunPlan) -> list[str]:
     """Geocodes of a population that is quick to make; that of 1940 takes minutes."""
-    if plan.input.simulate["like"] != "quickstart":
+    if plan.input.population.like != "quickstart":
         return []
-    from das_spark.simulation import LIKES, parts_of, share_of  # noqa: PLC0415 - see above
+    from das_spark.simulation import LIKES, parts_of  # noqa: PLC0415 - see above
 
-    like, seed = plan.input.simulate["like"], plan.input.simulate["seed"]
-    share = share_of(plan.input.simulate["share"], "input.simulate.share")
-    return [code for part in parts_of(like, share) for code in LIKES[like].make(part, seed, share).geocodes.tolist()]
+    made = plan.input.population
+    parts = parts_of(made.like, made.share)
+    return [code for part in parts for code in LIKES[made.like].make(part, made.seed, made.share).geocodes.tolist()]
 
 
 def _in_folder(folder: str | None) -> str | None:

@@ -11,6 +11,7 @@ from das_spark.config import (
     extent_of_loss,
     geounit_sentences,
     holding_losses,
+    plan_to_config,
     published_from_people,
     rules_from_people,
 )
@@ -33,7 +34,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         plan: The run.
         geounits: Sizes of the levels, as far as they are known.
     """
-    budget = plan.budget
+    budget, config = plan.budget, plan_to_config(plan)
     return {
         "run": plan.name,
         "product": {
@@ -42,7 +43,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
             "counts": plan.product.counted,
             "cells": plan.product.schema.size,
         },
-        "spine": plan.resolved["geography"],
+        "spine": config["geography"],
         "config_hash": plan.config_hash,
         "framework": str(budget.framework),
         "total": str(budget.total),
@@ -53,7 +54,7 @@ def plan_record(plan: RunPlan, geounits: Geounits) -> dict[str, Any]:
         "geolevels": [_geolevel(plan, level.name, geounits) for level in plan.spine.levels],
         "conversions": _conversions(plan),
         "losses": _losses(plan),
-        "passes": plan.resolved["estimation"]["passes"],
+        "passes": config["estimation"]["passes"],
         "invariants": [
             *plan.invariants.describe(
                 leaf=plan.spine.leaf.name,

@@ -14,6 +14,7 @@ from das_spark.cli import run_record
 from das_spark.cli.options import Run
 from das_spark.cli.render import console, size, table
 from das_spark.errors import OutputError
+from das_spark.privacy import LedgerEntry
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,12 +102,12 @@ def _show_manifest(manifest: PublicManifest, out: Console) -> None:
     for notice in manifest.notices:
         out.print(f"NOTICE: {notice}", style="bold red")
     out.print(f"run {manifest.run_id} of {manifest.created}, product {manifest.product}")
-    budget = manifest.config["budget"]
-    out.print(f"total {budget['total']} ({budget['framework']}); configuration {manifest.config_hash}")
+    budget = LedgerEntry.of(manifest.ledger).budget
+    out.print(f"total {budget.total} ({budget.framework}); configuration {manifest.config_hash}")
     shares = [
-        (level["geolevel"], query, level["share"], share)
-        for level in budget["levels"]
-        for query, share in level["queries"].items()
+        (level.geolevel, item.query, str(level.share), str(item.share))
+        for level in budget.levels
+        for item in level.queries
     ]
     out.print(table("\nBudget", ("geolevel", "query", "level share", "query share"), shares, left=2))
     stages = [(stage.name, stage.geolevel, ", ".join(stage.outputs)) for stage in manifest.stages]

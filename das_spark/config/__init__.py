@@ -17,22 +17,32 @@ from das_spark.config.acknowledgements import (
     rules_from_people,
     stays_within,
 )
-from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, planned_spine, spine_of
+from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, SIMULATED, geounit_sentences, require_dataset
 from das_spark.config.joint import load_parts, load_run
 from das_spark.config.levels import level_plan, measurement_plan, noise_streams, steps_of
-from das_spark.config.load import FOLDER, ROOTS, absolute, near, shipped_run_files
+from das_spark.config.load import FOLDER, absolute, near, shipped_run_files
 from das_spark.config.plan import (
+    ROOTS,
     EvaluationSettings,
     InputSettings,
     JointPlan,
     LedgerSettings,
+    MeasurementOrigin,
+    OriginKind,
     OutputSettings,
     RunPlan,
+    SimulateSettings,
+    config_hash,
+    difference,
     differences,
     differing_settings,
+    plan_to_config,
+    same_estimation,
+    without_total,
 )
-from das_spark.config.resolve import config_hash, load_plan, plan_of, unread_queries
+from das_spark.config.reopen import estimation_plan, plan_from_config
+from das_spark.config.resolve import load_plan, plan_of, unread_queries
 from das_spark.config.spine_choice import choose_spine
 from das_spark.config.stages import (
     OF_A_LEVEL,
@@ -46,7 +56,7 @@ from das_spark.config.stages import (
     stages_of,
     stages_until,
 )
-from das_spark.config.sweep import GridRun, SweepPlan, difference, load_sweep, sample_shares, without_total
+from das_spark.config.sweep import GridRun, SweepPlan, load_sweep, sample_shares
 
 __all__ = [
     "ANSWERS_ALONE",
@@ -66,8 +76,11 @@ __all__ = [
     "InputSettings",
     "JointPlan",
     "LedgerSettings",
+    "MeasurementOrigin",
+    "OriginKind",
     "OutputSettings",
     "RunPlan",
+    "SimulateSettings",
     "Stage",
     "StageKind",
     "SweepPlan",
@@ -77,6 +90,7 @@ __all__ = [
     "difference",
     "differences",
     "differing_settings",
+    "estimation_plan",
     "extent_of_loss",
     "geounit_sentences",
     "holding_losses",
@@ -93,11 +107,13 @@ __all__ = [
     "noise_streams",
     "notice_of_people",
     "part_of",
+    "plan_from_config",
     "plan_of",
-    "planned_spine",
+    "plan_to_config",
     "published_from_people",
     "require_dataset",
     "rules_from_people",
+    "same_estimation",
     "sample_shares",
     "shipped_run_files",
     "spine_of",

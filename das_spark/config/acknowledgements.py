@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from das_spark.config.model import InputSection
-    from das_spark.config.plan import RunPlan
+    from das_spark.config.plan import InputSettings, RunPlan
     from das_spark.privacy import Loss
     from das_spark.products import Product
 
@@ -85,7 +85,7 @@ GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType(
 )
 
 
-def given_up(section: InputSection, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
+def given_up(section: InputSection | InputSettings, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
     """Names of what a run publishes exactly although it follows from people; all of them must be acknowledged.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from das_spark.config.load import Problems, nearest
 from das_spark.config.plan import GeographySettings
@@ -78,18 +78,6 @@ def spine_of(levels: Sequence[Geolevel], kind: str) -> Spine:
     """
     divided = kind != CENSUS and any(level.name == STATE for level in levels)
     return Spine(tuple(levels), kind, STATE_DIGITS if divided else None)
-
-
-def planned_spine(product: Product, config: Mapping[str, Any]) -> Spine:
-    """The spine of a run by its resolved configuration; where it is made of areas, lengths are those of the census.
-
-    Args:
-        product: What was published.
-        config: The resolved configuration.
-    """
-    kind = config["geography"].get("spine", CENSUS)
-    known = Spine(known_levels(product, kind))
-    return spine_of([known.level(name) for name in config["geography"]["levels"]], kind)
 
 
 def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | None:

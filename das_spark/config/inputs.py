@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.load import Problems, nearest
-from das_spark.config.model import SimulateSection
-from das_spark.config.plan import InputSettings
+from das_spark.config.plan import InputSettings, SimulateSettings
 
 if TYPE_CHECKING:
     from das_spark.config.model import InputSection
@@ -113,16 +112,19 @@ def resolve_input(
         if files:
             counts_people = product is None or product.record == "person"
             _check_files(section, needs, problems, units_invariant=units_invariant, counts_people=counts_people)
-    values = section.model_dump(exclude={"simulate"})
-    if section.reader == SIMULATED:
-        values["simulate"] = (section.simulate or SimulateSection()).model_dump(mode="json")
     if product is not None:
         attributes = [attribute.name for attribute in product.schema.attributes]
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]
         _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes], problems)
         _check_fields("code_base", section.code_base, attributes, problems)
-        values["code_base"] = {**product.code_base, **section.code_base}
-    return InputSettings(**values)
+    return input_settings(section)
+
+
+def input_settings(section: InputSection) -> InputSettings:
+    """`[input]`, right or wrong, as readers are given it."""
+    made = section.simulate
+    simulate = None if made is None else SimulateSettings(made.like, made.seed, made.share)
+    return InputSettings(**section.model_dump(exclude={"simulate"}), simulate=simulate)
 
 
 def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:

@@ -10,7 +10,6 @@ settings. Of what it acknowledges, every part is given what it needs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -151,7 +150,7 @@ def _joined(data: dict[str, Any], path: Path, *, files: bool, named: bool = Fals
             f"{path}: run.parts: its runs are written to different places", hint="give [output] in the joint file"
         )
     # One dataset, one ledger: what the parts cost is summed and capped there, whatever happens between two of them.
-    datasets = {(plan.input.dataset, json.dumps(plan.input.simulate, sort_keys=True)) for plan in plans}
+    datasets = {(plan.input.dataset, plan.input.population) for plan in plans}
     ledgers = {(plan.ledger.path, plan.ledger.cap, plan.ledger.cap_was) for plan in plans}
     if len(datasets) > 1 or len(ledgers) > 1:
         raise ConfigurationError(

@@ -17,12 +17,15 @@ from itertools import takewhile
 from pathlib import Path
 from textwrap import shorten
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from das_spark.config.model import CONFIG_VERSION, RunFile
+from das_spark.config.model import RunFile, Section
+from das_spark.config.plan import CONFIG_VERSION, PATH_KEYS, ROOTS
 from das_spark.errors import ConfigurationError
+
+_Tables = TypeVar("_Tables", bound=Section)
 
 
 @dataclass(slots=True)
@@ -148,43 +151,27 @@ def run_file_path(path: str | Path) -> Path:
     return shipped_run_files().get(given.name, given)
 
 
-#: Roots of a run, by section and key; what is left of them in the resolved configuration is nothing.
-ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
-#: What a run reads.
-SOURCES: Final = (
-    ("input", "path"),
-    ("input", "persons"),
-    ("input", "units"),
-    ("input", "geography"),
-    ("geography", "path"),
-    ("geography", "crosswalk"),
-    ("evaluation", "areas"),
-)
-#: The ledger is no part of the resolved configuration at all.
-PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
 #: How an address begins that only a library for it could open, such as `s3a://bucket/x` or `hdfs:/x`.
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-def absolute_places(run_file: RunFile, problems: Problems) -> RunFile:
-    """Make every path of a run file absolute, seen from the working folder of now.
+def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
+    """Make every path absolute, seen from the working folder of now; what is no path is noted, and muted.
 
-    Args:
-        run_file: What the user wrote.
-        problems: Where to note what is no path; nothing more is said of such a key.
+    Spark's JVM keeps the working folder in which it was started, and a notebook may have moved on.
     """
     for section, key in PATH_KEYS:
-        table = getattr(run_file, section)
-        value = getattr(table, key)
-        if value is None:
+        table = getattr(tables, section, None)
+        value = getattr(table, key, None)
+        if table is None or value is None:
             continue
         wrong = _wrong(value, is_root=(section, key) in ROOTS)
         if wrong:
             problems.add(f"{section}.{key}", wrong)
             problems.muted.add(f"{section}.{key}")
             continue
-        run_file = run_file.model_copy(update={section: table.model_copy(update={key: absolute(value)})})
-    return run_file
+        tables = tables.model_copy(update={section: table.model_copy(update={key: absolute(value)})})
+    return tables
 
 
 def absolute(value: str | Path) -> str:
@@ -195,37 +182,6 @@ def absolute(value: str | Path) -> str:
     """
     # `os.path`: of a user who does not exist it leaves the name as it is, where `Path` fails.
     return str(Path(os.path.expanduser(value)).absolute())
-
-
-def places_of(run_file: RunFile) -> dict[str, str]:
-    """Every place that a run file names, by key path.
-
-    Args:
-        run_file: Result of `absolute_places`.
-    """
-    named = {f"{section}.{key}": getattr(getattr(run_file, section), key) for section, key in PATH_KEYS}
-    return {key: value for key, value in named.items() if value is not None}
-
-
-def without_places(resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved configuration that tells nothing of the machine: files by their names, no roots.
-
-    Args:
-        resolved: The configuration as JSON values.
-    """
-    found = dict(resolved)
-    for section, key in SOURCES:
-        if found[section].get(key) is not None:
-            found[section] = {**found[section], key: _name(found[section][key])}
-    for section, key in ROOTS:
-        found[section] = {name: value for name, value in found[section].items() if name != key}
-    return found
-
-
-def _name(value: str) -> str:
-    """The last part of a path; of one that ends in `..`, that of the folder which it leads to."""
-    path = Path(value)
-    return (path.resolve() if path.name == ".." else path).name
 
 
 def _wrong(value: str, *, is_root: bool) -> str:
@@ -263,18 +219,14 @@ _SAID: Final = 60
 _ENTRY_DEPTH = 2
 
 
-def validated(data: dict[str, Any], problems: Problems) -> RunFile | None:
-    """Validate; where that fails, note why and try again without the keys that are wrong.
-
-    Args:
-        data: The tables of a run file; keys that are wrong are taken out of it.
-        problems: Where to note what is wrong.
+def validated(data: dict[str, Any], model: type[_Tables], problems: Problems) -> _Tables | None:
+    """Validate; where that fails, note why and try again without the keys that are wrong, which are taken out.
 
     Returns:
-        The run file, or None where too much is missing.
+        The tables, or None where too much is missing.
     """
     try:
-        return RunFile.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
         failures = error.errors(include_url=False)
     silent = set()
@@ -285,7 +237,7 @@ def validated(data: dict[str, Any], problems: Problems) -> RunFile | None:
             continue  # nothing is left of the list, since what stands in it is wrong
         key = ".".join(str(part) for part in place)
         if failure["type"] == "extra_forbidden":
-            problems.add(key, f"unknown key; {nearest(str(place[-1]), _known_keys(place[:-1]))}")
+            problems.add(key, f"unknown key; {nearest(str(place[-1]), _known_keys(model, place[:-1]))}")
         else:
             problems.add(key, sentence_of(failure))
             # A table whose entry is wrong is not complete without it.
@@ -293,7 +245,7 @@ def validated(data: dict[str, Any], problems: Problems) -> RunFile | None:
         _remove(data, place)
     problems.muted |= silent
     try:
-        return RunFile.model_validate(data)
+        return model.model_validate(data)
     except ValidationError:
         return None
 
@@ -342,9 +294,8 @@ def _near(value: object, expected: str) -> str:
     return f"; {found}" if found else ""
 
 
-def _known_keys(place: Iterable[str | int]) -> list[str]:
+def _known_keys(model: type[BaseModel], place: Iterable[str | int]) -> list[str]:
     """Keys of the section at a path."""
-    model: type[BaseModel] = RunFile
     for part in place:
         if isinstance(part, str):
             model = _section_type(model, part)
@@ -401,7 +352,7 @@ def run_file_of(data: dict[str, Any], source: str) -> tuple[RunFile | None, Prob
     """
     problems = Problems(source)
     _expand_variables(data, problems)
-    return validated(data, problems), problems
+    return validated(data, RunFile, problems), problems
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any], at: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
@@ -60,8 +60,6 @@ RightHandSides = Annotated[tuple[int, ...], Strict(False), BeforeValidator(_one_
 Name = Annotated[str, BeforeValidator(_text), Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
 
 
-#: Version of the keys of a run file that this software reads.
-CONFIG_VERSION: Final = 1
 ConfigVersion = Literal[1]
 
 

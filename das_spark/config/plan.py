@@ -1,14 +1,21 @@
-"""What a run will do, resolved and checked: the frozen values that stages read and workers receive.
+"""What a run will do, resolved and checked: one frozen value, and the public configuration that it is written as.
 
-A :class:`RunPlan` is made by :func:`das_spark.config.resolve.resolve` only. Nothing in it is optional guesswork: every
-default has been filled in, every name looked up, every share made an exact fraction.
+A :class:`RunPlan` is made by :func:`das_spark.config.resolve.resolve`, and made again from a manifest by
+:func:`das_spark.config.reopen.plan_from_config`. Nothing in it is optional guesswork: every default has been filled in,
+every name looked up, every share made an exact fraction. :func:`plan_to_config` writes it as JSON values, which the
+public manifest holds, and whose hash binds the folder of a run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -19,12 +26,50 @@ if TYPE_CHECKING:
     from das_spark.privacy import Budget, Cap
     from das_spark.products import Product
 
+#: Version of the keys of a run file that this software reads.
+CONFIG_VERSION: Final = 1
+
 UnitConflicts = Literal["fail", "from_people"]
 Rounding = Literal["nearest", "released"]
 MeasurementRows = Literal["support", "all"]
 MicrodataFormat = Literal["parquet", "text", "ppmf"]
 MicrodataFiles = Literal["parts", "concatenate", "single"]
 TableFormat = Literal["parquet", "csv"]
+
+
+#: Roots of a run, by section and key.
+ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
+#: What a run reads.
+SOURCES: Final = (
+    ("input", "path"),
+    ("input", "persons"),
+    ("input", "units"),
+    ("input", "geography"),
+    ("geography", "path"),
+    ("geography", "crosswalk"),
+    ("evaluation", "areas"),
+)
+#: Every place of a machine that a run file names.
+PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateSettings:
+    """Which synthetic population the reader "simulated" makes.
+
+    Attributes:
+        like: Name of the population.
+        seed: Decides about everything random.
+        share: How much of it.
+    """
+
+    like: str = "quickstart"
+    seed: int = 0
+    share: Fraction = Fraction(1)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values: of the configuration, and of the identity of the input."""
+        return {"like": self.like, "seed": self.seed, "share": str(self.share)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +87,7 @@ class InputSettings:
         code_base: Field -> first code in the file (1 where the file counts from one); 0 where missing.
         unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
         units_from_people: Whether the units of each class are made from the people, where no counts are published.
-        simulate: Arguments of the simulator, for the reader "simulated".
+        simulate: Arguments of the simulator; None where the run file has none.
     """
 
     reader: str
@@ -54,8 +99,13 @@ class InputSettings:
     code_base: Mapping[str, int] = field(default_factory=dict)
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
-    simulate: Mapping[str, Any] = field(default_factory=dict)
+    simulate: SimulateSettings | None = None
     dataset: str | None = None
+
+    @property
+    def population(self) -> SimulateSettings:
+        """What the simulator makes, for the reader "simulated"."""
+        return self.simulate or SimulateSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +128,23 @@ class GeographySettings:
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
-    """Where a run is written: `<root>/<run id>/{restricted,public}`, unless the two roots are named apart.
+    """Where a run is written, and as what: `<root>/<run id>/{restricted,public}`, unless the roots are named apart.
 
     Attributes:
         root: Folder of the runs.
         public: Another root of everything that may be published; None: below `root`.
         restricted: Another root of everything confidential; None: below `root`.
+        microdata: Formats of the microdata files.
+        microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
+        tables: Formats of the published tables; none where the product has no tables, or none are wanted.
     """
 
     root: str = "runs"
     public: str | None = None
     restricted: str | None = None
+    microdata: tuple[MicrodataFormat, ...] = ("parquet",)
+    microdata_files: MicrodataFiles = "parts"
+    tables: tuple[TableFormat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +199,69 @@ class EvaluationSettings:
     areas: str | None = None
 
 
+class OriginKind(StrEnum):
+    """What the measurements of a run that draws none were read from."""
+
+    RUN = "run"
+    MEASUREMENTS = "measurements"
+    EXTERNAL = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementOrigin:
+    """Where measurements come from that a run did not draw itself; part of its configuration, and of its hash.
+
+    Attributes:
+        kind: The public folder of a run, a folder that a run published, or external files in the published layout.
+        run_id: Name of the run that measured, or of the external dataset.
+        created: When that run began, ISO 8601; empty where nobody says.
+        sha256: Checksum over what was read: two runs with the same one estimate from the same bytes.
+        ledger_run_id: Name of the entry of the ledger that was charged.
+        earlier: The origin of that run, where it had not measured itself.
+    """
+
+    kind: OriginKind
+    run_id: str
+    created: str
+    sha256: str
+    ledger_run_id: str
+    earlier: MeasurementOrigin | None = None
+
+    @property
+    def is_external(self) -> bool:
+        """Whether other software drew the noise of what was read."""
+        return self.kind is OriginKind.EXTERNAL
+
+    @property
+    def began_external(self) -> bool:
+        """Whether other software drew the noise, for this run or for one that it has the measurements from."""
+        return self.is_external or (self.earlier is not None and self.earlier.began_external)
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> MeasurementOrigin:
+        """The reverse of `to_json`."""
+        earlier = record.get("origin")
+        return cls(
+            OriginKind(record["kind"]),
+            record["run_id"],
+            record["created"],
+            record["sha256"],
+            record["ledger_run_id"],
+            None if earlier is None else cls.of(earlier),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, for the configuration."""
+        record: dict[str, Any] = {
+            "kind": str(self.kind),
+            "run_id": self.run_id,
+            "created": self.created,
+            "sha256": self.sha256,
+            "ledger_run_id": self.ledger_run_id,
+        }
+        return record if self.earlier is None else {**record, "origin": self.earlier.to_json()}
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """A whole run, ready to be carried out.
@@ -151,33 +270,29 @@ class RunPlan:
         name: Name of the run, part of its run id.
         product: What is published.
         spine: Geolevels of this run, root first. Where it is made of areas, its geocodes have the lengths that the
-            census gives them, by which the input is read, until it is built.
+            census gives them, by which the input is read; those of the spine that was built are known during the run.
         geography: How the spine is made.
+        strategy: Name of the strategy that the budget was taken from; None where the run file spells it out.
         budget: Exact budget: total, shares of levels and of queries.
         invariants: What is published exactly.
         queries: Every measured query by its name in the budget.
         added: Constraints that the run file adds; public constants.
         input: Where the confidential records are.
-        output: Where the run is written.
+        output: Where the run is written, and as what.
         estimation: How families are solved.
         measurement_rows: Rows of the measurements that are kept: those the support can touch, or all.
-        microdata_formats: Formats of the microdata files.
-        microdata_files: Whether those that are text are parts, parts that concatenate to one file, or one file.
-        table_formats: Formats of the published tables; none where the product has no tables, or none are wanted.
         evaluation: The accuracy report.
-        config_hash: SHA-256 of the canonical JSON of `resolved`.
         acknowledged: What is published exactly although it follows from people, names of
             `das_spark.config.acknowledgements`; the claim does not hold where there are any.
         ledger: Where the privacy ledger is kept, and its cap.
-        resolved: The whole configuration, defaults filled in, as JSON values (for the public manifest); files by their
-            names alone, and no roots.
-        places: Key path -> absolute path, of every file and root that the run file names (restricted).
+        origin: Where the measurements come from; None where the run draws them itself.
     """
 
     name: str
     product: Product
     spine: Spine
     geography: GeographySettings
+    strategy: str | None
     budget: Budget
     invariants: Invariants
     queries: Mapping[str, Query]
@@ -186,15 +301,21 @@ class RunPlan:
     output: OutputSettings
     estimation: EstimationSettings
     measurement_rows: MeasurementRows
-    microdata_formats: tuple[MicrodataFormat, ...]
-    microdata_files: MicrodataFiles
-    table_formats: tuple[TableFormat, ...]
     evaluation: EvaluationSettings
-    config_hash: str
-    resolved: Mapping[str, Any]
     acknowledged: tuple[str, ...] = ()
     ledger: LedgerSettings = field(default_factory=LedgerSettings)
-    places: Mapping[str, str] = field(default_factory=dict)
+    origin: MeasurementOrigin | None = None
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of the configuration; a run folder is bound to it for ever."""
+        return config_hash(plan_to_config(self))
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Key path -> absolute path, of every file and root of the run (restricted); none that a manifest tells of."""
+        named = {f"{section}.{key}": getattr(getattr(self, section), key) for section, key in PATH_KEYS}
+        return {key: value for key, value in named.items() if value is not None and Path(value).is_absolute()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +331,145 @@ class JointPlan:
     parts: Mapping[str, RunPlan]
 
 
-#: What decides the distribution of a run's estimates, as key paths of the resolved configuration. Nothing of [input]:
-#: its dataset is a name for the ledger, and runs on the same people may have it or, under a test key, not.
-DECISIVE: Final = (
+def public_plan(plan: RunPlan) -> RunPlan:
+    """A plan that tells nothing of the machine, as a manifest has it: files by their names, no roots, no ledger.
+
+    So a run is the same run however its places were typed. (That the input holds the same records is a matter of its
+    fingerprint, not of its path.) Where the ledger lies and what its cap is changes nothing that is published.
+    """
+    given, area, output = plan.input, plan.geography, plan.output
+    return replace(
+        plan,
+        input=replace(
+            given,
+            path=_file_name(given.path),
+            persons=_file_name(given.persons),
+            units=_file_name(given.units),
+            geography=_file_name(given.geography),
+        ),
+        geography=replace(area, path=_file_name(area.path), crosswalk=_file_name(area.crosswalk)),
+        output=OutputSettings(microdata=output.microdata, microdata_files=output.microdata_files, tables=output.tables),
+        evaluation=replace(plan.evaluation, areas=_file_name(plan.evaluation.areas)),
+        ledger=LedgerSettings(),
+    )
+
+
+def _file_name(value: str | None) -> str | None:
+    """The last part of a path; of one that ends in `..`, that of the folder which it leads to."""
+    if value is None:
+        return None
+    path = Path(value)
+    return (path.resolve() if path.name == ".." else path).name
+
+
+def plan_to_config(plan: RunPlan) -> dict[str, Any]:
+    """The whole configuration as JSON values, with every default and every share spelled out: what a manifest holds.
+
+    `das_spark.config.reopen.plan_from_config` is the reverse. The order of keys is that of the manifest.
+
+    Args:
+        plan: The run.
+
+    Returns:
+        JSON values of `public_plan`.
+    """
+    public = public_plan(plan)
+    given, estimation = public.input, public.estimation
+    config: dict[str, Any] = {
+        "config_version": CONFIG_VERSION,
+        "run": {"name": public.name, "product": public.product.name},
+        "input": {
+            "reader": given.reader,
+            "dataset": given.dataset,
+            "path": given.path,
+            "persons": given.persons,
+            "units": given.units,
+            "geography": given.geography,
+            "columns": dict(given.columns),
+            "code_base": dict(given.code_base),
+            "unit_conflicts": given.unit_conflicts,
+            "units_from_people": given.units_from_people,
+            "simulate": None if given.simulate is None else given.simulate.to_json(),
+        },
+        "output": {
+            "microdata": list(public.output.microdata),
+            "microdata_files": public.output.microdata_files,
+            "tables": list(public.output.tables),
+        },
+        "geography": _geography_to_config(public),
+        "budget": {
+            "framework": str(public.budget.framework),
+            "total": str(public.budget.total),
+            "strategy": public.strategy,
+            "levels": [
+                {
+                    "geolevel": level.geolevel,
+                    "share": str(level.share),
+                    "queries": {item.query: str(item.share) for item in level.queries},
+                }
+                for level in public.budget.levels
+            ],
+        },
+        "privacy": {"acknowledge": list(public.acknowledged)},
+        "invariants": {"total_at": public.invariants.total_at, "units": public.invariants.units},
+        "constraints": [
+            {
+                "name": rule.name,
+                "geolevel": rule.geolevel,
+                "query": rule.query,
+                "sense": str(rule.sense),
+                "right": list(rule.right),
+            }
+            for rule in public.added
+        ],
+        "measurement": {"rows": public.measurement_rows},
+        "estimation": {
+            "solvers": list(estimation.solvers),
+            "gap_tolerance": estimation.gap_tolerance,
+            "rounding": estimation.rounding,
+            "failsafe": estimation.failsafe,
+            "partitions_per_core": estimation.partitions_per_core,
+            "passes": [
+                {
+                    "geolevel": level,
+                    "least_squares": [list(inner) for inner in outer.least_squares],
+                    "rounding": [list(inner) for inner in outer.rounding],
+                }
+                for level, passes in estimation.passes.items()
+                for outer in passes
+            ],
+        },
+        "evaluation": {"enabled": public.evaluation.enabled, "areas": public.evaluation.areas},
+    }
+    return config if public.origin is None else {**config, "origin": public.origin.to_json()}
+
+
+def _geography_to_config(plan: RunPlan) -> dict[str, Any]:
+    """`[geography]`; of a spine of the census neither shape nor crosswalk, which it does not have."""
+    settings = plan.geography
+    found: dict[str, Any] = {"levels": list(plan.spine.names), "spine": plan.spine.kind}
+    if settings.reader is not None:
+        found |= {"reader": settings.reader, "path": settings.path}
+    if not plan.spine.is_census:
+        shape = {key: value for key, value in asdict(settings.spine).items() if key != "kind"}
+        shape["aian_categories"] = list(shape["aian_categories"])
+        found |= {"crosswalk": settings.crosswalk, "shape": shape}
+    return found
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a configuration.
+
+    Args:
+        config: The configuration as JSON values.
+    """
+    canonical = json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+#: What decides the distribution of a run's estimates, as key paths of the configuration. Nothing of [input]: its
+#: dataset is a name for the ledger, and runs on the same people may have it or, under a test key, not.
+_DECISIVE: Final = (
     "run.product",
     "geography.levels",
     "geography.spine",
@@ -224,46 +481,62 @@ DECISIVE: Final = (
 )
 #: Settings below those that decide nothing.
 _WITHOUT_EFFECT: Final = frozenset({"budget.strategy", "estimation.partitions_per_core"})
+#: Characters of a value that a message holds at most.
+_SHOWN: Final = 80
 
 
-def differing_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def differing_settings(one: RunPlan, other: RunPlan) -> dict[str, tuple[Any, Any]]:
     """Settings in which two runs differ, of those that decide what estimates look like.
 
     Args:
-        one: A resolved configuration.
+        one: A run.
         other: Another one.
 
     Returns:
         Key path -> both values; a value that is not there is None. Empty where the runs can be pooled.
     """
-    found = differences(_decisive(one), _decisive(other))
+    found = differences(*map(_decisive, (one, other)))
     return {key: pair for key, pair in found.items() if key not in _WITHOUT_EFFECT}
+
+
+def _decisive(plan: RunPlan) -> dict[str, Any]:
+    config = plan_to_config(plan)
+    found = {}
+    for path in _DECISIVE:
+        section, _, key = path.partition(".")
+        found[path] = config[section].get(key) if key else config[section]
+    return found
+
+
+def same_estimation(one: RunPlan, other: RunPlan) -> bool:
+    """Whether two runs estimate in the same way, so that the same measurements give the same."""
+    return one.estimation == replace(other.estimation, partitions_per_core=one.estimation.partitions_per_core)
+
+
+def without_total(plan: RunPlan) -> dict[str, Any]:
+    """A configuration without the total of the budget and the name of the run: what the runs of a sweep have in common.
+
+    Args:
+        plan: A run.
+    """
+    config = plan_to_config(plan)
+    del config["budget"]["total"], config["run"]["name"]
+    return config
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Every key in which two trees of JSON values differ.
 
     Args:
-        one: Such as a resolved configuration.
+        one: Such as a configuration.
         other: Another one.
 
     Returns:
         Key path -> both values; a value that is not there is None.
     """
-    # As JSON: what was read from a file has lists where a plan has tuples.
-    flat = [dict(_flat(json.loads(json.dumps(each)))) for each in (one, other)]
+    flat = [dict(_flat(each)) for each in (one, other)]
     found = {key: (flat[0].get(key), flat[1].get(key)) for key in dict.fromkeys([*flat[0], *flat[1]])}
     return {key: pair for key, pair in found.items() if pair[0] != pair[1]}
-
-
-def _decisive(resolved: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for path in DECISIVE:
-        value: Any = resolved
-        for name in path.split("."):
-            value = value.get(name) if isinstance(value, Mapping) else None
-        found[path] = value
-    return found
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
@@ -278,3 +551,21 @@ def _flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
         else:
             found.append((key, value))
     return found
+
+
+def difference(one: object, other: object, at: str = "") -> str:
+    """The first key in which two trees of JSON values differ, with what stands there; empty where they are the same.
+
+    Args:
+        one: A value.
+        other: Another one.
+        at: Path of the two.
+    """
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        first, second = (json.dumps(value, sort_keys=True) for value in (one, other))
+        return "" if first == second else f"{at} ({shorten(first, _SHOWN)}, and {shorten(second, _SHOWN)})"
+    for key in sorted({*one, *other}):
+        found = difference(one.get(key), other.get(key), f"{at}.{key}" if at else key)
+        if found:
+            return found
+    return ""

@@ -1,4 +1,4 @@
-"""From the resolved configuration of a run that measured to the plan of one that estimates from its measurements.
+"""From the configuration that a manifest holds to the plan of the run, and to that of a run on its measurements.
 
 What was measured is fixed: product, levels, budget, invariants, constraints and the rows that are kept stay as they
 were. Estimation and output may be other ones. There is nothing confidential to compare with, so nothing is evaluated.
@@ -7,132 +7,258 @@ were. Estimation and output may be other ones. There is nothing confidential to 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Final
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+from pydantic import Strict
 
 from das_spark.config.acknowledgements import given_up
-from das_spark.config.load import ROOTS, Problems, apply_setting, validated
-from das_spark.config.model import GeographySection, InputSection, PrivacySection, RunFile
-from das_spark.config.plan import EvaluationSettings, RunPlan
-from das_spark.config.resolve import NO_TOTAL, config_hash, resolve
-from das_spark.errors import ConfigurationError
-from das_spark.privacy import Framework
-from das_spark.products import PRODUCTS
+from das_spark.config.geography import known_levels, spine_of
+from das_spark.config.inputs import input_settings
+from das_spark.config.load import Problems, absolute_places, apply_setting, validated
+from das_spark.config.model import (
+    ConfigVersion,
+    ConstraintSection,
+    EstimationSection,
+    EvaluationSection,
+    InputSection,
+    InvariantsSection,
+    MeasurementSection,
+    Name,
+    OutputSection,
+    PrivacySection,
+    Section,
+)
+from das_spark.config.plan import (
+    EvaluationSettings,
+    GeographySettings,
+    MeasurementOrigin,
+    OutputSettings,
+    RunPlan,
+    config_hash,
+    difference,
+    plan_to_config,
+    public_plan,
+)
+from das_spark.config.resolve import (
+    added_constraint,
+    check_estimation,
+    estimation_settings,
+    measured_queries,
+    resolve_output,
+    resolve_passes,
+)
+from das_spark.constraints import Invariants
+from das_spark.errors import ConfigurationError, DasError
+from das_spark.estimation import FAMILY_SOLVERS, OuterPass
+from das_spark.geography import Spine, SpineSettings
+from das_spark.histogram import Query
+from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare
+from das_spark.products import PRODUCTS, Product
 
-#: Key of the resolved configuration under which a run says where its measurements come from.
-ORIGIN: Final = "origin"
 #: Sections, and keys, that a run on given measurements may set.
-OPEN: Final = ("estimation", "output", "run.name")
-#: Settings of estimation that cannot change any estimate.
-_WITHOUT_EFFECT = ("partitions_per_core",)
+_OPEN: Final = ("estimation", "output", "run.name")
 
 
-def reopen(resolved: Mapping[str, Any], settings: Sequence[str], origin: Mapping[str, Any], *, source: str) -> RunPlan:
-    """Make the plan of a run that estimates from the measurements of another one.
+class _RunName(Section):
+    name: Name
+
+
+class _OpenTables(Section):
+    """The tables of a run on given measurements, as those of a run file."""
+
+    run: _RunName
+    output: OutputSection
+    estimation: EstimationSection
+
+
+def plan_from_config(config: Mapping[str, Any], *, source: str) -> RunPlan:
+    """The plan of a run, from the configuration that its manifest holds: the reverse of `plan_to_config`.
 
     Args:
-        resolved: The resolved configuration of the run that measured.
-        settings: Texts `key.path=value`, of `OPEN` only.
-        origin: Where the measurements come from, as JSON values; part of the resolved configuration and of its hash.
+        config: The configuration as JSON values.
+        source: Names what holds it, for messages.
+
+    Returns:
+        The `public_plan` of the run: files by their names, no roots.
+
+    Raises:
+        ConfigurationError: It is not what this software writes.
+    """
+    try:
+        plan = _read(config)
+        same = config_hash(config) == plan.config_hash
+    except DasError as error:
+        raise ConfigurationError(f"{source}: its configuration cannot be read: {error.message}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigurationError(f"{source}: its configuration cannot be read ({type(error).__name__})") from error
+    if not same:
+        found = difference(config, plan_to_config(plan)) or "a key is missing"
+        raise ConfigurationError(f"{source}: its configuration cannot be read: {found}")
+    return plan
+
+
+def estimation_plan(plan: RunPlan, origin: MeasurementOrigin, settings: Sequence[str] = (), *, source: str) -> RunPlan:
+    """The plan of a run that estimates from measurements that exist.
+
+    Args:
+        plan: The run that measured, or what a run file says of external measurements.
+        origin: Where the measurements come from.
+        settings: Texts `key.path=value`, of estimation, output and name only.
         source: Names the measurements, for messages.
 
     Raises:
-        ConfigurationError: A setting is about what the measurements fix, or the configuration is not one that this
-            software understands.
+        ConfigurationError: A setting is about what the measurements fix, or wrong.
     """
-    problems = Problems(source)
-    try:
-        data = _as_run_file(resolved)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigurationError(f"{source}: its configuration cannot be read ({type(error).__name__})") from error
-    for setting in settings:
-        _check_open(setting)
-        apply_setting(data, setting)
-    run_file = validated(data, problems)
-    if run_file is not None and "privacy" not in resolved:
-        run_file = _acknowledging(run_file)
-    plan = None if run_file is None else resolve(run_file, problems, files=False)
-    problems.raise_if_any()
-    if plan is None:
-        raise ConfigurationError(f"{source}: its configuration cannot be read")
-    return with_origin(plan, origin)
-
-
-def with_origin(plan: RunPlan, origin: Mapping[str, Any]) -> RunPlan:
-    """The plan of a run on given measurements: they belong to the configuration, and nothing is evaluated.
-
-    Args:
-        plan: As resolved.
-        origin: Where the measurements come from, as JSON values.
-    """
-    evaluation = {**plan.resolved["evaluation"], "enabled": False}
-    resolved = {**plan.resolved, "evaluation": evaluation, ORIGIN: dict(origin)}
+    public = public_plan(plan)
     return replace(
-        plan,
-        evaluation=EvaluationSettings(enabled=False),
-        resolved=resolved,
-        config_hash=config_hash(resolved),
+        _with_settings(plan, settings, source),
         # It reads nothing that the configuration names.
-        places={".".join(key): path for key in ROOTS if (path := plan.places.get(".".join(key))) is not None},
+        input=public.input,
+        geography=public.geography,
+        evaluation=EvaluationSettings(enabled=False, areas=public.evaluation.areas),
+        origin=origin,
     )
 
 
-def same_estimation(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two resolved configurations estimate in the same way, so that the same measurements give the same.
-
-    Args:
-        one: A resolved configuration.
-        other: Another one.
-    """
-    kept = [
-        {key: value for key, value in each["estimation"].items() if key not in _WITHOUT_EFFECT} for each in (one, other)
-    ]
-    return kept[0] == kept[1]
-
-
-def _as_run_file(resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of a run file that resolves to the same again: `_resolved` of `das_spark.config.resolve`, inverted."""
-    data = deepcopy(dict(resolved))
-    data.pop(ORIGIN, None)
-    budget = data["budget"]
-    data["budget"] = {
-        "framework": budget["framework"],
-        Framework(budget["framework"]).symbol: budget["total"],
-        "geolevels": {level["geolevel"]: level["share"] for level in budget["levels"]},
-        "level_queries": {level["geolevel"]: level["queries"] for level in budget["levels"]},
-    }
-    if budget["strategy"] is not None:
-        data["budget"]["strategy"] = budget["strategy"]
-    if data["invariants"]["total_at"] is None:
-        data["invariants"]["total_at"] = NO_TOTAL
-    shape = data["geography"].pop("shape", {})
-    data["geography"] |= {key: value for key, value in shape.items() if key in GeographySection.model_fields}
-    passes = data["estimation"]["passes"]
-    data["estimation"]["passes"] = [{**each, "geolevels": [each["geolevel"]]} for each in passes]
-    for each in data["estimation"]["passes"]:
+def _with_settings(plan: RunPlan, settings: Sequence[str], source: str) -> RunPlan:
+    config = plan_to_config(plan)
+    passes = [{**each, "geolevels": [each["geolevel"]]} for each in config["estimation"]["passes"]]
+    for each in passes:
         del each["geolevel"]
-    for section, key in ROOTS:  # of a run by an earlier version, whose configuration still named them
-        data[section].pop(key, None)
-    # A reader refuses keys that it does not use, so what was not said is left out.
-    defaults = {name: field.default for name, field in InputSection.model_fields.items()}
-    data["input"] = {key: value for key, value in data["input"].items() if value != defaults[key]}
-    return data
+    roots = {"root": plan.output.root, "public": plan.output.public, "restricted": plan.output.restricted}
+    data: dict[str, Any] = {
+        "run": {"name": plan.name},
+        "output": {**roots, **config["output"]},
+        "estimation": {**config["estimation"], "passes": passes},
+    }
+    for setting in settings:
+        key = setting.partition("=")[0].strip()
+        if not any(key == name or key.startswith(f"{name}.") for name in _OPEN):
+            raise ConfigurationError(
+                f"--set {setting}: measurements fix everything but estimation and output",
+                hint=f"keys that can be set begin with {', '.join(_OPEN)}; "
+                "anything else needs a run that measures anew",
+            )
+        apply_setting(data, setting)
+    problems = Problems(source)
+    tables = validated(data, _OpenTables, problems)
+    changed = plan if tables is None else _resolved(plan, absolute_places(tables, problems), problems)
+    problems.raise_if_any()
+    return changed
 
 
-def _acknowledging(run_file: RunFile) -> RunFile:
-    """A run of a version that asked for no acknowledgement: what it gave up is public, and is said all the same."""
-    product = PRODUCTS.get(run_file.run.product)
-    if product is None:
-        return run_file
-    names = given_up(run_file.input, product, units_invariant=run_file.invariants.units)
-    return run_file.model_copy(update={"privacy": PrivacySection(acknowledge=names)})
+def _resolved(plan: RunPlan, tables: _OpenTables, problems: Problems) -> RunPlan:
+    section, of = tables.estimation, plan.product
+    check_estimation(section, plan.measurement_rows, problems)
+    strategy, measured = of.strategies.get(plan.strategy or ""), measured_queries(plan.budget, plan.queries)
+    passes = resolve_passes(section.passes, strategy, of.schema, plan.spine.names, measured, problems)
+    return replace(
+        plan,
+        name=tables.run.name,
+        output=resolve_output(tables.output, of, problems),
+        estimation=estimation_settings(section, passes),
+    )
 
 
-def _check_open(setting: str) -> None:
-    key = setting.partition("=")[0].strip()
-    if not any(key == name or key.startswith(f"{name}.") for name in OPEN):
-        raise ConfigurationError(
-            f"--set {setting}: measurements fix everything but estimation and output",
-            hint=f"keys that can be set begin with {', '.join(OPEN)}; anything else needs a run that measures anew",
+class _ReadTables(Section):
+    """The tables of a configuration that are written as in a run file, of the same types."""
+
+    config_version: ConfigVersion
+    input: InputSection
+    output: OutputSection
+    privacy: PrivacySection
+    invariants: InvariantsSection
+    constraints: Annotated[tuple[ConstraintSection, ...], Strict(False)]
+    measurement: MeasurementSection
+    estimation: EstimationSection
+    evaluation: EvaluationSection
+
+
+def _read(config: Mapping[str, Any]) -> RunPlan:
+    run, place, passes = (config[key] for key in ("run", "geography", "estimation"))
+    if run["product"] not in PRODUCTS:
+        raise ConfigurationError(f"there is no product {run['product']!r}")
+    of = PRODUCTS[run["product"]]
+    known = Spine(known_levels(of, place["spine"]))
+    budget, queries = _budget(config["budget"], of)
+    data = {key: config[key] for key in _ReadTables.model_fields}
+    tables = _ReadTables.model_validate({**data, "estimation": {**passes, "passes": ()}})
+    declared = tables.invariants
+    plan = RunPlan(
+        name=run["name"],
+        product=of,
+        spine=spine_of([known.level(name) for name in place["levels"]], place["spine"]),
+        geography=_geography(place),
+        strategy=config["budget"]["strategy"],
+        budget=budget,
+        invariants=Invariants(declared.total_at, units=declared.units, vacant=not of.vacant_counted),
+        queries=MappingProxyType(queries),
+        added=tuple(map(added_constraint, tables.constraints)),
+        input=input_settings(tables.input),
+        output=OutputSettings(
+            microdata=tables.output.microdata,
+            microdata_files=tables.output.microdata_files,
+            tables=tables.output.tables or (),
+        ),
+        estimation=estimation_settings(tables.estimation, _passes(passes["passes"])),
+        measurement_rows=tables.measurement.rows,
+        evaluation=EvaluationSettings(tables.evaluation.enabled, tables.evaluation.areas),
+        acknowledged=tables.privacy.acknowledge,
+        origin=None if "origin" not in config else MeasurementOrigin.of(config["origin"]),
+    )
+    _check(plan)
+    return plan
+
+
+def _geography(place: Mapping[str, Any]) -> GeographySettings:
+    shape = dict(place.get("shape", {}))
+    if shape:
+        shape["aian_categories"] = tuple(shape["aian_categories"])
+    settings = SpineSettings(place["spine"], **shape)
+    return GeographySettings(settings, place.get("reader"), place.get("path"), place.get("crosswalk"))
+
+
+def _budget(record: Mapping[str, Any], of: Product) -> tuple[Budget, dict[str, Query]]:
+    levels = [
+        LevelBudget(
+            level["geolevel"],
+            Fraction(level["share"]),
+            tuple(QueryShare(name, Fraction(share)) for name, share in level["queries"].items()),
         )
+        for level in record["levels"]
+    ]
+    queries = {item.query: of.schema.query(item.query) for level in levels for item in level.queries}
+    return Budget(Framework(record["framework"]), Fraction(record["total"]), tuple(levels)), queries
+
+
+def _passes(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[OuterPass, ...]]:
+    passes: dict[str, tuple[OuterPass, ...]] = {}
+    for each in records:
+        fitted, rounded = (tuple(tuple(inner) for inner in each[key]) for key in ("least_squares", "rounding"))
+        passes[each["geolevel"]] = (*passes.get(each["geolevel"], ()), OuterPass(fitted, rounded))
+    return passes
+
+
+def _check(plan: RunPlan) -> None:
+    """What `resolve` has seen to, for a configuration that was changed afterwards."""
+    names = plan.spine.names
+    if tuple(level.geolevel for level in plan.budget.levels) != names:
+        raise ConfigurationError("the geolevels of the budget are not those of the run")
+    plan.invariants.total_levels(names)
+    for name, query in plan.queries.items():
+        if query.name != name or not query.is_partition:
+            raise ConfigurationError(f"'{name}' is no query that can be measured")
+    for rule in plan.added:
+        rule.resolve(plan.product.schema)
+    unknown = [
+        *(name for name in plan.estimation.solvers if name not in FAMILY_SOLVERS),
+        *(name for name in plan.estimation.passes if name not in names),
+    ]
+    if unknown:
+        raise ConfigurationError(f"'{unknown[0]}' is unknown")
+    for name in given_up(plan.input, plan.product, units_invariant=plan.invariants.units):
+        if name not in plan.acknowledged:
+            raise ConfigurationError(f"'{name}' is not acknowledged")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -18,16 +16,14 @@ from das_spark.config.load import (
     Problems,
     absolute_places,
     nearest,
-    places_of,
     read_tables,
     run_file_of,
-    without_places,
 )
 from das_spark.config.plan import (
     EstimationSettings,
     EvaluationSettings,
-    GeographySettings,
     LedgerSettings,
+    MeasurementRows,
     OutputSettings,
     RunPlan,
     TableFormat,
@@ -39,8 +35,16 @@ from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
 from das_spark.products import PRODUCTS, Product
 
 if TYPE_CHECKING:
-    from das_spark.config.model import BudgetSection, CapSection, LedgerSection, PassSection, RunFile
-    from das_spark.geography import Spine
+    from das_spark.config.model import (
+        BudgetSection,
+        CapSection,
+        ConstraintSection,
+        EstimationSection,
+        LedgerSection,
+        OutputSection,
+        PassSection,
+        RunFile,
+    )
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
@@ -49,8 +53,8 @@ PARTS = "parts"
 #: What `invariants.total_at` says where no total is exact.
 NO_TOTAL = "none"
 #: Formats of the tables of a product that has some, where the run file names none.
-TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
-DEFAULT_SOLVERS = ("batched", "piqp", "clarabel", "osqp")
+_TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
+_SOLVERS = ("batched", "piqp", "clarabel", "osqp")
 
 
 def load_plan(
@@ -139,13 +143,14 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         The plan, or None where something is wrong.
     """
     run_file = absolute_places(run_file, problems)
+    section = run_file.estimation
     product = PRODUCTS.get(run_file.run.product)
     spine = resolve_spine(run_file, product, problems) if product else None
     levels = spine.names if spine else ()
     invariants = _invariants(run_file, product, levels, problems)
     units_invariant = invariants is not None and invariants.units
     settings = resolve_input(run_file.input, product, units_invariant=units_invariant, files=files, problems=problems)
-    estimation = _estimation(run_file, problems)
+    check_estimation(section, run_file.measurement.rows, problems)
     if named:
         check_dataset(run_file.input.reader, run_file.input.dataset, problems)
     ledger = resolve_ledger(run_file.ledger, problems)
@@ -156,49 +161,35 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         return None
     _check_total_level(invariants, levels, problems)
     _check_level_names(run_file, levels, problems)
-    _check_tables(run_file, product, problems)
-    for flavour in run_file.output.microdata:
-        with problems.at("output.microdata"):
-            product.layout(flavour)
-    if run_file.output.microdata_files != "parts" and set(run_file.output.microdata) == {"parquet"}:
-        sentence = 'Parquet is always in parts; add "text" or "ppmf" to output.microdata, or leave the key out'
-        problems.add("output.microdata_files", sentence)
+    output = resolve_output(run_file.output, product, problems)
     geography = resolve_geography(run_file, product, spine, problems, files=files) if spine else None
     budget = resolve_budget(run_file.budget, product, levels, problems)
     measured = measured_queries(*budget) if budget else None
     strategy = product.strategies.get(run_file.budget.strategy or "")
-    passes = resolve_passes(run_file.estimation.passes, strategy, product.schema, levels, measured, problems)
-    estimation = replace(estimation, passes=passes)
+    passes = resolve_passes(section.passes, strategy, product.schema, levels, measured, problems)
     added = _added(run_file, product, levels, problems)
     needed = given_up(run_file.input, product, units_invariant=units_invariant)
     leaf = levels[-1] if levels else "geounit of the lowest geolevel"
     acknowledged = resolve_acknowledgements(run_file.privacy.acknowledge, needed, leaf, problems)
     if problems.found or spine is None or geography is None or budget is None or invariants is None:
         return None
-    resolved = _resolved(run_file, product, spine, geography, budget[0], invariants, estimation)
-    resolved["privacy"] = {"acknowledge": list(acknowledged)}
     return RunPlan(
-        name=resolved["run"]["name"],
+        name=run_file.run.name or product.name,
         product=product,
         spine=spine,
         geography=geography,
+        strategy=run_file.budget.strategy,
         budget=budget[0],
         invariants=invariants,
         queries=MappingProxyType(budget[1]),
         added=added,
         input=settings,
-        output=OutputSettings(run_file.output.root, run_file.output.public, run_file.output.restricted),
-        estimation=estimation,
+        output=output,
+        estimation=estimation_settings(section, passes),
         measurement_rows=run_file.measurement.rows,
-        microdata_formats=run_file.output.microdata,
-        microdata_files=run_file.output.microdata_files,
-        table_formats=tuple(resolved["output"]["tables"]),
         evaluation=EvaluationSettings(run_file.evaluation.enabled, run_file.evaluation.areas),
-        config_hash=config_hash(resolved),
-        resolved=resolved,
         acknowledged=acknowledged,
         ledger=ledger,
-        places=MappingProxyType(places_of(run_file)),
     )
 
 
@@ -235,9 +226,25 @@ def _check_level_names(run_file: RunFile, levels: Sequence[str], problems: Probl
             problems.add(key, f"there is no such geolevel in the run; {nearest(level, levels)}")
 
 
-def _check_tables(run_file: RunFile, product: Product, problems: Problems) -> None:
-    if run_file.output.tables and not product.tables:
+def resolve_output(section: OutputSection, product: Product, problems: Problems) -> OutputSettings:
+    """Check `[output]` against what the product can be written as."""
+    if section.tables and not product.tables:
         problems.add("output.tables", f"product '{product.name}' has no tables; leave the key out")
+    for name in section.microdata:
+        with problems.at("output.microdata"):
+            product.layout(name)
+    if section.microdata_files != "parts" and set(section.microdata) == {"parquet"}:
+        sentence = 'Parquet is always in parts; add "text" or "ppmf" to output.microdata, or leave the key out'
+        problems.add("output.microdata_files", sentence)
+    usual = _TABLE_FORMATS if product.tables else ()
+    return OutputSettings(
+        root=section.root,
+        public=section.public,
+        restricted=section.restricted,
+        microdata=section.microdata,
+        microdata_files=section.microdata_files,
+        tables=usual if section.tables is None else section.tables,
+    )
 
 
 def _added(
@@ -254,87 +261,39 @@ def _added(
             problems.add(f"{key}.name", f"another constraint is called '{section.name}'")
         names.add(section.name)
         with problems.at(key):
-            constraint = AddedConstraint(
-                section.name, section.geolevel, section.query, Sense(section.sense), section.right
-            )
+            constraint = added_constraint(section)
             constraint.resolve(product.schema)
             added.append(constraint)
     return tuple(added)
 
 
-def _estimation(run_file: RunFile, problems: Problems) -> EstimationSettings:
-    section = run_file.estimation
-    solvers = section.solvers or DEFAULT_SOLVERS
-    for name in solvers:
+def added_constraint(section: ConstraintSection) -> AddedConstraint:
+    """A table of `[[constraints]]`, as the rule that it is."""
+    return AddedConstraint(section.name, section.geolevel, section.query, Sense(section.sense), section.right)
+
+
+def check_estimation(section: EstimationSection, rows: MeasurementRows, problems: Problems) -> None:
+    """Check solvers and failsafe of `[estimation]`; its passes are checked where they are resolved."""
+    for name in section.solvers or ():
         if name not in FAMILY_SOLVERS:
             sentence = f"'{name}' is no solver of least squares; {nearest(name, FAMILY_SOLVERS)}"
             problems.add("estimation.solvers", sentence)
-    if len(set(solvers)) != len(solvers):
+    if section.solvers and len(set(section.solvers)) != len(section.solvers):
         problems.add("estimation.solvers", "a solver stands twice in the chain")
-    if section.failsafe and run_file.measurement.rows != "all":
+    if section.failsafe and rows != "all":
         problems.add("estimation.failsafe", 'needs every noisy answer: set measurement.rows = "all"')
+
+
+def estimation_settings(section: EstimationSection, passes: Passes) -> EstimationSettings:
+    """`[estimation]` with the passes of every level."""
     return EstimationSettings(
-        solvers=solvers,
+        solvers=section.solvers or _SOLVERS,
         gap_tolerance=section.gap_tolerance,
         rounding=section.rounding,
         failsafe=section.failsafe,
         partitions_per_core=section.partitions_per_core,
+        passes=passes,
     )
-
-
-def _resolved(
-    run_file: RunFile,
-    product: Product,
-    spine: Spine,
-    geography: GeographySettings,
-    budget: Budget,
-    invariants: Invariants,
-    estimation: EstimationSettings,
-) -> dict[str, Any]:
-    """The whole configuration as JSON values, with every default and every share spelled out, without its places."""
-    # Where the ledger lies and what its cap is changes nothing that is published, and may change between two calls.
-    resolved = run_file.model_dump(mode="json", exclude={"ledger"})
-    resolved["run"]["name"] = run_file.run.name or product.name
-    resolved["geography"] = _geography(spine, geography)
-    if run_file.output.tables is None:
-        resolved["output"]["tables"] = list(TABLE_FORMATS) if product.tables else []
-    resolved["budget"] = {
-        "framework": str(budget.framework),
-        "total": str(budget.total),
-        "strategy": run_file.budget.strategy,
-        "levels": [
-            {
-                "geolevel": level.geolevel,
-                "share": str(level.share),
-                "queries": {item.query: str(item.share) for item in level.queries},
-            }
-            for level in budget.levels
-        ],
-    }
-    resolved["invariants"] = {"total_at": invariants.total_at, "units": invariants.units}
-    resolved["estimation"]["solvers"] = list(estimation.solvers)
-    resolved["estimation"]["passes"] = as_json(estimation.passes)
-    return without_places(resolved)
-
-
-def _geography(spine: Spine, geography: GeographySettings) -> dict[str, Any]:
-    found: dict[str, Any] = {"levels": list(spine.names), "spine": spine.kind}
-    if geography.reader is not None:
-        found |= {"reader": geography.reader, "path": geography.path}
-    if not spine.is_census:
-        found["crosswalk"] = geography.crosswalk
-        found["shape"] = {key: value for key, value in asdict(geography.spine).items() if key != "kind"}
-    return found
-
-
-def config_hash(resolved: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a resolved configuration.
-
-    Args:
-        resolved: The configuration as JSON values.
-    """
-    canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
 Shares = Mapping[str, Fraction]
@@ -565,23 +524,6 @@ def unread_queries(passes: Passes, level: str, measured: Sequence[str]) -> tuple
         return ()
     read = {name for each in passes[level] for inner in each.least_squares for name in inner}
     return tuple(name for name in measured if name not in read)
-
-
-def as_json(passes: Passes) -> list[dict[str, Any]]:
-    """The passes as JSON values: one entry a level and outer pass, in order.
-
-    Args:
-        passes: Of the run, as `resolve_passes` gives them.
-    """
-    return [
-        {
-            "geolevel": level,
-            "least_squares": [list(inner) for inner in each.least_squares],
-            "rounding": [list(inner) for inner in each.rounding],
-        }
-        for level, outer in passes.items()
-        for each in outer
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
     wanted = {
         StageKind.SPINE: not plan.spine.is_census,
         StageKind.CENSUS: not plan.spine.is_census,
-        StageKind.TABULATE: bool(plan.table_formats),
+        StageKind.TABULATE: bool(plan.output.tables),
         StageKind.EVALUATE: plan.evaluation.enabled,
     }
     concluding = (

@@ -6,13 +6,11 @@ and compared is the same in all of its runs.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, Final
 
 from das_spark.config.load import Problems, read_tables, run_file_of
@@ -24,9 +22,6 @@ from das_spark.privacy import Framework, exact
 
 #: Runs at each budget, as in the published runs on the census of 1940.
 USUAL_RUNS: Final = 4
-
-#: Signs of a value that a message holds at most.
-_SAID: Final = 80
 
 _Numbers = Sequence[str | int | Fraction]
 
@@ -144,37 +139,6 @@ def sample_shares(samples: _Numbers | None) -> tuple[Fraction, ...]:
     shares = _shares(samples, problems)
     problems.raise_if_any()
     return shares
-
-
-def without_total(resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved configuration without the total of the budget and the name of the run: what a sweep has in common.
-
-    Args:
-        resolved: The configuration as JSON values.
-    """
-    rest = deepcopy(dict(resolved))
-    del rest["budget"]["total"]
-    del rest["run"]["name"]
-    return rest
-
-
-def difference(one: object, other: object, at: str = "") -> str:
-    """The first key in which two trees of JSON values differ, with what stands there; empty where they are the same.
-
-    Args:
-        one: A value.
-        other: Another one.
-        at: Path of the two.
-    """
-    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
-        # As JSON: what was read from a file has lists where a plan has tuples.
-        first, second = (json.dumps(value, sort_keys=True) for value in (one, other))
-        return "" if first == second else f"{at} ({shorten(first, _SAID)}, and {shorten(second, _SAID)})"
-    for key in sorted({*one, *other}):
-        found = difference(one.get(key), other.get(key), f"{at}.{key}" if at else key)
-        if found:
-            return found
-    return ""
 
 
 def _totals(

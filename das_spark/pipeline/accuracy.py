@@ -152,9 +152,9 @@ def subject_of(run: FinishedRun) -> Subject:
 
 
 def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Path | None) -> AccuracyReport:
-    place = run.manifest.config["geography"]
+    geography = run.plan.geography
     named = None if areas is None else str(areas)
-    asked = _asked(spark, run.census, named, place.get("reader"), place.get("path"))
+    asked = _asked(spark, run.census, named, geography.reader, geography.path)
     levels, name = pairs(spark, run, truth), run.product.name
     return evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
 

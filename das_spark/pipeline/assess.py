@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
-from das_spark.config import planned_spine
-from das_spark.config.reopen import ORIGIN, reopen
-from das_spark.constraints import Invariants
+from das_spark.config import plan_from_config
 from das_spark.io.microdata_digest import Digest, microdata_parts, misplaced_heads, write_digest
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.publish import ledger_text, statement_of
@@ -21,7 +19,7 @@ from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
 from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, tables_written, text_check
 from das_spark.privacy import LedgerEntry
-from das_spark.products import PRODUCTS, Product, microdata_codes
+from das_spark.products import microdata_codes
 from das_spark.spark import tables
 from das_spark.spark.census import on_census, published_estimates, read_spine
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
@@ -48,6 +46,7 @@ from das_spark.store import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.config import RunPlan
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
     from das_spark.histogram import Query
@@ -90,12 +89,12 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
     # Of this process alone: a run may be verified twice at once.
     staging = staging or Staging(layout.path / STAGING / f"{VERIFYING}{os.getpid()}")
     manifest = PublicManifest.load(layout.manifest)
-    product = PRODUCTS[manifest.product]
-    spine = spine_of_run(layout, product, manifest.config)
-    complete = _complete(layout, spine, manifest)
-    checks = [complete, _unchanged(layout, manifest), ledger_equals_config(*_shares(manifest))]
+    plan = plan_from_config(manifest.config, source=str(layout.manifest))
+    spine = spine_of_run(layout, plan)
+    complete = _complete(layout, spine, manifest, plan)
+    budgets = (budget_shares(budget) for budget in (LedgerEntry.of(manifest.ledger).budget, plan.budget))
+    checks = [complete, _unchanged(layout, manifest), ledger_equals_config(*budgets)]
     if complete.passed:  # what is not whole is not read
-        plan = reopen(manifest.config, (), manifest.config.get(ORIGIN, {}), source=str(layout.manifest))
         run = Verified(spark, layout, manifest, plan, spine, staging.folder)
         checks += [_texts_follow(run), text_check(run), schema_check(run)]
         checks += _judged(run)
@@ -107,15 +106,14 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
 
 def _judged(run: Verified) -> list[Check]:
     """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and one judges."""
-    spark, layout, spine, manifest, product = run.spark, run.layout, run.spine, run.manifest, run.plan.product
-    config = manifest.config
-    flavours, units = config["output"]["microdata"], bool(config["invariants"]["units"])
-    declared = Invariants(config["invariants"]["total_at"], units)
+    spark, layout, spine, manifest, plan = run.spark, run.layout, run.spine, run.manifest, run.plan
+    product, declared, flavours = plan.product, plan.invariants, plan.output.microdata
+    units = declared.units
     read = _run_tables(spark, layout, spine, manifest)
     rules = level_rules(
         read,
         size=product.schema.size,
-        queries=_bound_queries(product, config),
+        queries=_bound_queries(plan),
         zeros={zero.name: np.flatnonzero(zero.mask(product.schema)).tolist() for zero in product.structural_zeros},
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
@@ -123,14 +121,14 @@ def _judged(run: Verified) -> list[Check]:
     codes = microdata_codes(product, units=units)
     with adaptive(spark):
         dealt = len(product.files(units=units)) > 1
-        form = str(config["output"].get("microdata_files", "parts"))
+        form = plan.output.microdata_files
         parts = microdata_parts(layout, flavours, units=dealt, record=product.record, form=form)
         digest = write_digest(spark, parts, codes, run.scratch)
         of_units = digest.units if dealt else None
         microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
-        flavours_of_tables = _table_flavours(product, manifest)
+        formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
-        published = read_published(spark, layout.tables, product.tables, flavours_of_tables, census.names)
+        published = read_published(spark, layout.tables, product.tables, formats_of_tables, census.names)
         told = read if census is spine else _told(spark, layout, read, spine, census)
         if census is not spine:
             shares, measured = (read_levels(spark, layout, name, spine.names) for name in ("shares", "measurements"))
@@ -140,7 +138,7 @@ def _judged(run: Verified) -> list[Check]:
         checks += header_checks(published, census.names)
         checks += head_checks(layout, product.files(units=units), form, microdata, digest)
     discard(run.scratch)
-    return checks + row_counts(manifest.rows, _counted(layout, manifest, digest))
+    return checks + row_counts(manifest.rows, _counted(layout, manifest, census, digest))
 
 
 def head_checks(
@@ -201,9 +199,9 @@ def _run_tables(spark: SparkSession, layout: PublicLayout, spine: Spine, manifes
     )
 
 
-def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> Check:
+def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan: RunPlan) -> Check:
     """Every public folder is marked as whole."""
-    product = PRODUCTS[manifest.product]
+    product = plan.product
     census = product.census(spine)
     of_spine = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
     if census is not spine:
@@ -213,13 +211,13 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> C
         folders["spine"] = layout.spine
         published = published_estimates(spine)
         folders |= {f"{published}/{level}": layout.level(published, level) for level in census.names}
-    kinds = product.files(units=bool(manifest.config["invariants"]["units"]))
-    for flavour in manifest.config["output"]["microdata"]:
+    kinds = product.files(units=plan.invariants.units)
+    for flavour in plan.output.microdata:
         folders |= {f"microdata/{kind}.{flavour}": layout.microdata(kind, flavour) for kind in kinds}
-    for flavour in _table_flavours(product, manifest):
+    for form in _table_formats(plan, manifest):
         for table in product.tables:
-            name = f"{PLACE}/{table.name}.{flavour}"
-            folders |= {f"{name}/{level}": layout.tables.level(table.name, flavour, level) for level in census.names}
+            name = f"{PLACE}/{table.name}.{form}"
+            folders |= {f"{name}/{level}": layout.tables.level(table.name, form, level) for level in census.names}
     missing = tuple(name for name, folder in folders.items() if not finished(folder))
     return Check("folders are whole", "", not missing, len(folders), missing)
 
@@ -247,24 +245,15 @@ def _texts_follow(run: Verified) -> Check:
     return Check.of(("statement and ledger follow from the manifest", "", ""), len(expected) + 1, failing)
 
 
-def _bound_queries(product: Product, config: Mapping[str, Any]) -> dict[str, Query]:
+def _bound_queries(plan: RunPlan) -> dict[str, Query]:
+    product = plan.product
     queries = {"total": product.schema.query("total")}
     if product.class_query:
         queries["class"] = product.schema.query(product.class_query)
-    return queries | {f"added:{each['name']}": product.schema.query(each["query"]) for each in config["constraints"]}
+    return queries | {f"added:{each.name}": product.schema.query(each.query) for each in plan.added}
 
 
-def _shares(manifest: PublicManifest) -> tuple[dict[str, str], dict[str, str]]:
-    """Every share of the ledger entry and of the configuration, by the same names."""
-    record = manifest.config["budget"]
-    configured = {"framework": record["framework"], "total": record["total"]}
-    for level in record["levels"]:
-        configured[level["geolevel"]] = level["share"]
-        configured |= {f"{level['geolevel']} / {query}": share for query, share in level["queries"].items()}
-    return budget_shares(LedgerEntry.of(manifest.ledger).budget), configured
-
-
-def _counted(layout: PublicLayout, manifest: PublicManifest, digest: Digest) -> dict[str, int]:
+def _counted(layout: PublicLayout, manifest: PublicManifest, census: Spine, digest: Digest) -> dict[str, int]:
     """Rows of what the manifest counted: of tables from the footers of their files, of microdata as they were read."""
     found = {}
     for name in manifest.rows:
@@ -274,12 +263,10 @@ def _counted(layout: PublicLayout, manifest: PublicManifest, digest: Digest) -> 
             found[name] = sum(parquet.read_metadata(path).num_rows for path in files)
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    product = PRODUCTS[manifest.product]
-    levels = product.census(planned_spine(product, manifest.config)).names
-    return found | table_rows(layout.tables, tables_written(manifest), levels)
+    return found | table_rows(layout.tables, tables_written(manifest), census.names)
 
 
-def _table_flavours(product: Product, manifest: PublicManifest) -> tuple[str, ...]:
-    """Flavours of tables that must be there: those of the configuration, and what the manifest counts."""
-    configured = manifest.config["output"].get("tables", []) if product.tables else []
-    return tuple(dict.fromkeys([*configured, *(flavour for _, flavour in tables_written(manifest))]))
+def _table_formats(plan: RunPlan, manifest: PublicManifest) -> tuple[str, ...]:
+    """Formats of tables that must be there: those of the configuration, and what the manifest counts."""
+    configured = plan.output.tables if plan.product.tables else ()
+    return tuple(dict.fromkeys([*configured, *(name for _, name in tables_written(manifest))]))

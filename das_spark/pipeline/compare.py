@@ -54,7 +54,7 @@ def compare_runs(
     }
     together = () if method == "welch" else zip(first, second, strict=True)
     differences = [_differences(one, other, levels) for one, other in together]
-    differing = differing_settings(first[0].manifest.config, second[0].manifest.config)
+    differing = differing_settings(first[0].plan, second[0].plan)
     one, other = ([reports[run.folder] for run in side] for side in (first, second))
     return compare_reports(one, other, differences, differing, over, paired=paired)
 
@@ -63,7 +63,7 @@ def _sides(runs: Sequence[FinishedRun]) -> tuple[list[FinishedRun], list[Finishe
     """The runs that were made like the first one, and the others."""
     if len(runs) < 2:  # noqa: PLR2004 - a comparison has two sides
         raise InputError("one run: there is nothing to compare it with", hint="name runs of two configurations")
-    alike = [not differing_settings(runs[0].manifest.config, run.manifest.config) for run in runs]
+    alike = [not differing_settings(runs[0].plan, run.plan) for run in runs]
     first, second = ([run for run, same in zip(runs, alike, strict=True) if same is side] for side in (True, False))
     if not second:
         if len(first) == 2:  # noqa: PLR2004
@@ -73,7 +73,7 @@ def _sides(runs: Sequence[FinishedRun]) -> tuple[list[FinishedRun], list[Finishe
             hint="leave --compare out to pool them, or name runs of two configurations",
         )
     for run in second[1:]:
-        if differing := differing_settings(second[0].manifest.config, run.manifest.config):
+        if differing := differing_settings(second[0].plan, run.plan):
             raise InputError(
                 f"more than two configurations: {second[0].folder} and {run.folder} differ in {next(iter(differing))}",
                 hint="compare two at a time, or make a sweep",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from das_spark.config import plan_to_config
 from das_spark.pipeline.charge import EntryIdentity, open_ledger
 from das_spark.pipeline.context import RunContext, is_insecure
 from das_spark.pipeline.ledgers import folder_of
@@ -83,10 +84,11 @@ def at_work(
     insecure = is_insecure(key, origin)
     ledgers = "" if key is None else str(folder_of(plan, layout))  # one that is named and not there is refused first
     chosen = options or RunOptions()
-    resumed = open_run(layout, plan.config_hash, plan.resolved, ledger=ledgers, created=chosen.created)
+    config = plan_to_config(plan)
+    resumed = open_run(layout, plan.config_hash, config, ledger=ledgers, created=chosen.created)
     with hold_run(layout), logged(layout, plan, progress, resumed=resumed, insecure=insecure):
         # Another configuration may have opened it before this driver held it.
-        open_run(layout, plan.config_hash, plan.resolved, ledger=ledgers, created=chosen.created)
+        open_run(layout, plan.config_hash, config, ledger=ledgers, created=chosen.created)
         require_kept(layout)
         began, ledger = created_at(layout), None
         if key is not None:

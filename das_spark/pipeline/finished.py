@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
-from das_spark.config import differing_settings, planned_spine
+from das_spark.config import differing_settings, plan_from_config
 from das_spark.errors import InputError, OutputError
-from das_spark.products import PRODUCTS, Product
+from das_spark.products import Product
 from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, published_estimates
 from das_spark.spark.compare import same_histograms
@@ -21,7 +21,9 @@ from das_spark.store import PublicLayout, PublicManifest, RestrictedLayout, find
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.config import RunPlan
     from das_spark.geography import Spine
+    from das_spark.products import Product
     from das_spark.store import RestrictedLayout
 
 
@@ -47,15 +49,13 @@ class FinishedRun:
         folder: As the user named it.
         public: Its public folder.
         manifest: Its public manifest.
-        product: What it published.
-        spine: Its spine.
+        plan: What it did.
     """
 
     folder: Path
     public: PublicLayout
     manifest: PublicManifest
-    product: Product
-    spine: Spine
+    plan: RunPlan
 
     @classmethod
     def at(cls, folder: Path) -> FinishedRun:
@@ -69,8 +69,17 @@ class FinishedRun:
         """
         public = open_public(folder)
         manifest = PublicManifest.load(public.manifest)
-        product = PRODUCTS[manifest.product]
-        return cls(folder, public, manifest, product, planned_spine(product, manifest.config))
+        return cls(folder, public, manifest, plan_from_config(manifest.config, source=str(public.manifest)))
+
+    @property
+    def product(self) -> Product:
+        """What it published."""
+        return self.plan.product
+
+    @property
+    def spine(self) -> Spine:
+        """Its geolevels."""
+        return self.plan.spine
 
     @property
     def census(self) -> Spine:
@@ -79,7 +88,7 @@ class FinishedRun:
 
     def measured(self) -> list[str]:
         """Every query that the run measured, with repetitions."""
-        return [query for level in self.manifest.config["budget"]["levels"] for query in level["queries"]]
+        return [item.query for level in self.plan.budget.levels for item in level.queries]
 
     def estimates(self, spark: SparkSession, geolevel: str) -> DataFrame:
         """Protected histograms of a geolevel of the census.
@@ -229,7 +238,7 @@ def alike_runs(folders: Sequence[Path]) -> list[FinishedRun]:
     runs = [FinishedRun.at(folder) for folder in folders]
     first = runs[0]
     for run in runs[1:]:
-        differing = differing_settings(first.manifest.config, run.manifest.config)
+        differing = differing_settings(first.plan, run.plan)
         if differing:
             key, (one, other) = next(iter(differing.items()))
             more = f", and {len(differing) - 1} more" if len(differing) > 1 else ""

@@ -12,8 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from das_spark.config import config_hash
-from das_spark.config.reopen import ORIGIN, reopen
+from das_spark.config import MeasurementOrigin, OriginKind, config_hash, estimation_plan, plan_from_config
 from das_spark.errors import DasError, InputError
 from das_spark.io.noisy_files import (
     CONSTRAINT,
@@ -30,7 +29,7 @@ from das_spark.pipeline.from_run import adopt_level
 from das_spark.pipeline.ingest import write_bounds
 from das_spark.pipeline.measurements import same_schema
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, measured_queries
-from das_spark.pipeline.origin import Origin, OriginKind, entry_of
+from das_spark.pipeline.origin import Origin, entry_of
 from das_spark.products import PRODUCTS
 from das_spark.spark.noisy_rows import (
     EXACT,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
+    from das_spark.privacy import LedgerEntry
 
 
 #: Geounits that an error names.
@@ -193,19 +193,21 @@ def open_measurements(path: Path, settings: Sequence[str]) -> MeasurementsSource
         raise InputError(f"{layout.record}: its schema cannot be read ({type(error).__name__})") from error
     if not same:
         raise InputError(f"{path}: its schema is not that of product {record.product} ({product.schema.name})")
-    entry = entry_of(record.ledger, str(layout.record))
-    digest = record_of(layout.record).sha256
-    earlier = record.config.get(ORIGIN)
-    origin = Origin(OriginKind.MEASUREMENTS, record.run_id, record.created, digest, entry, earlier)
-    plan = reopen(record.config, settings, origin.as_json(), source=str(layout.record))
-    _check_record(layout, record, plan, origin)
+    where = str(layout.record)
+    entry, digest = entry_of(record.ledger, where), record_of(layout.record).sha256
+    measured = plan_from_config(record.config, source=where)
+    _check_record(where, record, measured, entry)
+    origin = MeasurementOrigin(
+        OriginKind.MEASUREMENTS, record.run_id, record.created, digest, entry.run_id, measured.origin
+    )
+    plan = estimation_plan(measured, origin, settings, source=where)
     names = [attribute.name for attribute in product.schema.attributes]
     files = row_files(layout.dataset(record.product), plan.spine.names)
     check_whole(files, names, below=path)
     for name in plan.spine.names:
         if not part_files(layout.table("geounits", name)):
             raise InputError(f"{path}: the geounits of geolevel {name} are missing ({layout.table('geounits', name)})")
-    return MeasurementsSource(layout, plan, origin, files)
+    return MeasurementsSource(layout, plan, Origin(origin, entry), files)
 
 
 def _load(layout: NoisyLayout) -> MeasurementsManifest:
@@ -222,15 +224,14 @@ def _load(layout: NoisyLayout) -> MeasurementsManifest:
         raise InputError(f"{layout.record}: cannot be read ({type(error).__name__})") from error
 
 
-def _check_record(layout: NoisyLayout, record: MeasurementsManifest, plan: RunPlan, origin: Origin) -> None:
-    where = str(layout.record)
-    if plan.product.name != record.product or origin.entry.product != record.product:
+def _check_record(where: str, record: MeasurementsManifest, plan: RunPlan, entry: LedgerEntry) -> None:
+    if plan.product.name != record.product or entry.product != record.product:
         raise InputError(f"{where}: product, configuration and ledger entry are of different products")
     if config_hash(record.config) != record.config_hash:
         raise InputError(f"{where}: the configuration has been changed (its hash is another one)")
-    if plan.budget != origin.entry.budget:
+    if plan.budget != entry.budget:
         raise InputError(f"{where}: configuration and ledger entry do not agree on the budget")
-    if set(origin.entry.completed_levels) != set(plan.spine.names):
+    if set(entry.completed_levels) != set(plan.spine.names):
         raise InputError(f"{where}: the run that measured had not published every geolevel")
     if plan.measurement_rows != "all":
         raise InputError(f'{where}: not every noisy answer was kept (measurement.rows = "{plan.measurement_rows}")')

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from das_spark.config.reopen import with_origin
+from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan
 from das_spark.errors import ConfigurationError
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, RowFile, check_whole, find_dataset, read_rows, row_files
 from das_spark.pipeline.ingest import refuse_impossible
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, judge_layout, measured_queries
-from das_spark.pipeline.origin import Origin, OriginKind
+from das_spark.pipeline.origin import Origin
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.bounds import all_bounds
 from das_spark.spark.noisy_rows import (
@@ -237,5 +237,5 @@ def open_others(path: Path, plan: RunPlan) -> OthersSource:
         insecure=False,
         completed_levels=plan.spine.names,
     )
-    origin = Origin(OriginKind.OTHERS, dataset.name, "", digest.hexdigest(), entry)
-    return OthersSource(dataset, with_origin(plan, origin.as_json()), origin, files)
+    origin = MeasurementOrigin(OriginKind.EXTERNAL, dataset.name, "", digest.hexdigest(), entry.run_id)
+    return OthersSource(dataset, estimation_plan(plan, origin, source=str(path)), Origin(origin, entry), files)

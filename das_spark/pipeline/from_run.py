@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
 
-from das_spark.config.reopen import ORIGIN, reopen, same_estimation
+from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan, plan_from_config, same_estimation
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
-from das_spark.pipeline.origin import Origin, OriginKind, entry_of
+from das_spark.pipeline.origin import Origin, entry_of
 from das_spark.pipeline.spines import copy_spine
 from das_spark.pipeline.tabulate import read_levels
 from das_spark.spark.noisy_rows import unknown_geounits
@@ -132,27 +132,30 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
     """
     public = open_public(path)
     manifest = PublicManifest.load(public.manifest)
-    levels = tuple(manifest.config["geography"]["levels"])
+    where = str(public.manifest)
+    measured = plan_from_config(manifest.config, source=where)
+    levels = measured.spine.names
     for table in ADOPTED:
         for name in levels:
             if not finished(public.level(table, name)):
                 raise OutputError(f"{path}: {table} of {name} are not there", hint="finish the run first")
-    entry = entry_of(manifest.ledger, str(public.manifest))
+    entry = entry_of(manifest.ledger, where)
     digest = hashlib.sha256()
     for part in _parts(public, levels):
         digest.update(f"{part.relative_to(public.path)} {record_of(part).sha256}\n".encode())
-    earlier = manifest.config.get(ORIGIN)
-    origin = Origin(OriginKind.RUN, manifest.run_id, manifest.created, digest.hexdigest(), entry, earlier)
-    plan = reopen(manifest.config, settings, origin.as_json(), source=str(public.manifest))
+    origin = MeasurementOrigin(
+        OriginKind.RUN, manifest.run_id, manifest.created, digest.hexdigest(), entry.run_id, measured.origin
+    )
+    plan = estimation_plan(measured, origin, settings, source=where)
     if plan.budget != entry.budget:
-        raise InputError(f"{public.manifest}: configuration and ledger entry do not agree on the budget")
-    if plan.measurement_rows != "all" and not same_estimation(plan.resolved, manifest.config):
+        raise InputError(f"{where}: configuration and ledger entry do not agree on the budget")
+    if plan.measurement_rows != "all" and not same_estimation(plan, measured):
         raise ConfigurationError(
             f'{path}: the run has kept the noisy answers that its own estimates need (measurement.rows = "support"), so'
             " it can be estimated again in the same way only",
             hint='leave out --set estimation.*, or measure with measurement.rows = "all"',
         )
-    return RunSource(public, plan, origin)
+    return RunSource(public, plan, Origin(origin, entry))
 
 
 def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) -> None:

@@ -15,6 +15,7 @@ from das_spark.config import (
     names_until,
     notice_of_people,
     part_of,
+    plan_from_config,
     published_from_people,
     stage_names,
     stages_of,
@@ -170,8 +171,8 @@ def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> Join
 def _part(record: str, summary: RunSummary) -> JointPart:
     manifest = PublicManifest.load(summary.layout.public.manifest)
     entry = LedgerEntry.of(manifest.ledger)
-    config = manifest.config
-    from_people = published_from_people(config["privacy"]["acknowledge"], config["geography"]["levels"][-1])
+    plan = plan_from_config(manifest.config, source=str(summary.layout.public.manifest))
+    from_people = published_from_people(plan.acknowledged, plan.spine.leaf.name)
     # The statement opens with it in other words.
     notices = tuple(each for each in manifest.notices if each not in notice_of_people(from_people))
     return JointPart(record, summary.run_id, entry, manifest.invariants, notices, from_people)

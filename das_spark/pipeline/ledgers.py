@@ -51,7 +51,7 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
     """
     whole = hashlib.sha256()
     if settings.reader == SIMULATED:
-        whole.update(json.dumps(dict(settings.simulate), sort_keys=True, default=str).encode())
+        whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
         return whole.hexdigest(), []
     found = dict(sorted(_files(settings).items()))
     # Where nothing looks like what the reader reads, all of it may be.

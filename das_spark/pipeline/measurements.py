@@ -19,8 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from das_spark.config import RunPlan
-from das_spark.config.reopen import ORIGIN, reopen
+from das_spark.config import RunPlan, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
@@ -93,7 +92,7 @@ def publish_measurements(run_folder: Path, out: Path, spark: SparkSession | None
     """
     public = open_public(run_folder)
     manifest = PublicManifest.load(public.manifest)
-    plan = reopen(manifest.config, (), {}, source=str(public.manifest))
+    plan = plan_from_config(manifest.config, source=str(public.manifest))
     _check_run(run_folder, public, plan)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise OutputError(f"{out}: is there already, and not an empty folder", hint="choose another folder")
@@ -225,14 +224,13 @@ def _write_record(
         files=tuple(record_of(path, str(path.relative_to(below))) for path in files),
         data_dictionary=measurements_dictionary(plan.product),
     )
-    write_durably(layout.about, about(_facts(record), record.data_dictionary))
+    write_durably(layout.about, about(_facts(record, plan), record.data_dictionary))
     record.save(layout.record)
     return record
 
 
-def _facts(record: MeasurementsManifest) -> list[str]:
-    origin = record.config.get(ORIGIN)
-    earlier = [f"The run had its measurements from run {origin['run_id']}."] if origin else []
+def _facts(record: MeasurementsManifest, plan: RunPlan) -> list[str]:
+    earlier = [f"The run had its measurements from run {plan.origin.run_id}."] if plan.origin is not None else []
     return [
         *record.notices,
         f"Run: {record.run_id}, product {record.product} ({record.title}), created {record.created}",

@@ -219,16 +219,16 @@ def _microdata(ahead: Ahead) -> Iterator[Trial]:
     """Invented records in every format and the form of the run."""
     plan = ahead.plan
     fix = f"{_product_fix(plan)}, or leave the format out of output.microdata"
-    for flavour in plan.microdata_formats:
+    for flavour in plan.output.microdata:
         folder = ahead.scratch / f"microdata.{flavour}"
-        setting = f"output.microdata = {flavour!r} ({plan.microdata_files}), product {plan.product.name!r}"
+        setting = f"output.microdata = {flavour!r} ({plan.output.microdata_files}), product {plan.product.name!r}"
         yield Trial(setting, partial(rehearsal.rehearse_microdata, plan, flavour, folder), fix)
 
 
 def _tabulate(ahead: Ahead) -> Iterator[Trial]:
     """Every table of the product in every format of the run."""
     plan = ahead.plan
-    setting = f"output.tables = {list(plan.table_formats)}, product {plan.product.name!r}"
+    setting = f"output.tables = {list(plan.output.tables)}, product {plan.product.name!r}"
     for table in plan.product.tables:
         folder = ahead.scratch / f"table.{table.name}"
         fix = f"{_product_fix(plan)}, or set output.tables to []"

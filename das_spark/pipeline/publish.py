@@ -14,13 +14,13 @@ from das_spark.config import (
     geounit_sentences,
     holding_losses,
     notice_of_people,
+    plan_to_config,
     published_from_people,
     rules_from_people,
     stages_from_measurements,
     stages_of,
     stays_within,
 )
-from das_spark.config.reopen import ORIGIN
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import records_of, write_microdata
@@ -99,7 +99,7 @@ def publish_microdata(context: RunContext) -> None:
     """
     plan = context.plan
     kinds = plan.product.files(units=plan.invariants.units)
-    folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.microdata_formats]
+    folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.output.microdata]
     rows_file = context.layout.public.microdata_rows
     if all(finished(folder) for folder in folders) and rows_file.is_file():
         context.public_facts.microdata_rows = json.loads(rows_file.read_text(encoding="utf-8"))
@@ -111,11 +111,11 @@ def publish_microdata(context: RunContext) -> None:
         on_census(declared) if declared is not None and context.has_shares else declared,
         plan.product,
         context.layout.public,
-        plan.microdata_formats,
+        plan.output.microdata,
         staging=guarded_staging(context.layout, context.layout.public, "microdata"),
         created=context.created,
         notices=notices_of(context),
-        form=plan.microdata_files,
+        form=plan.output.microdata_files,
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))
@@ -175,7 +175,7 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
     """
     attributes, within = holding_losses(plan, tuple(path.shares for path in paths))
     entry = LedgerEntry.of(manifest.ledger)
-    origin = Origin.of(plan.resolved[ORIGIN], entry) if plan.resolved.get(ORIGIN) else None
+    origin = None if plan.origin is None else Origin(plan.origin, entry)
     facts = StatementFacts(
         title=plan.product.title,
         run_id=manifest.run_id,
@@ -192,7 +192,7 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         all_runs=manifest.all_runs,
         notices=manifest.notices,
         origin="" if origin is None else origin.sentence,
-        noise_of_others=origin is not None and origin.of_others,
+        noise_of_others=plan.origin is not None and plan.origin.is_external,
     )
     return privacy_statement(facts)
 
@@ -237,7 +237,7 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
         run_id=run_id,
         created=created,
         product=plan.product.name,
-        config=plan.resolved,
+        config=plan_to_config(plan),
         config_hash=plan.config_hash,
         versions=software_versions(),
         ledger=entry.public_record(),
@@ -246,9 +246,9 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
         notices=planned_notices(plan, insecure=insecure),
         data_dictionary=data_dictionary(
             plan.product,
-            plan.microdata_formats,
+            plan.output.microdata,
             units=plan.invariants.units,
-            tabulated=bool(plan.table_formats),
+            tabulated=bool(plan.output.tables),
             areas=not plan.spine.is_census,
         ),
     )

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from das_spark.config import level_plan
-from das_spark.config.reopen import ORIGIN, reopen
+from das_spark.config import level_plan, plan_from_config
 from das_spark.core import DeclaredBounds, LevelPlan, MeasuredFamily, NoisyAnswers
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
@@ -154,7 +153,7 @@ def rehearse_microdata(plan: RunPlan, flavour: str, folder: Path) -> None:
         ConfigurationError: What is read is not what was written.
         OutputError: The records cannot be written.
     """
-    product, units, form = plan.product, plan.invariants.units, plan.microdata_files
+    product, units, form = plan.product, plan.invariants.units, plan.output.microdata_files
     made = InventedGeounits.of(product, product.census(plan.spine).leaf.length, _everyone(product))
     layout = PublicLayout(folder)
     folder.mkdir()
@@ -209,7 +208,7 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
     layout = TablesLayout(folder / "tables")
     staging = Staging((folder / "staging").absolute())
     facts = planned_notices(plan, insecure=False)
-    writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.table_formats), facts)
+    writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.output.tables), facts)
     task, writer = TabulateTask(incidence([table]), (GEOCODE,)), writing.writer(table)
     file = f"level={leaf.name}/part-00000"
     batches = list(task(iter([made.batch(units=False)])))
@@ -217,7 +216,7 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
     writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])
     total = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
     right = total == made.counts[:, table.total.mask(plan.product.schema)].sum(axis=1).tolist()
-    for flavour in plan.table_formats:
+    for flavour in plan.output.tables:
         level = layout.level(table.name, flavour, leaf.name)
         right &= rows_of(level, flavour) == len(made.geocodes)
         right &= flavour != CSV or csv_header(level) == (GEOCODE, *table.names)
@@ -241,7 +240,7 @@ def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
     manifest = planned_manifest(plan, entry, run_id=_RUN, created=_CREATED, insecure=False)
     manifest.save(folder / "manifest.json")
     again = PublicManifest.load(folder / "manifest.json")
-    same = reopen(again.config, (), again.config.get(ORIGIN, {}), source="the manifest")
+    same = plan_from_config(again.config, source="the manifest")
     texts = [(statement_of(each, of), ledger_text(each)) for each, of in ((manifest, plan), (again, same))]
     if texts[0] != texts[1] or again.invariants != declared_invariants(same):
         raise ConfigurationError("statement and ledger do not follow from the manifest as it is read back")

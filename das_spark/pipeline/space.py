@@ -101,9 +101,9 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     estimated = {name: known.cells[name] * _CELL * _SPREAD + known.geounits[name] * _GEOUNIT for name in measured}
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
-    microdata = sum(_RECORD.get(flavour, _TEXT_RECORD) for flavour in plan.microdata_formats) * records
+    microdata = sum(_RECORD.get(flavour, _TEXT_RECORD) for flavour in plan.output.microdata) * records
     columns = sum(len(table.names) for table in plan.product.tables)
-    tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.table_formats)
+    tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.output.tables)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
     public = sum(measured.values()) + sum(estimated.values()) + microdata + tables
     largest = max(measured[name] + estimated[name] for name in measured)

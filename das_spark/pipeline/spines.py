@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.config import planned_spine, spine_of
+from das_spark.config import spine_of
 from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.spine_files import SpineRecord, read_record, write_spine
@@ -21,17 +21,13 @@ from das_spark.spark.spine import build_spine
 from das_spark.store import discard, finished, guarded_staging, require_held
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
-    from typing import Any
 
     from pyspark.sql import Column, DataFrame
 
+    from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
-    from das_spark.products import Product
     from das_spark.store import PublicLayout, Staging
-
-
 #: How many blocks an error names.
 NAMED = 5
 _QUARTERS = 7
@@ -98,19 +94,17 @@ def copy_spine(context: RunContext, source: PublicLayout) -> None:
         write_spine(stored.blocks, stored.record, folder, write_blocks, _staging(context))
 
 
-def spine_of_run(public: PublicLayout, product: Product, config: Mapping[str, Any]) -> Spine:
+def spine_of_run(public: PublicLayout, plan: RunPlan) -> Spine:
     """The spine of a run, from its public folder.
 
     Args:
         public: The folder.
-        product: What was published.
-        config: The resolved configuration.
+        plan: What the run did.
 
     Raises:
         InputError: The spine was made of areas, and is not there.
     """
-    planned = planned_spine(product, config)
-    return planned if planned.is_census else _spine(read_record(public.spine))
+    return plan.spine if plan.spine.is_census else _spine(read_record(public.spine))
 
 
 def _spine(record: SpineRecord) -> Spine:

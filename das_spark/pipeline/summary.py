@@ -92,7 +92,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         "verification report": layout.public.verification,
         "manifest": layout.public.manifest,
     }
-    if plan.table_formats:
+    if plan.output.tables:
         paths |= {"tables": layout.public.tables.path}
     if plan.evaluation.enabled:
         paths |= {"accuracy (restricted)": layout.restricted.accuracy_html}

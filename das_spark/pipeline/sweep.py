@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config import ROOTS, difference, require_dataset, stages_of, without_total
+from das_spark.config import ROOTS, difference, plan_to_config, require_dataset, stages_of, without_total
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.charge import is_charged, said_of_caps
 from das_spark.pipeline.driver import RunOptions
@@ -198,7 +198,7 @@ def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity
 
 def _shared(base: RunPlan) -> dict[str, Any]:
     """What all runs have in common, their roots included: the record of a sweep is restricted, and leads to them."""
-    config = without_total(base.resolved)
+    config = without_total(base)
     roots = {key: path for section, key in ROOTS if (path := base.places.get(f"{section}.{key}")) is not None}
     return {**config, "output": {**config["output"], **roots}}
 
@@ -227,7 +227,7 @@ def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
         return False
     manifest = PublicManifest.load(layout.public.manifest)
     if manifest.config_hash != run.plan.config_hash:
-        raise _taken(layout, f"what differs is {difference(manifest.config, run.plan.resolved)}")
+        raise _taken(layout, f"what differs is {difference(manifest.config, plan_to_config(run.plan))}")
     if read_identity(layout) != record.input:
         raise _taken(layout, "it was made from another input")
     if manifest.ledger["insecure"] and not insecure:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from das_spark.config import StageKind, planned_spine
+from das_spark.config import StageKind, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
@@ -148,7 +148,7 @@ def publish_tables(context: RunContext) -> None:
         OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
     """
     plan, public = context.plan, context.layout.public
-    flavours = tuple(plan.table_formats)
+    flavours = tuple(plan.output.tables)
     facts = facts_of_run(context.layout.run_id, plan.product.name, context.created, notices_of(context))
     for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
@@ -178,14 +178,15 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     product = product_of(manifest.product)
     if not product.tables:
         raise ConfigurationError(f"product {product.name!r} has no tables")
-    spine = planned_spine(product, manifest.config)
+    plan = plan_from_config(manifest.config, source=str(public.manifest))
+    spine = plan.spine
     census, estimates = product.census(spine), published_estimates(spine)
     if missing := [level for level in census.names if not finished(public.level(estimates, level))]:
         raise OutputError(f"{run_folder}: there are no estimates of {missing[0]}", hint="finish the run first")
     target = public.tables if out is None else TablesLayout(out.absolute())
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
-    flavours = tuple(manifest.config["output"].get("tables") or FLAVOURS)
+    flavours = plan.output.tables or FLAVOURS
     writing = TablesWriting(target, Staging(target.staging), census.names, flavours, facts)
     _write_all(_Work(started, public, estimates, census, writing), product.tables)
     rows = _rows(writing, product.tables)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config import difference, without_total
+from das_spark.config import difference, plan_from_config, without_total
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline.spines import copy_spine
 from das_spark.spark.tables import LEVEL_TABLES
@@ -84,7 +84,8 @@ def take_over_input(context: RunContext, source: RunLayout, identity: str) -> No
 def _checked(context: RunContext, source: RunLayout, identity: str) -> dict[str, Any]:
     """The input record of the other run, which may be taken over."""
     manifest = PublicManifest.load(source.public.manifest)
-    differing = difference(without_total(manifest.config), without_total(context.plan.resolved))
+    theirs = plan_from_config(manifest.config, source=str(source.public.manifest))
+    differing = difference(without_total(theirs), without_total(context.plan))
     if differing:
         raise OutputError(
             f"the input of run {source.run_id} cannot be taken over: besides the budget there is another {differing}",

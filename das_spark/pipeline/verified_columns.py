@@ -7,7 +7,6 @@ from the other tables. Bounds are made again of the published invariants by the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +25,6 @@ from das_spark.io.microdata_heads import SINGLE, heads_of
 from das_spark.io.spine_files import BLOCKS, SpineRecord
 from das_spark.io.table_files import ABOUT, PARQUET, about_text
 from das_spark.io.writers import WRITERS
-from das_spark.pipeline.origin import OriginKind
 from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_facts_of
 from das_spark.pipeline.tabulate import PLACE, facts_of_run, read_levels
 from das_spark.privacy import LedgerEntry
@@ -88,7 +86,7 @@ class Verified:
     @property
     def of_others(self) -> bool:
         """Whether the measurements were published by others, in this run or in one that it has them from."""
-        return any(each.get("kind") == str(OriginKind.OTHERS) for each in _origins(self.plan.resolved))
+        return self.plan.origin is not None and self.plan.origin.began_external
 
     @property
     def census(self) -> Spine:
@@ -102,14 +100,6 @@ class Verified:
             table: Its name.
         """
         return read_levels(self.spark, self.layout, table, self.spine.names)
-
-
-def _origins(resolved: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found, each = [], resolved.get("origin")
-    while each:
-        found.append(each)
-        each = each.get("origin")
-    return found
 
 
 def column_rules(run: Verified, read: RunTables, told: RunTables) -> list[Rule]:
@@ -306,12 +296,13 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
     status, worst, relaxed = solver_facts_of(run.layout, run.spine.names)
     told = data_dictionary(
         plan.product,
-        plan.microdata_formats,
+        plan.output.microdata,
         units=plan.invariants.units,
         tabulated=bool(tables_written(manifest)),
         areas=not run.spine.is_census,
     )
     return {
+        "product": manifest.product == plan.product.name,
         "config_hash": manifest.config_hash == config_hash(manifest.config),
         "public_rules": _without_input(manifest.public_rules) == _without_input(public_rules_of(plan)),
         "notices": manifest.notices == planned_notices(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
@@ -338,9 +329,9 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
         for table in product.tables
         for flavour in dict.fromkeys(flavour for _, flavour in written)
     }
-    form = run.plan.microdata_files
+    form = run.plan.output.microdata_files
     known = run.plan.invariants.units
-    for flavour, columns in files_of(product, run.plan.microdata_formats, units=known, form=form):
+    for flavour, columns in files_of(product, run.plan.output.microdata, units=known, form=form):
         heads = heads_of(
             product,
             flavour,

@@ -62,7 +62,7 @@ def occupancy_of_run(folder: Path, truth: Path | None = None, spark: SparkSessio
     """
     run = FinishedRun.at(folder)
     occupied = _occupied(run)
-    exact_at = run.manifest.config["invariants"]["total_at"]
+    exact_at = run.plan.invariants.total_at
     if exact_at != run.census.leaf.name:
         raise InputError(
             f"{folder}: the number of housing units is not exact in every {run.census.leaf.name}",

@@ -22,8 +22,7 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
 from pyarrow import parquet  # noqa: E402
 
-from das_spark.config import RunPlan, level_plan  # noqa: E402
-from das_spark.config.reopen import reopen  # noqa: E402
+from das_spark.config import RunPlan, level_plan, plan_from_config  # noqa: E402
 from das_spark.core import DeclaredBounds, LevelPlan, NoisyAnswers  # noqa: E402
 from das_spark.estimation import FamilyDiagnostics, FamilyProblem, estimate_family  # noqa: E402
 from das_spark.histogram import Histogram  # noqa: E402
@@ -105,7 +104,7 @@ def main() -> None:
     for run in sys.argv[1:]:
         public = open_public(Path(run))
         manifest = PublicManifest.load(public.manifest)
-        plan = reopen(manifest.config, (), {"run_id": manifest.run_id}, source=run)
+        plan = plan_from_config(manifest.config, source=run)
         levels = list(plan.spine.names)
         print(f"\n{manifest.run_id}: {plan.product.name}\n")
         print("| level | families | median ms | p99 ms | worst ms | all, s | fallbacks | solved by |")

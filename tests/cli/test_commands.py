@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 
 import das_spark.pipeline
 from das_spark.cli.main import main
+from das_spark.config import load_plan
 from das_spark.errors import OutputError
 from das_spark.evaluation import (
     AccuracyReport,
@@ -27,6 +29,7 @@ from das_spark.evaluation.lines import CriterionPart, ErrorPart
 from das_spark.evaluation.sample_draws import Draw
 from das_spark.evaluation.sampling import entries_of
 from das_spark.pipeline import Check, VerificationReport, finished, study
+from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
 from das_spark.store import PublicManifest, RunLayout, StageRecord, discard, open_run, require_kept
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -81,16 +84,15 @@ def finished_run(tmp_path: Path) -> RunLayout:
 def made_finished(layout: RunLayout) -> RunLayout:
     """What a finished run leaves, as far as `show` looks at it."""
     open_run(layout, "0" * 64)
-    budget = {
-        "framework": "pure_dp",
-        "total": "1/4",
-        "levels": [{"geolevel": "County", "share": "1", "queries": {"hhgq": "1"}}],
-    }
+    one = Fraction(1)
+    budget = Budget(Framework.PURE_DP, Fraction(1, 4), (LevelBudget("County", one, (QueryShare("hhgq", one),)),))
+    began = "2026-01-01T00:00:00+00:00"
+    entry = LedgerEntry("first", began, "e2e_2018", "person", budget, insecure=True)
     PublicManifest(
         run_id="first",
-        created="2026-01-01T00:00:00+00:00",
+        created=began,
         product="e2e_2018",
-        config={"budget": budget},
+        ledger=entry.public_record(),
         config_hash="0" * 64,
         stages=(StageRecord("measure", "County", ("measurements/level=County",)),),
         rows={"estimates/County": 3},
@@ -115,7 +117,8 @@ def test_a_run_whose_roots_lie_apart_is_shown_and_cleared_by_its_restricted_root
     assert main(["show", closed, "--retention"]) == 0
     assert "histograms" in capsys.readouterr().out
     monkeypatch.setattr(finished, "truths", lambda _, restricted, *__: restricted)
-    run = finished.FinishedRun(Path(closed), *[None] * 4)
+    plan = load_plan("conf/quickstart.toml", files=False)
+    run = finished.FinishedRun(Path(closed), None, None, plan)
     monkeypatch.setattr(finished, "check_same_shape", lambda *_: None)
     monkeypatch.setattr(finished, "require_safe_session", lambda *_, **__: None)
     assert finished.truth_of(None, run) == layout.restricted

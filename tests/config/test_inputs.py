@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config import InputSettings, geounit_sentences, load_plan, resolve
+from das_spark.config import InputSettings, geounit_sentences, load_plan, plan_to_config, resolve
 from das_spark.constraints import UnitBounds
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS
@@ -47,7 +47,7 @@ def test_units_made_from_people_need_no_table_of_units_but_one_of_geounits(write
     known = 'privacy.acknowledge=["units_from_people"]'
     plan = load_plan(path, settings=[FROM_PEOPLE, known, f"input.geography={tmp_path / 'places.csv'}"])
     assert plan.input.units_from_people
-    assert plan.resolved["input"]["units_from_people"] is True
+    assert plan_to_config(plan)["input"]["units_from_people"] is True
 
 
 @pytest.mark.parametrize("reader", ["tidy_counts", "tidy_records"])

@@ -58,7 +58,7 @@ def test_what_is_wrong_is_said_in_words_of_the_run_file(setting, sentence):
 
 @pytest.mark.parametrize("like", ["1940", "2020"])
 def test_a_population_named_by_a_year_needs_no_quotes(like):
-    assert load_run(CONF, settings=[f"input.simulate.like={like}"], files=False).input.simulate["like"] == like
+    assert load_run(CONF, settings=[f"input.simulate.like={like}"], files=False).input.population.like == like
 
 
 def test_a_run_named_by_a_year_needs_no_quotes():

@@ -2,80 +2,108 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from das_spark.config import RunPlan, absolute, load_plan
-from das_spark.config.reopen import ORIGIN, reopen, same_estimation
+from das_spark.config import (
+    MeasurementOrigin,
+    OriginKind,
+    RunPlan,
+    absolute,
+    estimation_plan,
+    load_plan,
+    plan_from_config,
+    plan_to_config,
+    same_estimation,
+)
 from das_spark.errors import ConfigurationError
 
 CONF = Path(__file__).parents[2] / "conf"
 RUN_FILES = sorted(path for path in CONF.glob("*.toml") if path.name != "pl94_2020.toml")  # its parts are here
-FROM = {"run_id": "first"}
+FROM = MeasurementOrigin(OriginKind.RUN, "first", "then", "0" * 64, "first#1")
 
 
 def plan(name: str = "e2e_1940.toml", *settings: str) -> RunPlan:
     return load_plan(CONF / name, settings=settings, files=False)
 
 
+def again(first: RunPlan, *settings: str) -> RunPlan:
+    measured = plan_from_config(plan_to_config(first), source="measurements")
+    return estimation_plan(measured, FROM, settings, source="measurements")
+
+
 @pytest.mark.parametrize("path", RUN_FILES, ids=[path.stem for path in RUN_FILES])
-def test_every_run_file_comes_back_from_what_it_resolved_to(path):
+def test_what_was_measured_and_how_it_was_estimated_stays(path):
     first = plan(path.name)
-    again = reopen(first.resolved, (), FROM, source="measurements")
-    for name in ("product", "spine", "budget", "invariants", "added", "estimation", "measurement_rows"):
-        assert getattr(again, name) == getattr(first, name)
-    assert {name: query.name for name, query in again.queries.items()} == {name: name for name in first.queries}
-    kept = {key: value for key, value in again.resolved.items() if key not in (ORIGIN, "evaluation", "output")}
-    assert kept == {key: first.resolved[key] for key in kept}
-    twice = reopen(again.resolved, (), FROM, source="measurements")
-    assert twice.resolved == again.resolved
+    config = plan_to_config(first)
+    config["evaluation"]["enabled"] = False
+    assert plan_to_config(again(first)) == config | {"origin": FROM.to_json()}
+    assert again(first).queries == first.queries
+    assert plan_to_config(again(again(first))) == plan_to_config(again(first))
 
 
 def test_nothing_is_evaluated_and_the_origin_is_part_of_the_hash():
     first = plan()
-    one, other = (reopen(first.resolved, (), {"run_id": name}, source="m") for name in ("a", "b"))
+    other = estimation_plan(first, replace(FROM, run_id="b"), source="m")
     assert first.evaluation.enabled
-    assert not one.evaluation.enabled
-    assert one.resolved[ORIGIN] == {"run_id": "a"}
-    assert len({first.config_hash, one.config_hash, other.config_hash}) == 3
+    assert not other.evaluation.enabled
+    assert len({first.config_hash, again(first).config_hash, other.config_hash}) == 3
 
 
 def test_places_of_the_run_that_measured_are_forgotten_and_new_ones_taken():
     first = plan("e2e_1940.toml", 'output.public="there"', 'output.root="here"', 'output.microdata=["text"]')
-    again = reopen(first.resolved, ('output.root="elsewhere"',), FROM, source="m")
-    assert (again.output.root, again.output.public) == (absolute("elsewhere"), None)
-    assert again.places == {"output.root": absolute("elsewhere")}
-    assert again.microdata_formats == ("text",)
+    other = again(first, 'output.root="elsewhere"')
+    assert (other.output.root, other.output.public) == (absolute("elsewhere"), None)
+    assert other.places == {"output.root": absolute("elsewhere")}
+    assert other.output.microdata == ("text",)
+
+
+def test_external_measurements_are_estimated_where_the_run_file_says_and_no_input_is_named():
+    first = plan("e2e_1940.toml", 'output.public="there"', 'output.root="here"', "input.path=x/y.dat")
+    other = estimation_plan(first, FROM, source="m")
+    assert other.output == first.output
+    assert set(other.places) == {"output.root", "output.public"}
+    assert other.input.path == "y.dat"
 
 
 def test_a_run_without_exact_totals_stays_one():
-    first = plan("e2e_1940.toml", 'invariants.total_at="none"')
-    assert reopen(first.resolved, (), FROM, source="m").invariants.total_at is None
+    assert again(plan("e2e_1940.toml", 'invariants.total_at="none"')).invariants.total_at is None
 
 
 def test_estimation_is_the_same_whatever_the_number_of_partitions():
     first = plan()
-    same, other = (
-        reopen(first.resolved, (setting,), FROM, source="m").resolved
-        for setting in ("estimation.partitions_per_core=9", 'estimation.rounding="released"')
-    )
-    assert same_estimation(first.resolved, same)
-    assert not same_estimation(first.resolved, other)
+    assert same_estimation(first, again(first, "estimation.partitions_per_core=9"))
+    assert not same_estimation(first, again(first, 'estimation.rounding="released"'))
+
+
+def test_passes_that_are_spelled_out_replace_those_of_a_level():
+    first = plan("pl94_2020_simulated.toml")
+    spelled = '[{geolevels=["Block"], least_squares=[["detailed"]], rounding=[["detailed"]]}]'
+    passes = again(first, f"estimation.passes={spelled}").estimation.passes
+    assert passes["Block"] != first.estimation.passes["Block"]
+    assert {**passes, "Block": ()} == {**first.estimation.passes, "Block": ()}
 
 
 @pytest.mark.parametrize("setting", ["budget.epsilon=1", "estimations.rounding=1", "outputs=1", "run.product=x"])
 def test_what_the_measurements_fix_is_refused_by_name(setting):
     with pytest.raises(ConfigurationError, match="measurements fix everything but estimation and output"):
-        reopen(plan().resolved, (setting,), FROM, source="m")
+        again(plan(), setting)
 
 
-def test_unknown_keys_are_errors_with_the_nearest_name():
-    with pytest.raises(ConfigurationError, match="rounding"):
-        reopen(plan().resolved, ("estimation.roundin=1",), FROM, source="m")
-
-
-@pytest.mark.parametrize("wrong", [{}, {"budget": 3}, {**plan().resolved, "budget": {"framework": "x"}}])
-def test_a_configuration_that_is_none_is_an_error(wrong):
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        reopen(wrong, (), FROM, source="m")
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("estimation.roundin=1", "estimation.roundin: unknown key; did you mean 'rounding'"),
+        ('estimation.solvers=["piq"]', "estimation.solvers: 'piq' is no solver"),
+        ("estimation.failsafe=true", "estimation.failsafe: needs every noisy answer"),
+        ('output.microdata=["paper"]', "output.microdata"),
+        ('output.tables=["csv"]', "output.tables: product 'e2e_1940' has no tables"),
+        ("output.root=s3a://runs", "output.root: .* is no path of a mounted file system"),
+        ("run.name=..", "run.name"),
+    ],
+)
+def test_wrong_settings_are_refused_as_in_a_run_file(setting, sentence):
+    with pytest.raises(ConfigurationError, match=f"measurements: {sentence}"):
+        again(plan(), setting)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from das_spark.config import READER_NEEDS, JointPlan, load_plan, load_run
+from das_spark.config import READER_NEEDS, JointPlan, load_plan, load_run, plan_to_config
 from das_spark.config.model import RunFile
 from das_spark.errors import ConfigurationError
 from das_spark.spark.readers import READERS
@@ -97,15 +96,15 @@ def test_levels_of_the_run_file_win_over_those_of_the_strategy(write_run_file):
 def test_tables_are_written_as_parquet_and_csv_unless_the_run_file_says_otherwise(write_run_file, settings, formats):
     other = ("run.product=e2e_2018", "budget.strategy=e2e_2018", *settings)
     plan = load_plan(write_run_file(), settings=other)
-    assert plan.table_formats == formats
-    assert plan.resolved["output"]["tables"] == list(formats)
+    assert plan.output.tables == formats
+    assert plan_to_config(plan)["output"]["tables"] == list(formats)
 
 
 def test_a_product_without_tables_has_none_and_may_not_be_asked_for_any(write_run_file):
     plan = load_plan(write_run_file())
-    assert plan.table_formats == ()
-    assert plan.resolved["output"]["tables"] == []
-    assert load_plan(write_run_file("[output]\ntables = []\n")).table_formats == ()
+    assert plan.output.tables == ()
+    assert plan_to_config(plan)["output"]["tables"] == []
+    assert load_plan(write_run_file("[output]\ntables = []\n")).output.tables == ()
     with pytest.raises(ConfigurationError, match=r"output.tables: product 'e2e_1940' has no tables"):
         load_plan(write_run_file('[output]\ntables = ["csv"]\n'))
 
@@ -115,7 +114,7 @@ def test_no_total_needs_to_be_exact(write_run_file):
 
 
 def test_the_resolved_run_is_json_and_spells_out_every_share(write_run_file):
-    resolved = json.loads(json.dumps(load_plan(write_run_file()).resolved))
+    resolved = plan_to_config(load_plan(write_run_file()))
     assert resolved["budget"]["total"] == "1/4"
     assert [level["geolevel"] for level in resolved["budget"]["levels"]] == ["National", "State", "County", "Enumdist"]
     assert resolved["budget"]["levels"][0]["queries"]["detailed"] == "1/10"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from das_spark.config import load_plan, unread_queries
+from das_spark.config import load_plan, plan_to_config, unread_queries
 from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
 from das_spark.products import PRODUCTS
@@ -52,7 +52,7 @@ def redistricting(tmp_path):
 def test_without_any_every_level_is_estimated_at_once(write_run_file):
     plan = load_plan(write_run_file())
     assert plan.estimation.passes == {}
-    assert plan.resolved["estimation"]["passes"] == []
+    assert plan_to_config(plan)["estimation"]["passes"] == []
 
 
 def test_a_pass_belongs_to_its_levels_under_canonical_names(write_run_file):
@@ -80,7 +80,7 @@ def test_the_passes_of_a_strategy_hold_where_the_run_file_names_no_level(redistr
 
 def test_the_resolved_run_spells_out_every_pass_and_its_hash_tells_them_apart(write_run_file):
     plan = load_plan(write_run_file(TWO))
-    assert json.loads(json.dumps(plan.resolved))["estimation"]["passes"] == [
+    assert plan_to_config(plan)["estimation"]["passes"] == [
         {"geolevel": "County", "least_squares": [["hhgq"]], "rounding": [["hhgq"]]},
         {"geolevel": "County", "least_squares": [["detailed"]], "rounding": [["detailed"]]},
     ]
@@ -92,7 +92,7 @@ def test_the_run_file_and_the_strategy_lead_to_the_same_record(redistricting, tm
     spelled = [
         f"[[estimation.passes]]\ngeolevels = [{json.dumps(each['geolevel'])}]\n"
         f"least_squares = {json.dumps(each['least_squares'])}\nrounding = {json.dumps(each['rounding'])}\n"
-        for each in plan.resolved["estimation"]["passes"]
+        for each in plan_to_config(plan)["estimation"]["passes"]
     ]
     overlay = tmp_path / "overlay.toml"
     overlay.write_text("".join(spelled))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.config import InputSettings
+from das_spark.config import InputSettings, SimulateSettings
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io import population_files
 from das_spark.io.ipums_1940 import lines
@@ -89,7 +89,7 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
     settings = [
         InputSettings("tidy_counts", path=str(tmp_path / "tidy")),
         InputSettings("ipums_1940", path=str(tmp_path / "ipums")),
-        InputSettings("simulated", simulate={"like": "1940", "seed": 5, "share": str(TINY)}),
+        InputSettings("simulated", simulate=SimulateSettings("1940", 5, TINY)),
     ]
     found = []
     for each in settings:
@@ -111,11 +111,10 @@ def test_records_of_2020_give_the_histograms_of_the_population_they_were_written
     share = Fraction(1, 2000)
     summary = simulate(tmp_path / "tidy", "2020-state", share, "tidy", seed=5)
     simulate(tmp_path / "cef", "2020-state", share, "cef", seed=5, compress=True)
-    invented = {"like": "2020-state", "seed": 5, "share": str(share)}
     settings = [
         InputSettings("tidy_counts", path=str(tmp_path / "tidy")),
         InputSettings("cef_2020", path=str(tmp_path / "cef")),
-        InputSettings("simulated", simulate=invented),
+        InputSettings("simulated", simulate=SimulateSettings("2020-state", 5, share)),
     ]
     found = []
     for each, name in [*((each, "pl94_2020_person") for each in settings), (settings[1], "pl94_2020_unit")]:

@@ -95,8 +95,8 @@ class TestEstimated:
         third = RunLayout.at(tmp_path / "runs", "third")
         assert tools.level_rows(third.public.path) == tools.level_rows(measured.layout("whole").public.path)
         assert source.origin.entry.run_id.startswith("whole#")
-        assert source.origin.earlier is not None
-        assert source.origin.earlier["run_id"] == "whole"
+        assert source.plan.origin.earlier is not None
+        assert source.plan.origin.earlier.run_id == "whole"
 
     def test_a_finished_run_that_is_started_again_estimates_nothing_and_changes_no_table(
         self, measured, again, monkeypatch, spark, tools

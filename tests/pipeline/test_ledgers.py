@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from das_spark.config import InputSettings, LedgerSettings
+from das_spark.config import InputSettings, LedgerSettings, SimulateSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline import ledgers
 from das_spark.pipeline.ledgers import Book, contents_of, folder_of
@@ -88,10 +88,10 @@ def test_files_that_change_while_they_are_read_are_named(tables):
 
 
 def test_a_simulated_input_is_known_by_its_arguments():
-    first, files = ledgers.fingerprint(settings(reader="simulated", simulate={"like": "1940", "seed": 1}))
+    first, files = ledgers.fingerprint(settings(reader="simulated", simulate=SimulateSettings()))
     assert files == []
-    again, _ = ledgers.fingerprint(settings(reader="simulated", simulate={"seed": 1, "like": "1940"}))
-    other, _ = ledgers.fingerprint(settings(reader="simulated", simulate={"seed": 2, "like": "1940"}))
+    again, _ = ledgers.fingerprint(settings(reader="simulated"))
+    other, _ = ledgers.fingerprint(settings(reader="simulated", simulate=SimulateSettings(seed=2)))
     assert first == again != other
 
 

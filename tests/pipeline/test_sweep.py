@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from das_spark.config import SweepPlan, load_sweep
+from das_spark.config import SweepPlan, load_sweep, plan_to_config
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.evaluation import report_from_json
 from das_spark.pipeline import Check, VerificationReport, run_sweep, runner, sweep, verify_run
@@ -275,7 +275,7 @@ def finished_by_hand(run: Any, identity: str, *, insecure: bool = False) -> RunL
     """What a finished run leaves that says so."""
     layout = RunLayout.at(run.plan.output.root, run.run_id)
     open_run(layout, run.plan.config_hash)
-    config, digest = run.plan.resolved, run.plan.config_hash
+    config, digest = plan_to_config(run.plan), run.plan.config_hash
     PublicManifest(run.run_id, "then", config=config, config_hash=digest, ledger={"insecure": insecure}).save(
         layout.public.manifest
     )

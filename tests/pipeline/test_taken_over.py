@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.config import RunPlan
+from das_spark.config import RunPlan, plan_to_config
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import taken_over
@@ -24,7 +24,9 @@ TABLES = ("geounits", "histograms", "invariants", "bounds")
 
 
 def write_manifest(layout: RunLayout, plan: RunPlan) -> None:
-    PublicManifest(layout.run_id, "then", product=plan.product.name, config=plan.resolved).save(layout.public.manifest)
+    PublicManifest(layout.run_id, "then", product=plan.product.name, config=plan_to_config(plan)).save(
+        layout.public.manifest
+    )
 
 
 @pytest.fixture

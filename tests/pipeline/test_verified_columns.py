@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from das_spark.config.reopen import reopen
+from das_spark.config import plan_from_config
 from das_spark.pipeline import verified_columns
 from das_spark.pipeline.tabulate import read_levels
 from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, text_check
@@ -213,7 +213,7 @@ MANIFEST: dict[str, Any] = {
 def test_what_the_manifest_says_follows_from_configuration_and_tables(measured, spark, tmp_path, field):
     public = measured.layout("whole").public
     manifest = PublicManifest.load(public.manifest)
-    plan = reopen(manifest.config, (), {}, source="run")
+    plan = plan_from_config(manifest.config, source="run")
     whole = Verified(spark, public, manifest, plan, plan.spine, tmp_path)
     assert text_check(whole).failing == ()
     other_manifest = replace(manifest, **{field: MANIFEST[field]})
@@ -230,7 +230,7 @@ def test_texts_beside_the_tables_follow_from_the_manifest(measured, spark, tmp_p
     shutil.copytree(measured.layout("whole").public.path, tmp_path / "public")
     public = PublicLayout(tmp_path / "public")
     manifest = PublicManifest.load(public.manifest)
-    plan = reopen(manifest.config, (), {}, source="run")
+    plan = plan_from_config(manifest.config, source="run")
     rewritten(public.path / file, old, new)
     run = Verified(spark, public, manifest, plan, plan.spine, tmp_path)
     assert text_check(run).failing == (file,)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _ROWS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint"
 _HOUSING = (2,)
-_SETTINGS = ("like", "seed", "share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +88,14 @@ class Simulated:
 
 
 def _settings(settings: InputSettings) -> tuple[str, int, Fraction]:
-    given: dict[str, Any] = dict(settings.simulate)
-    unknown = sorted(set(given) - set(_SETTINGS))
-    if unknown:
-        raise ConfigurationError(f"input.simulate.{unknown[0]}: unknown key", hint=f"known: {', '.join(_SETTINGS)}")
-    like, seed = str(given.get("like", "quickstart")), given.get("seed", 0)
-    if like not in LIKES:
-        raise ConfigurationError(f"input.simulate.like: no population {like!r}", hint=f"known: {', '.join(LIKES)}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+    given = settings.population
+    if given.like not in LIKES:
+        raise ConfigurationError(
+            f"input.simulate.like: no population {given.like!r}", hint=f"known: {', '.join(LIKES)}"
+        )
+    if given.seed < 0:
         raise ConfigurationError("input.simulate.seed: expected a whole number of 0 or more")
-    return like, seed, share_of(given.get("share", "1"), "input.simulate.share")
+    return given.like, given.seed, share_of(given.share, "input.simulate.share")
 
 
 def _make(batches: Iterator[pa.RecordBatch], like: str, seed: int, share: Fraction) -> Iterator[pa.RecordBatch]:

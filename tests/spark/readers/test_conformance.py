@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
 
-from das_spark.config import InputSettings
+from das_spark.config import InputSettings, SimulateSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.spark.readers import READERS, reader
 from das_spark.spark.readers import look as look_at_input
@@ -69,7 +69,7 @@ def valid(tmp_path: Path, ipums: type, cef: type, official: object) -> Callable[
         if name == "tidy_records":
             units = {"unit": [1, 2], "geocode": [A, B], "hhgq": [0, 0], "vacant": [0, 1]}
             return replace(_tables(tmp_path / "r", {"unit": [1], **attributes}, units), reader=name)
-        return InputSettings(name, simulate={"like": "quickstart", "seed": 1})
+        return InputSettings(name, simulate=SimulateSettings(seed=1))
 
     return make
 
