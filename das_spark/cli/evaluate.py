@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.accuracy import print_accuracy, print_spread
 from das_spark.cli.options import listed
 from das_spark.cli.render import console
-from das_spark.cli.study import print_comparison, print_study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,14 +94,13 @@ def _study(
     out: Path | None,
     terminal: Console,
 ) -> None:
-    from das_spark.evaluation import spread  # noqa: PLC0415 - `das-spark --help` needs no Spark
+    from das_spark.evaluation import present_accuracy, spread  # noqa: PLC0415 - `das-spark --help` needs no Spark
     from das_spark.pipeline import study_runs  # noqa: PLC0415
+    from das_spark.report import print_report  # noqa: PLC0415
 
     reports, found = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=seeds)
-    print_accuracy(found.report, terminal)
-    print_study(found, terminal)
-    if len(reports) > 1:
-        print_spread(reports[0], spread(reports), len(reports), terminal)
+    spreads = spread(reports) if len(reports) > 1 else ()
+    print_report(present_accuracy(found.report, spreads, found), terminal)
     if out is not None:
         _write(reports, found, out, terminal)
 
@@ -123,11 +120,13 @@ def _shares(text: str) -> tuple[Fraction, ...]:
 def _compare(
     runs: list[Path], truth: Path | None, over: OverChoice | None, out: Path | None, terminal: Console, *, paired: bool
 ) -> None:
+    from das_spark.evaluation import present_comparison  # noqa: PLC0415
     from das_spark.pipeline import compare_runs  # noqa: PLC0415
     from das_spark.pipeline.evaluation_files import write_comparison  # noqa: PLC0415
+    from das_spark.report import print_report  # noqa: PLC0415
 
     found = compare_runs(runs, truth, None if over is None else over.value, paired=paired)
-    print_comparison(found, terminal)
+    print_report(present_comparison(found), terminal)
     if out is not None:
         _print_written(write_comparison(found, out), out, terminal)
 

@@ -1,11 +1,10 @@
 """How good the protected counts are: error figures, the accuracy report as data, and the page that shows it."""
 
 from das_spark.evaluation.comparing import Difference, paired_difference, unpaired_difference
-from das_spark.evaluation.comparison_page import comparison_page
 from das_spark.evaluation.lines import Criterion, QueryErrors
 from das_spark.evaluation.metrics import ErrorFigures, Frequencies, frequencies_of, pooled
-from das_spark.evaluation.page import accuracy_page
-from das_spark.evaluation.pooling import headline_spreads, pool, spread
+from das_spark.evaluation.pooling import Spread, pool, spread
+from das_spark.evaluation.present import present_accuracy
 from das_spark.evaluation.privacy_loss import (
     AS_CODED,
     AS_WRITTEN,
@@ -18,7 +17,7 @@ from das_spark.evaluation.privacy_loss import (
 )
 from das_spark.evaluation.queries import compared_queries, demographic_groups
 from das_spark.evaluation.report import AccuracyReport, Entry, report_from_json
-from das_spark.evaluation.run_comparison import ComparedLine, RunComparison, compare_reports
+from das_spark.evaluation.run_comparison import ComparedLine, RunComparison, compare_reports, present_comparison
 from das_spark.evaluation.run_record import (
     ESTIMATE,
     FAMILY_FIGURES,
@@ -56,11 +55,17 @@ from das_spark.evaluation.spine import (
     present_spine,
     share_path,
 )
-from das_spark.evaluation.spreads import Spread, spread_json
-from das_spark.evaluation.statistics import Statistic, statistics_of
-from das_spark.evaluation.study import Study, study_of
-from das_spark.evaluation.study_captions import bias_by_index_caption, residuals_and_loss_caption, trade_off_caption
-from das_spark.evaluation.study_figures import bias_by_index, residuals_and_loss, trade_off
+from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, ResidualTable, StatisticKind
+from das_spark.evaluation.study import Statistic, Study, statistics_of, study_of
+from das_spark.evaluation.study_figures import (
+    TradeOffPoint,
+    bias_by_index,
+    bias_figure,
+    loss_figure,
+    residuals_and_loss,
+    trade_off,
+)
+from das_spark.evaluation.sweep import CurvePoint, SweepReport, present_sweep, sweep_report
 from das_spark.evaluation.uncertainty import Interval, bootstrap, over_runs
 
 __all__ = [
@@ -70,16 +75,20 @@ __all__ = [
     "ESTIMATE",
     "FAMILY_FIGURES",
     "FLAXMAN",
+    "LOSS",
     "MEASURE",
+    "PLATEAU",
     "PUBLIC_RECORD",
     "RESTRICTED_RECORD",
     "SHARES",
     "SHARES_OF_FIGURE_2",
+    "STATISTICS",
     "AccuracyReport",
     "CategoryFigures",
     "ClosestSample",
     "ComparedLine",
     "Criterion",
+    "CurvePoint",
     "Difference",
     "Distances",
     "Entry",
@@ -95,6 +104,7 @@ __all__ = [
     "Opening",
     "PrivacyLoss",
     "QueryErrors",
+    "ResidualTable",
     "RunComparison",
     "RunRecord",
     "SampleEntry",
@@ -109,35 +119,37 @@ __all__ = [
     "StageLine",
     "StageMetrics",
     "Statistic",
+    "StatisticKind",
     "Study",
-    "accuracy_page",
+    "SweepReport",
+    "TradeOffPoint",
     "bias_by_index",
-    "bias_by_index_caption",
+    "bias_figure",
     "bootstrap",
     "closest_sample",
     "compare_reports",
     "compared_queries",
-    "comparison_page",
     "demographic_groups",
     "empirical_privacy_loss",
     "frequencies_of",
-    "headline_spreads",
     "loss_curve",
+    "loss_figure",
     "over_runs",
     "paired_difference",
     "pool",
     "pooled",
+    "present_accuracy",
+    "present_comparison",
     "present_run",
     "present_spine",
+    "present_sweep",
     "report_from_json",
     "residuals_and_loss",
-    "residuals_and_loss_caption",
     "share_path",
     "spread",
-    "spread_json",
     "statistics_of",
     "study_of",
+    "sweep_report",
     "trade_off",
-    "trade_off_caption",
     "unpaired_difference",
 ]

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
-from typing import Any
+from typing import Final
 
 from das_spark.evaluation.metrics import ErrorFigures
-from das_spark.evaluation.restricted_csv import restricted_csv
 from das_spark.evaluation.sampling import CLOSEST, ClosestSample, SamplePoint, closest_sample
+from das_spark.report import JSON, ReportColumn, ReportTable
+
+_HEADINGS: Final = {"by_median_absolute": "closest by error", "by_loss": "by loss", "by_both": "by both"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,61 +59,34 @@ def closest_line(
     return ClosestLine(*of, release, beside, closest_sample(beside, release), total)
 
 
-def closest_json(lines: Iterable[ClosestLine]) -> list[dict[str, Any]]:
-    """Lines on one release, as JSON values.
+def closest_table(lines: Iterable[ClosestLine], budget: str = "") -> ReportTable:
+    """Lines on one release, or on one at several budgets.
 
     Args:
-        lines: One a place and measure.
-
-    Returns:
-        One object a line, with its samples; shares are exact, as text.
+        lines: One a place and measure, and budget.
+        budget: What the budgets are called; empty for one release, whose lines have no such column.
     """
-    return [
-        {
-            "place": one.place,
-            "measure": one.measure,
-            "median_absolute": one.release[0],
-            "empirical_privacy_loss": one.release[1],
-            **{rule: None if share is None else str(share) for rule, share in _shares(one)},
-            "samples": [
+    columns = (
+        *((ReportColumn(budget, form="exact"),) if budget else ()),
+        *map(ReportColumn, ("place", "measure")),
+        ReportColumn("median_absolute", "median abs."),
+        ReportColumn("empirical_privacy_loss", "privacy loss"),
+        *(ReportColumn(rule, _HEADINGS[rule], "percent") for rule in CLOSEST),
+        ReportColumn("samples", media=JSON),
+    )
+    rows = tuple(
+        (
+            *((one.total,) if budget else ()),
+            *(one.place, one.measure, *one.release, *(getattr(one.closest, rule) for rule in CLOSEST)),
+            tuple(
                 {
                     "share": str(point.share),
                     "median_absolute": point.median_absolute,
                     "empirical_privacy_loss": point.loss,
                 }
                 for point in one.samples
-            ],
-        }
-        for one in lines
-    ]
-
-
-def closest_csv(lines: Iterable[ClosestLine], budget: str = "") -> str:
-    """Lines as CSV text; an empty field where there is no such sample.
-
-    Args:
-        lines: On one release, or on one at several budgets.
-        budget: What the budgets are called; empty for one release, whose lines have no such column.
-    """
-    columns = ("place", "measure", "median_absolute", "empirical_privacy_loss", *CLOSEST)
-    rows = [
-        (
-            *((one.total,) if budget else ()),
-            *(one.place, one.measure, *one.release, *(share for _, share in _shares(one))),
+            ),
         )
         for one in lines
-    ]
-    return restricted_csv((budget, *columns) if budget else columns, rows)
-
-
-def percent(share: Fraction | None) -> str:
-    """A share of the people; a dash for none.
-
-    Args:
-        share: From 0 to 1, or None.
-    """
-    return "-" if share is None else f"{float(100 * share):g} %"
-
-
-def _shares(one: ClosestLine) -> list[tuple[str, Fraction | None]]:
-    return [(rule, getattr(one.closest, rule)) for rule in CLOSEST]
+    )
+    return ReportTable("closest_samples", "Closest simple random samples", columns, rows)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from das_spark.evaluation.metrics import ABSOLUTE_PROBABILITIES, PROBABILITIES
+from das_spark.evaluation.statistics import STATISTICS
 
 RESTRICTED: Final = "RESTRICTED: compares with confidential counts; not part of the protected release"
 TOTAL: Final = "total"
@@ -35,12 +36,7 @@ def definitions(counted: str) -> Mapping[str, str]:
         "one_minus_tvd": "1 - l1 / (2 counted): one minus the total variation distance where a query counts everybody "
         "once; over all geounits of a geolevel, counted is the whole, so that geolevels can be compared; none where "
         "counted is zero; below zero where residuals exceed the counts",
-        "median_absolute": f"median of absolute residuals, in {counted}",
-        "mean_absolute": f"mean of absolute residuals, in {counted}",
-        "p95_absolute": f"95th percentile of absolute residuals (linear interpolation), in {counted}",
-        "bias": f"mean of signed residuals, in {counted}",
-        "rmse": f"root of the mean squared residual, in {counted}",
-        "largest": f"largest absolute residual, in {counted}",
+        **{kind.name: kind.meaning.format(counted=counted) for kind in STATISTICS.values()},
         "quantiles": "of signed residuals, at probabilities " + ", ".join(map(str, PROBABILITIES)),
         "absolute_quantiles": "of absolute residuals, at probabilities "
         + ", ".join(map(str, ABSOLUTE_PROBABILITIES))
@@ -69,12 +65,6 @@ def _of_study(counted: str) -> dict[str, str]:
         "homogeneity index": f"how uniform the {counted} of a geounit are, by the confidential counts. empty strata: "
         "the number of strata without any; marginal product: the number of strata minus the product of how many levels "
         "of each attribute occur, as the program of the study of the 1940 runs computes it",
-        "empirical_privacy_loss": "the largest absolute value of ln f(x) - ln f(x + 1), f being a Gaussian kernel "
-        "density of the residuals, over x one apart between minus and plus the larger of the absolute 5th and 95th "
-        "percentiles. as coded: the kernel's standard deviation is a tenth of that of the residuals; as written: it "
-        "is a tenth of one. Undefined where residuals do not vary or the density vanishes. A figure of the data "
-        "as well as of the mechanism, no bound; it grows as residuals get fewer, so compare at equal n only",
-        "empirical_privacy_loss_plateau": "the median of the same absolute values",
         "interval": "95 %, of the figure of the pooled residuals, as if they were independent: Student's t for the "
         "bias, by resampling for the others; for the largest of a curve it tells what samples of this size give; none "
         "for a single residual",

@@ -5,7 +5,7 @@ Source: Petti and Flaxman (2020), figure 3. See :mod:`das_spark.evaluation.homog
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from typing import Any
@@ -15,7 +15,6 @@ import numpy as np
 from das_spark.evaluation.homogeneity import DEFINITIONS, Definition
 from das_spark.evaluation.lines_json import frequencies_of_json, numbers_json, residuals_json
 from das_spark.evaluation.metrics import Frequencies, figures, pooled
-from das_spark.evaluation.restricted_csv import restricted_csv
 from das_spark.evaluation.tally import Comparison, Tally
 from das_spark.evaluation.uncertainty import LEVEL, Interval, interval_of_mean, over_runs
 
@@ -125,22 +124,6 @@ def homogeneity_json(line: HomogeneityLine) -> dict[str, Any]:
         "cells": line.cells,
         "by_index": parts,
     }
-
-
-def homogeneity_csv(lines: Iterable[HomogeneityLine], counted: str) -> str:
-    """The bias of every index with its intervals as CSV text; an empty field where there is none.
-
-    Args:
-        lines: Of one report.
-        counted: What is counted, in the plural: the unit of the bias.
-    """
-    ends = ("low", "high", "low_over_runs", "high_over_runs")
-    rows = [
-        (line.place, line.definition, index, told["n"], told["bias"], *(told[end] for end in ends), counted)
-        for line in lines
-        for index, told in line.numbers()
-    ]
-    return restricted_csv(("place", "definition", "index", "n", "bias", *ends, "unit"), rows)
 
 
 def homogeneity_of_json(content: Mapping[str, Any]) -> HomogeneityLine:

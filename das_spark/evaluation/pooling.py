@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from math import isnan
 from typing import Final, NamedTuple, TypeVar
@@ -15,13 +16,37 @@ from das_spark.evaluation.homogeneity_lines import pooled_homogeneity
 from das_spark.evaluation.lines import pooled_criterion, pooled_errors
 from das_spark.evaluation.metrics import FIGURES, pooled
 from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.spreads import Spread
 
 #: Figures of queries and criteria that have a spread.
 _QUERY_FIGURES: Final = ("l1", "one_minus_tvd", "mean_absolute", "median_absolute", "p95_absolute", "bias", "rmse")
 _CRITERION_FIGURES: Final = ("share_within", "mean_difference")
 
 _K = TypeVar("_K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One figure over several runs.
+
+    Attributes:
+        place: As in `Entry`.
+        measure: As in `Entry`; or a query; or a criterion, with the query of its groups.
+        figure: Name of the figure.
+        values: Its value in each run.
+        mean: Their mean.
+        standard_deviation: Their standard deviation, divisor runs - 1; 0 for one run.
+        population: Class of population; empty in the spread of an entry.
+        bins: Name of the classes of population; empty in the spread of an entry.
+    """
+
+    place: str
+    measure: str
+    figure: str
+    values: tuple[float, ...]
+    mean: float
+    standard_deviation: float
+    population: str = ""
+    bins: str = ""
 
 
 class _Key(NamedTuple):

@@ -29,7 +29,6 @@ from das_spark.evaluation.lines_json import (
     residuals_json,
 )
 from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, figures
-from das_spark.evaluation.spreads import Spread, spread_json
 
 #: Version 2 added queries and criteria, version 3 lines by homogeneity index; older ones are still read.
 SCHEMA_VERSION = 3
@@ -107,14 +106,11 @@ class AccuracyReport:
         chosen = [line for line in self.criteria if (line.name, line.query) == (name, query)]
         return tuple(line for line in chosen if line.bins == FIFTIES)
 
-    def to_json(
-        self, spreads: Iterable[Spread] = (), more: Mapping[str, Iterable[Mapping[str, Any]]] = MappingProxyType({})
-    ) -> str:
+    def to_json(self, more: Mapping[str, Iterable[Mapping[str, Any]]] = MappingProxyType({"spread": ()})) -> str:
         """The report as text, frequencies included, so that runs can be pooled later; one line a line of the report.
 
         Args:
-            spreads: Spread over the runs, where there are several.
-            more: Further lines by name, as JSON values, which are not read again.
+            more: Further rows by name, as JSON values, which are not read again.
         """
         head = {
             "schema_version": SCHEMA_VERSION,
@@ -131,7 +127,6 @@ class AccuracyReport:
             "queries": map(errors_json, self.errors),
             "criteria": map(criterion_json, self.criteria),
             "homogeneity": map(homogeneity_json, self.homogeneity),
-            "spread": iter(spread_json(spreads)),
             **more,
         }
         parts = [f'"{name}": {json.dumps(value, indent=1, allow_nan=False)}' for name, value in head.items()]

@@ -22,9 +22,23 @@ from das_spark.evaluation.comparing import Difference, paired_difference, unpair
 from das_spark.evaluation.definitions import RESTRICTED
 from das_spark.evaluation.metrics import Frequencies, figures
 from das_spark.evaluation.report import AccuracyReport
-from das_spark.evaluation.restricted_csv import restricted_csv
-from das_spark.evaluation.statistics import Statistic, statistics_of
+from das_spark.evaluation.study import Statistic, statistics_of
 from das_spark.evaluation.uncertainty import LEVEL, Interval, student_interval
+from das_spark.report import (
+    CSV,
+    PEOPLE,
+    Axis,
+    Cell,
+    Figure,
+    Guide,
+    Panel,
+    Report,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+    Span,
+    Whiskers,
+)
 
 Over = Literal["runs", "geounits"]
 #: How a difference was tested: Welch's t test on independent runs, or Student's on pairs of runs or of geounits.
@@ -33,10 +47,7 @@ Method = Literal["welch", "paired_runs", "paired_geounits"]
 #: Mean difference of absolute residuals of the same geounits (and strata) in both.
 PAIRED: Final = "absolute_residual_by_geounit"
 SCHEMA_VERSION: Final = 2
-_HEADINGS: Final = (
-    *("place", "measure", "statistic", "settings", "unit", "n", "first", "second", "difference"),
-    *("low", "high", "level", "over", "method", "pairs", "p"),
-)
+_FORM: Final = ",.4g"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +112,6 @@ class RunComparison:
         """The comparison as text."""
         content = {"schema_version": SCHEMA_VERSION, "classification": RESTRICTED, **asdict(self)}
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
-
-    def to_csv(self) -> str:
-        """One line a figure, with headings, after a comment line that says who may see it.
-
-        A field is empty where there is no number.
-        """
-        rows = []
-        for line in self.lines:
-            of = line.interval
-            ends = (None,) * 5 if of is None else (of.low, of.high, of.level, of.over, self.method)
-            before = (line.place, line.measure, line.statistic, line.settings, line.unit, line.n)
-            rows.append((*before, line.first, line.second, line.difference, *ends, line.pairs, line.p))
-        return restricted_csv(_HEADINGS, rows)
 
 
 def compare_reports(
@@ -286,3 +284,87 @@ def _mean(one: Statistic) -> float | None:
 
 def _defined(one: Statistic) -> list[float]:
     return [value for value in one.of_runs if value is not None]
+
+
+_HOW: Final[Mapping[Method, str]] = {
+    "welch": ", not paired (Welch)",
+    "paired_runs": ", in pairs",
+    "paired_geounits": ", in pairs",
+}
+
+
+def present_comparison(comparison: RunComparison) -> Report:
+    """What every medium says of two configurations."""
+    differing = [(key, str(one), str(other)) for key, (one, other) in comparison.differing.items()]
+    settings = ReportTable.of("settings", "What differs", ("setting", "first", "second"), differing, media=PEOPLE)
+    paired = [line for line in comparison.lines if line.statistic == PAIRED and line.interval is not None]
+    note = (
+        "First minus second: below zero where the first has the smaller figure. A figure is the mean over the runs of "
+        f"each side. {PAIRED}: mean over geounits (and strata that have people in the truth or in a run) of the "
+        "difference of absolute residuals; where runs are not paired, difference of their sums over the mean number of "
+        "counts of a run."
+    )
+    return Report(
+        f"Two configurations of {comparison.product}",
+        (
+            *((ReportSection("What differs", (settings,)),) if differing else ()),
+            ReportSection("Differences", (note, _difference_table(comparison))),
+            *((ReportSection("", (_differences(paired, comparison),)),) if paired else ()),
+        ),
+        restricted=RESTRICTED,
+        lead=(f"First: {', '.join(comparison.first)}. Second: {', '.join(comparison.second)}.",),
+        notes=comparison.notes,
+    )
+
+
+def _difference_table(comparison: RunComparison) -> ReportTable:
+    columns = (
+        *map(ReportColumn, ("place", "measure")),
+        ReportColumn("statistic", media=CSV),
+        ReportColumn("settings", media=CSV),
+        ReportColumn("figure", media=PEOPLE),
+        ReportColumn("unit", media=CSV),
+        ReportColumn("n", "counts"),
+        *(ReportColumn(name, form=_FORM) for name in ("first", "second")),
+        ReportColumn("difference", "first - second", _FORM),
+        ReportColumn("interval", "95 %", _FORM, fields=("low", "high"), missing="none"),
+        ReportColumn("level", media=CSV),
+        ReportColumn("over", missing=""),
+        ReportColumn("method", media=CSV),
+        ReportColumn("pairs", media=CSV),
+        ReportColumn("p", form=".2g", missing=""),
+    )
+    rows = []
+    for line in comparison.lines:
+        of = line.interval
+        span: tuple[Cell, ...] = (None, None, None, None)
+        if of is not None:
+            span = (Span(of.low, of.high), of.level, of.over, comparison.method)
+        name = f"{line.statistic} {line.settings}".strip()
+        before = (line.place, line.measure, line.statistic, line.settings, name, line.unit, line.n)
+        rows.append((*before, line.first, line.second, line.difference, *span, line.pairs, line.p))
+    return ReportTable("comparison", "Differences", columns, tuple(rows))
+
+
+def _differences(lines: Sequence[ComparedLine], comparison: RunComparison) -> Figure:
+    """Differences with their intervals, a row a place and measure; grey where the interval holds zero."""
+    series = []
+    for clear, color in ((True, 0), (False, None)):
+        found = [
+            (row, line.interval.low, line.interval.high, line.difference)
+            for row, line in enumerate(lines)
+            if line.interval is not None and line.difference is not None
+            if (line.interval.high < 0 or line.interval.low > 0) is clear
+        ]
+        if found:
+            rows, low, high, values = zip(*found, strict=True)
+            series.append(Whiskers(rows, low, high, color, 3, values))
+    over = lines[0].interval.over if lines[0].interval else ""
+    caption = (
+        f"Mean difference of absolute residuals, first minus second, in {comparison.counted}: to the left of zero the "
+        f"first is nearer to the confidential counts. Bars: 95 % intervals over {over}{_HOW[comparison.method]}; "
+        f"{len(comparison.first)} and {len(comparison.second)} runs."
+    )
+    axis = Axis(f"first minus second ({comparison.counted})")
+    names = tuple(f"{line.place}: {line.measure}" for line in lines)
+    return Figure(caption, (Panel((*series, Guide(x=0)), axis, rows=names),))

@@ -70,6 +70,20 @@ class SampleEntry:
         return empirical_privacy_loss(self.frequencies.values / self.divisor, self.frequencies.counts, settings)
 
 
+class SamplePoint(NamedTuple):
+    """A sample in the plane of error and loss.
+
+    Attributes:
+        share: Of the persons.
+        median_absolute: Median absolute error, people.
+        loss: Empirical privacy loss; None where it is undefined.
+    """
+
+    share: Fraction
+    median_absolute: float
+    loss: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class SampleReport:
     """Samples of one population.
@@ -107,6 +121,11 @@ class SampleReport:
         if seed is not None:
             return found[0]
         return SampleEntry(share, None, place, measure, pooled([each.frequencies for each in found]))
+
+    def point(self, share: Fraction, place: str, measure: str) -> SamplePoint:
+        """Error and loss of the samples of a share, all seeds pooled; arguments as of `entry`."""
+        entry = self.entry(share, place, measure)
+        return SamplePoint(share, entry.figures.median_absolute, entry.privacy_loss().value)
 
     def pooled(self) -> SampleReport:
         """The same with one line for the samples of all seeds together."""
@@ -165,20 +184,6 @@ def entries_of(draw: Draw, place: str, strata: str, total: Frequencies, stratifi
     """
     measures = {TOTAL: total, strata: stratified}
     return [SampleEntry(draw.share, draw.seed, place, name, found) for name, found in measures.items()]
-
-
-class SamplePoint(NamedTuple):
-    """A sample in the plane of error and loss.
-
-    Attributes:
-        share: Of the persons.
-        median_absolute: Median absolute error, people.
-        loss: Empirical privacy loss; None where it is undefined.
-    """
-
-    share: Fraction
-    median_absolute: float
-    loss: float | None
 
 
 #: By which rule a sample is the closest to a release; of two that are equally close, the one with the smaller share.

@@ -1,31 +1,145 @@
-"""What the studies of the 1940 runs asked, of any run: privacy loss, bias by homogeneity, and samples as good as it.
+"""The study of one configuration: every statistic with sample size and uncertainty, and samples as good as its runs.
 
-Source: Petti and Flaxman (2020), figures 1 to 3 and table 1.
+Source: Petti and Flaxman (2020), "Differential privacy in the 2020 US census: what will it do? Quantifying the
+accuracy/privacy tradeoff": residuals of all runs are pooled before a figure is taken. Beside it stands its interval
+over the residuals (as if geounits were independent), and, with several runs, the mean of the runs' own figures with an
+interval of this mean: another number, since a figure such as the largest of a curve depends on how many residuals
+there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, Final
+from statistics import fmean
+from typing import Final
 
-from das_spark.evaluation.captioned import bias_figure_of, loss_figure
-from das_spark.evaluation.closest import ClosestLine, closest_json, closest_line, percent
-from das_spark.evaluation.definitions import TOTAL
-from das_spark.evaluation.drawing import Captioned
-from das_spark.evaluation.homogeneity import DEFINITIONS
-from das_spark.evaluation.metrics import Frequencies
+import numpy as np
+from numpy.typing import NDArray
+
+from das_spark.errors import UndefinedError
+from das_spark.evaluation.closest import ClosestLine, closest_line
+from das_spark.evaluation.metrics import Frequencies, Residuals
 from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.sampling import SamplePoint, SampleReport, unequal_seeds_note
-from das_spark.evaluation.statistics import LOSS, REPLICATES, Statistic, statistics_json, statistics_of
-from das_spark.evaluation.study_captions import trade_off_caption
-from das_spark.evaluation.study_figures import trade_off
+from das_spark.evaluation.sampling import SampleReport, unequal_seeds_note
+from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, ResidualTable, StatisticKind
+from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, over_runs
+from das_spark.report import CSV, JSON, PAGE, PEOPLE, PROGRAMS, Medium, ReportColumn, ReportTable, Span
 
-#: Geolevels, from the leaf up, of which the figures are drawn; the tables tell of all.
-_DRAWN: Final = 2
+#: Resamples behind an interval over residuals.
+REPLICATES: Final = 200
+#: Names in the table of empirical privacy losses.
+_SHORT: Final = {LOSS: "largest", PLATEAU: "plateau"}
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """One figure of pooled residuals.
+
+    Attributes:
+        place: A geolevel, or a kind of area.
+        measure: `total`, or the query of the strata.
+        name: Which figure.
+        settings: Settings of empirical privacy loss by name; empty for other figures.
+        unit: What it is counted in.
+        n: Residuals it is computed from.
+        value: The figure; None where it is undefined.
+        why_undefined: Why; empty where it is defined.
+        interval: Of the value, over residuals; None where it is undefined, an extreme value, or of one residual.
+        of_runs: The same figure of each run by itself, in their order; None where it is undefined.
+        over_runs: Of `mean_of_runs`, not of the value; None for a single run, or where one is undefined.
+    """
+
+    place: str
+    measure: str
+    name: str
+    settings: str
+    unit: str
+    n: int
+    value: float | None
+    why_undefined: str
+    interval: Interval | None
+    of_runs: tuple[float | None, ...]
+    over_runs: Interval | None
+
+    @property
+    def mean_of_runs(self) -> float | None:
+        """Mean of the figures of the runs, n / runs residuals each; None for one run, or where one is undefined."""
+        defined = [each for each in self.of_runs if each is not None]
+        return fmean(defined) if len(defined) == len(self.of_runs) > 1 else None
+
+
+def statistics_of(reports: Sequence[AccuracyReport], *, replicates: int = REPLICATES) -> tuple[Statistic, ...]:
+    """Every statistic of every geolevel and area, of several runs pooled.
+
+    Args:
+        reports: One a run, about the same places.
+        replicates: Resamples behind an interval over residuals; 0 for no such intervals.
+
+    Returns:
+        Total and strata of every place, in the order of the reports; the figures of one in a fixed order.
+
+    Raises:
+        InputError: There is no report, or they cannot be pooled.
+    """
+    pooled = pool(reports)
+    found = []
+    for row, entry in enumerate(pooled.entries):
+        values, *of_runs = [_values(each.frequencies) for each in (entry, *(report.entries[row] for report in reports))]
+        intervals = _intervals(entry.frequencies, replicates) if replicates and entry.frequencies.total else {}
+        for kind in STATISTICS.values():
+            value, why = values[kind]
+            each_run = [of[kind][0] for of in of_runs]
+            defined = [each for each in each_run if each is not None]
+            found.append(
+                Statistic(
+                    *(entry.place, entry.measure, kind.name, kind.settings, kind.unit or pooled.counted),
+                    entry.frequencies.total,
+                    value,
+                    why,
+                    None if value is None else intervals.get(kind),
+                    tuple(each_run),
+                    over_runs(defined, LEVEL) if len(defined) == len(each_run) > 1 else None,
+                )
+            )
+    return tuple(found)
+
+
+def _values(residuals: Frequencies) -> dict[StatisticKind, tuple[float | None, str]]:
+    """Every figure, or why there is none."""
+    if residuals.total == 0:
+        return dict.fromkeys(STATISTICS.values(), (None, "there are no residuals"))
+    table = ResidualTable(residuals.values, residuals.counts)
+    found: dict[StatisticKind, tuple[float | None, str]] = {}
+    for kind in STATISTICS.values():
+        try:
+            found[kind] = kind.of(table), ""
+        except UndefinedError as reason:
+            found[kind] = None, reason.message
+    return found
+
+
+def _intervals(residuals: Frequencies, replicates: int) -> dict[StatisticKind, Interval | None]:
+    """Over residuals, all resampled ones from the same resamples; that of the mean is Student's, good for few."""
+    kinds = [kind for kind in STATISTICS.values() if kind.interval == "resampling"]
+
+    def resampled(values: Residuals, counts: NDArray[np.int64]) -> dict[StatisticKind, float | None]:
+        table = ResidualTable(values, counts)
+        found: dict[StatisticKind, float | None] = {}
+        for kind in kinds:
+            try:
+                found[kind] = kind.of(table)
+            except UndefinedError:
+                found[kind] = None
+        return found
+
+    values, counts = residuals.values, residuals.counts
+    student = {
+        kind: interval_of_mean(values, counts, LEVEL) for kind in STATISTICS.values() if kind.interval == "student"
+    }
+    return bootstrap(values, counts, resampled, replicates, LEVEL, 0) | student
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +158,7 @@ class Study:
     samples: SampleReport | None
     closest: tuple[ClosestLine, ...]
 
-    def as_json(self) -> dict[str, list[dict[str, Any]]]:
-        """Statistics and closest samples as JSON values, by name."""
-        return {"statistics": statistics_json(self.statistics), "closest_samples": closest_json(self.closest)}
-
-    def drawn(self) -> Iterator[Captioned]:
-        """Figures 1, 2 and 3 as far as there is something to draw."""
-        strata = [entry for entry in self._of_levels() if entry.measure != TOTAL][-_DRAWN:]
-        for entry in reversed(strata):
-            figure = loss_figure({"this release": self.report}, entry.place, entry.measure)
-            if figure is not None:
-                yield figure
-        drawn = {entry.place for entry in strata}
-        for closest in self.closest:
-            if self.samples is not None and closest.measure != TOTAL and closest.place in drawn:
-                yield from _trade_off(self.report, self.samples, closest)
-        for entry in reversed(strata):
-            lines: dict[str, dict[int, Frequencies]] = {
-                line.definition: dict(line.parts)
-                for line in self.report.homogeneity
-                if line.place == entry.place and line.definition in DEFINITIONS
-            }
-            if lines:
-                yield bias_figure_of(lines, entry.place, self.report.counted)
-
-    def _of_levels(self) -> list[Entry]:
+    def entries_of_levels(self) -> list[Entry]:
         """Entries of geolevels, without areas."""
         places = {line.place for line in self.report.homogeneity}
         return [entry for entry in self.report.entries if entry.place in places]
@@ -87,24 +177,11 @@ def study_of(
     Raises:
         InputError: There is no report, or they cannot be pooled; or the samples are of other geolevels.
     """
-    whole = pool(reports)
+    pooled = pool(reports)
     statistics = statistics_of(reports, replicates=replicates)
-    closest = () if samples is None else tuple(_closest(whole, statistics, samples))
+    closest = () if samples is None else tuple(_closest(pooled, statistics, samples))
     notes = () if samples is None else unequal_seeds_note(len(reports), len(samples.seeds))
-    return Study(replace(whole, notes=(*whole.notes, *notes)), statistics, samples, closest)
-
-
-def sample_point(samples: SampleReport, share: Fraction, place: str, measure: str) -> SamplePoint:
-    """Median absolute residual and empirical privacy loss of the samples of one share, over all seeds pooled.
-
-    Args:
-        samples: Simple random samples.
-        share: Which.
-        place: A geolevel.
-        measure: `total`, or the query of the strata.
-    """
-    entry = samples.entry(share, place, measure)
-    return SamplePoint(share, entry.figures.median_absolute, entry.privacy_loss().value)
+    return Study(replace(pooled, notes=(*pooled.notes, *notes)), statistics, samples, closest)
 
 
 def _closest(report: AccuracyReport, statistics: Sequence[Statistic], samples: SampleReport) -> Iterator[ClosestLine]:
@@ -116,20 +193,64 @@ def _closest(report: AccuracyReport, statistics: Sequence[Statistic], samples: S
     for entry in report.entries:
         of = (entry.place, entry.measure)
         if of in sampled:
-            points = [sample_point(samples, share, *of) for share in samples.shares]
+            points = [samples.point(share, *of) for share in samples.shares]
             line = closest_line(of, entry.figures, losses[of], points)
             if line is not None:
                 yield line
 
 
-def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLine) -> Iterator[Captioned]:
-    """Figure 2 of one entry, where the release and some samples have a privacy loss."""
-    error, loss = closest.release
-    of = (closest.place, closest.measure)
-    points = [(point, point.loss) for point in closest.samples if point.loss is not None]
-    if loss is not None and points:
-        residuals = [samples.entry(point.share, *of).frequencies.total for point, _ in points]
-        caption = trade_off_caption(AS_CODED, [report.entry(*of).frequencies.total], residuals, report.counted)
-        labelled = [(percent(point.share), known, point.median_absolute) for point, known in points]
-        drawn = trade_off([("this release", loss, error)], labelled, report.counted)
-        yield Captioned(drawn, f"{closest.place}, {closest.measure}: {caption}")
+def statistics_table(
+    statistics: Iterable[Statistic],
+    title: str = "",
+    *,
+    name: str = "statistics",
+    note: str = "",
+    media: frozenset[Medium] = PROGRAMS,
+    folded: bool = False,
+) -> ReportTable:
+    """Statistics with their uncertainty, one a row: all for programs, and those with residuals for people."""
+    columns = (
+        ReportColumn("place"),
+        ReportColumn("measure"),
+        ReportColumn("statistic", media=PROGRAMS),
+        ReportColumn("figure", media=PEOPLE),
+        ReportColumn("settings", "bandwidth", missing=""),
+        ReportColumn("unit", media=PROGRAMS | (PAGE if name == "errors" else PROGRAMS)),
+        ReportColumn("n", "counts"),
+        ReportColumn("value", media=PROGRAMS),
+        ReportColumn("shown", "value", media=PEOPLE),
+        ReportColumn("why_undefined", media=PROGRAMS),
+        ReportColumn("interval", "95 % over residuals", fields=("low_over_residuals", "high_over_residuals")),
+        ReportColumn("of_runs", media=JSON),
+        ReportColumn("runs", media=CSV),
+        ReportColumn("mean_of_runs", media=PROGRAMS),
+        ReportColumn("each", "mean of runs (n/R each), 95 %", media=PEOPLE),
+        ReportColumn("over_runs", media=PROGRAMS, fields=("low_over_runs", "high_over_runs")),
+        ReportColumn("level", media=CSV),
+    )
+    rows = []
+    for one in statistics:
+        interval, runs = span_of(one.interval), span_of(one.over_runs)
+        mean = one.mean_of_runs if runs is None else replace(runs, value=one.mean_of_runs)
+        rows.append(
+            (
+                *(
+                    one.place,
+                    one.measure,
+                    one.name,
+                    _SHORT.get(one.name, one.name),
+                    one.settings,
+                    one.unit,
+                    one.n,
+                    one.value,
+                ),
+                *(f"undefined: {one.why_undefined}" if one.value is None else one.value, one.why_undefined, interval),
+                *(one.of_runs, len(one.of_runs), one.mean_of_runs, mean, runs, LEVEL),
+            )
+        )
+    return ReportTable(name, title, columns, tuple(rows), note, media, folded)
+
+
+def span_of(interval: Interval | None) -> Span | None:
+    """An interval as a cell of a table."""
+    return None if interval is None else Span(interval.low, interval.high, interval.level)

@@ -1,21 +1,25 @@
-"""The three figures of the study of the 1940 runs, redrawn as SVG text from any residuals.
+"""The three figures of the study of the 1940 runs, drawn of any residuals, with captions that say how they were made.
 
-Source: Petti and Flaxman, Gates Open Research 2020, figures 1 to 3. What they say of themselves stands in
-`das_spark.evaluation.study_captions`.
+Figure 1: residuals and loss curve. Figure 2: error against privacy loss, beside simple random samples. Figure 3:
+violins of residuals by homogeneity index. Source: Petti and Flaxman, Gates Open Research 2020.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.evaluation.drawing import LINES, MARKERS, PALETTE, as_svg, panels, wide_axes
-from das_spark.evaluation.metrics import Frequencies
-from das_spark.evaluation.privacy_loss import LossCurve
-from das_spark.evaluation.violins import violin, violin_limit
+from das_spark.errors import UndefinedError
+from das_spark.evaluation.homogeneity import Definition
+from das_spark.evaluation.kernel_density import kernel_density, standard_deviation
+from das_spark.evaluation.metrics import Frequencies, pooled, quantiles
+from das_spark.evaluation.privacy_loss import AS_CODED, LossCurve, LossSettings, loss_curve
+from das_spark.evaluation.report import AccuracyReport
+from das_spark.report import STROKES, Axis, Curve, Figure, Guide, Panel, Violins
 
 #: More bins than these are joined by twos, threes and so on.
 _MOST_BINS: Final = 400
@@ -23,74 +27,118 @@ _MOST_BINS: Final = 400
 _MARGIN: Final = 1.1
 #: Part of the room between two indices that violins fill.
 _ROOM: Final = 0.84
-#: Heights of plots, in rows of text.
-_TRADE_OFF_ROWS, _VIOLIN_ROWS = 8, 7
+#: Violins are cut where this share of the residuals of a line lies beyond, at either end half of it.
+_CUT: Final = 0.025
+#: Kernel deviation, people, at least: a narrower one shows the teeth of whole numbers.
+_NARROWEST: Final = 0.5
+_POINTS: Final = 200
+_FEWEST: Final = 2
+_MAXIMUM = "A maximum over a noisy curve grows as residuals get fewer: compare at equal n only."
+
+
+def loss_figure(
+    reports: Mapping[str, AccuracyReport], place: str, measure: str, settings: LossSettings = AS_CODED
+) -> Figure | None:
+    """Figure 1 of one measure, of several releases side by side; None where no release has a curve.
+
+    Args:
+        reports: Label of a release, such as "epsilon 1/2" -> all of its runs pooled.
+        place: A geolevel.
+        measure: The query of the strata.
+        settings: Of the curves.
+    """
+    curves: dict[str, tuple[Frequencies, LossCurve]] = {}
+    for label, report in reports.items():
+        for entry in report.entries:
+            if (entry.place, entry.measure) == (place, measure):
+                residuals = entry.frequencies
+                try:
+                    curves[label] = residuals, loss_curve(residuals.values, residuals.counts, settings)
+                except UndefinedError:  # the table of losses says why
+                    continue
+    if not curves:
+        return None
+    return residuals_and_loss(curves, f"strata of {place}", _counted(reports), f" Strata: {measure}.")
+
+
+def bias_figure(reports: Mapping[str, AccuracyReport], place: str, definition: Definition) -> Figure | None:
+    """Figure 3, of several releases side by side; None where no release has residuals by index.
+
+    Args:
+        reports: Label of a release -> all of its runs pooled.
+        place: A geolevel.
+        definition: Of the index.
+    """
+    lines = {
+        label: dict(line.parts)
+        for label, report in reports.items()
+        for line in report.homogeneity
+        if (line.place, line.definition) == (place, definition)
+    }
+    return bias_by_index(lines, f"{place}, {definition}", _counted(reports)) if lines else None
 
 
 def residuals_and_loss(
-    curves: Mapping[str, tuple[Frequencies, LossCurve]], title_counted: str = "counts", counted: str = "people"
-) -> str:
+    curves: Mapping[str, tuple[Frequencies, LossCurve]], of: str = "counts", counted: str = "people", more: str = ""
+) -> Figure:
     """Figure 1: how often each residual occurs, and the loss curve, a line a label.
 
     Args:
-        curves: Label -> residuals in people, and the curve of these residuals; one at least.
-        title_counted: What has a residual, in the plural, such as "strata of counties".
+        curves: Label -> residuals, and the curve of these residuals; one at least.
+        of: What has a residual, in the plural, such as "strata of counties".
         counted: What is counted in them, in the plural.
-
-    Returns:
-        An SVG element.
+        more: Ends the caption.
     """
-    figure, (left, right) = panels(2)
-    reach = shown_reach(curve for _, curve in curves.values())
+    reach = _MARGIN * max(float(np.abs(curve.density_at).max()) + 0.5 for _, curve in curves.values())
+    width = max(1, int(np.ceil(2 * reach / _MOST_BINS)))
+    left, right = [], []
     for at, (label, (residuals, curve)) in enumerate(curves.items()):
-        colour, line = PALETTE[at % len(PALETTE)], LINES[at % len(LINES)]
-        edges, heights = binned(residuals, reach)
-        left.stairs(heights, edges, color=colour, linestyle=line, linewidth=1.4, label=label)
-        right.plot(curve.x, curve.loss, line, color=colour, linewidth=1.4)
-    right.axhline(0, color="grey", linewidth=0.8)
-    right.set_ylabel("ln f(x) - ln f(x + 1)")
-    width = bin_width(reach)
-    left.set_ylabel("number" if width == 1 else f"number in {width} {counted}")
-    left.set_ylim(bottom=0)
-    left.yaxis.set_major_formatter("{x:,.0f}")
-    left.set_title(f"a  Residuals of {title_counted}", fontsize=10, loc="left")
-    right.set_title("b  Empirical privacy loss", fontsize=10, loc="left")
-    for axes, label in ((left, f"residual ({counted})"), (right, f"x ({counted})")):
-        axes.set_xlim(-reach, reach)
-        axes.set_xlabel(label)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
-    return as_svg(figure)
+        edges, heights = binned(residuals, reach, width)
+        # From the axis up to the first bin, and down to it after the last.
+        x, y = [edges[0], *edges.tolist()], [0, *heights.tolist(), 0]
+        stroke = STROKES[at % len(STROKES)]
+        left.append(Curve(x, y, label, at, stroke, steps=True))
+        right.append(Curve(curve.x.tolist(), curve.loss.tolist(), "", at, stroke))
+    number = "number" if width == 1 else f"number in {width} {counted}"
+    panels = (
+        Panel(
+            tuple(left),
+            Axis(f"residual ({counted})", low=-reach, high=reach),
+            Axis(number, low=0, form=",.0f"),
+            f"a  Residuals of {of}",
+        ),
+        Panel(
+            (*right, Guide(y=0)),
+            Axis(f"x ({counted})", low=-reach, high=reach),
+            Axis("ln f(x) - ln f(x + 1)"),
+            "b  Empirical privacy loss",
+        ),
+    )
+    each = "each residual" if width == 1 else f"residuals in each bin of {width} {counted}"
+    words = [settings_in_words(one, counted) for one in dict.fromkeys(curve.settings for _, curve in curves.values())]
+    lines = [
+        f"{label}: n = {curve.n:,}, kernel deviation {curve.kernel_deviation:.3g} {counted}, largest absolute loss "
+        f"{curve.maximum:.3g}, median {curve.plateau:.3g}, {_beyond(residuals, curve)}"
+        for label, (residuals, curve) in curves.items()
+    ]
+    caption = (
+        f"Left: number of {of} with {each} (protected minus confidential). Right: the loss "
+        f"ln f(x) - ln f(x + 1); {'; or '.join(words)}. {'; '.join(lines)}. {_MAXIMUM}{more}"
+    )
+    return Figure(caption, panels, legend="above")
 
 
-def shown_reach(curves: Iterable[LossCurve]) -> float:
-    """How far from 0 the first figure reaches, people: a little beyond the widest curve.
-
-    Args:
-        curves: The curves of the figure, one at least.
-    """
-    return _MARGIN * max(float(np.abs(curve.density_at).max()) + 0.5 for curve in curves)
-
-
-def bin_width(reach: float) -> int:
-    """People that share a bin in the first figure: 1, unless that makes too many bins.
-
-    Args:
-        reach: How far from 0 the figure reaches, people.
-    """
-    return max(1, int(np.ceil(2 * reach / _MOST_BINS)))
-
-
-def binned(residuals: Frequencies, reach: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Residuals in bins of `bin_width`, one of them around 0.
+def binned(residuals: Frequencies, reach: float, width: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Residuals in bins, one of them around 0.
 
     Args:
         residuals: People.
         reach: How far from 0 bins are needed, people.
+        width: Of a bin, people.
 
     Returns:
         Edges, shape (bins + 1,), people; and how many residuals lie between them, shape (bins,).
     """
-    width = bin_width(reach)
     beside = int(np.ceil(reach / width))
     edges = (np.arange(-beside, beside + 2, dtype=np.float64) - 0.5) * width
     places = np.searchsorted(edges, residuals.values, "right") - 1
@@ -100,69 +148,182 @@ def binned(residuals: Frequencies, reach: float) -> tuple[NDArray[np.float64], N
     return edges, heights
 
 
+def settings_in_words(settings: LossSettings, counted: str = "people") -> str:
+    """Kernel and range of a loss curve.
+
+    Args:
+        settings: Of the curve.
+        counted: What is counted, in the plural.
+    """
+    size = f"{settings.bandwidth:g} x the standard deviation of the residuals"
+    kernel = size if settings.bandwidth_of == "deviation" else f"{settings.bandwidth:g} {counted}"
+    return (
+        f"f is a Gaussian kernel density of the residuals with a kernel deviation of {kernel}, read in steps of 1 "
+        f"from -B to B, B = {settings.multiplier:g} x the larger absolute value of percentiles "
+        f"{100 - settings.percentile:g} and {settings.percentile:g} (settings: {settings.name})"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOffPoint:
+    """A release at one budget, or the samples of one share, in figure 2.
+
+    Attributes:
+        label: Written beside the point.
+        loss: Empirical privacy loss.
+        error: Median absolute residual.
+        n: Residuals that it is computed from.
+    """
+
+    label: str
+    loss: float
+    error: float
+    n: int
+
+
 def trade_off(
-    release: Sequence[tuple[str, float, float]], samples: Sequence[tuple[str, float, float]], counted: str = "people"
-) -> str:
+    release: Sequence[TradeOffPoint], samples: Sequence[TradeOffPoint], settings: LossSettings, counted: str = "people"
+) -> Figure:
     """Figure 2: error against privacy loss, for a release at several budgets and for simple random samples.
 
     Args:
-        release: Label, empirical privacy loss, median absolute residual; in the order in which they are joined.
+        release: In the order in which they are joined.
         samples: The same of samples.
+        settings: Of the losses.
         counted: What is counted, in the plural.
-
-    Returns:
-        An SVG element.
     """
-    figure, axes = wide_axes(_TRADE_OFF_ROWS)
+    series = []
     # Names of the samples stand below their curve, those of the release above.
-    for points, style, colour, name, beside, side in (
-        (release, f"{MARKERS[0]}-", PALETTE[0], "protected release", (5, 5), "left"),
-        (samples, f"{MARKERS[1]}--", PALETTE[1], "simple random sample", (-4, -11), "right"),
-    ):
+    for points, color, name in ((release, 0, "protected release"), (samples, 1, "simple random sample")):
         if points:
-            labels, losses, errors = zip(*points, strict=True)
-            axes.plot(losses, errors, style, color=colour, label=name, markersize=6)
-            for label, loss, error in zip(labels, losses, errors, strict=True):
-                words = axes.annotate(label, (loss, error), beside, textcoords="offset points", fontsize=8)
-                words.set(color=colour, horizontalalignment=side)
+            losses, errors = [point.loss for point in points], [point.error for point in points]
+            texts = tuple(point.label for point in points)
+            series.append(Curve(losses, errors, name, color, STROKES[color], color, texts=texts, below=color == 1))
     # From 0 on both axes, with room for what is written below the lowest squares.
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=-0.06 * axes.get_ylim()[1])
-    axes.set_xlabel("empirical privacy loss")
-    axes.set_ylabel(f"median absolute residual ({counted})")
-    axes.legend(loc="upper right", frameon=False)
-    return as_svg(figure)
+    highest = 1.05 * max((point.error for point in (*release, *samples)), default=1.0) or 1.0
+    y_axis = Axis(f"median absolute residual ({counted})", low=-0.06 * highest, high=highest)
+    released, sampled = (_between([point.n for point in points]) for points in (release, samples))
+    caption = (
+        f"Median absolute residual in {counted} against the empirical privacy loss, the largest absolute value of "
+        f"ln f(x) - ln f(x + 1); {settings_in_words(settings, counted)}. Circles, joined: the protected release at the "
+        f"budgets named ({released} residuals a point). Squares, dashed: simple random samples of the "
+        f"shares named, weighted by 1 / share ({sampled}). {_MAXIMUM}"
+    )
+    panel = Panel(tuple(series), Axis("empirical privacy loss", low=0), y_axis)
+    return Figure(caption, (panel,), height=8, legend="upper right")
 
 
-def bias_by_index(lines: Mapping[str, Mapping[int, Frequencies]], counted: str = "people") -> str:
+def bias_by_index(lines: Mapping[str, Mapping[int, Frequencies]], of: str, counted: str = "people") -> Figure:
     """Figure 3: violins of residuals by homogeneity index with their means, side by side a label.
 
     Indices that occur stand side by side, and are not spread out as numbers.
 
     Args:
-        lines: Label -> homogeneity index -> residuals, people.
+        lines: Label -> homogeneity index -> residuals, people; one label at least.
+        of: What the caption begins with.
         counted: What is counted, in the plural.
-
-    Returns:
-        An SVG element.
     """
-    figure, axes = wide_axes(_VIOLIN_ROWS)
+    numbers = [
+        f"{label}: " + ", ".join(f"{index} ({line[index].total:,})" for index in sorted(line))
+        for label, line in lines.items()
+    ]
     lines = {label: {index: part for index, part in line.items() if part.total} for label, line in lines.items()}
     indices = sorted({index for line in lines.values() for index in line})
     limit = violin_limit(line.values() for line in lines.values())
     slot = _ROOM / max(1, len(lines))
+    series = []
     for at, (label, line) in enumerate(lines.items()):
-        colour, marker = PALETTE[at % len(PALETTE)], MARKERS[at % len(MARKERS)]
         first = (at - (len(lines) - 1) / 2) * slot
-        violins = [(first + place, violin(line[index], limit)) for place, index in enumerate(indices) if index in line]
-        for place, one in violins:
-            half = slot / 2 * one.widths
-            axes.fill_betweenx(one.heights, place - half, place + half, color=colour, alpha=0.4, linewidth=0)
-        places, means = [place for place, _ in violins], [one.mean for _, one in violins]
-        axes.plot(places, means, marker, color=colour, markeredgecolor="black", markersize=6, label=label)
-    axes.axhline(0, color="grey", linewidth=0.8, zorder=0)
-    axes.grid(visible=False, axis="x")
-    axes.set_xticks(range(len(indices)), [str(index) for index in indices])
-    axes.set(xlabel="homogeneity index", ylabel=f"residual ({counted})", ylim=(-limit, limit))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
-    return as_svg(figure)
+        found = [violin(line[index], limit) for index in indices if index in line]
+        series.append(
+            Violins(
+                [first + place for place, index in enumerate(indices) if index in line],
+                tuple(one.heights.tolist() for one in found),
+                tuple(one.widths.tolist() for one in found),
+                [one.mean for one in found],
+                slot / 2,
+                label,
+                at,
+                at,
+            )
+        )
+    ticks = tuple((float(place), str(index)) for place, index in enumerate(indices))
+    x_axis = Axis("homogeneity index", ticks=ticks)
+    panel = Panel((*series, Guide(y=0)), x_axis, Axis(f"residual ({counted})", low=-limit, high=limit))
+    caption = (
+        f"{of}: Residuals of totals (protected minus confidential {counted}) by homogeneity index. Marks: means "
+        f"(bias). Violins: Gaussian kernel densities with Scott's bandwidth, {_NARROWEST:g} {counted} at least, each "
+        f"scaled to the same width, cut where at most {_CUT:.1%} of the residuals of a line lie beyond; means are over "
+        f"all. Number of residuals by index: {'; '.join(numbers)}."
+    )
+    return Figure(caption, (panel,), legend="above")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResidualDensity:
+    """A density of residuals standing upright, and their mean.
+
+    Attributes:
+        heights: Shape (k,), people: where the density is read; empty where all residuals are equal.
+        widths: Shape (k,): the density as a part of its largest value.
+        mean: Of all residuals, also of those that are cut off; people.
+    """
+
+    heights: NDArray[np.float64]
+    widths: NDArray[np.float64]
+    mean: float
+
+
+def violin(residuals: Frequencies, limit: float) -> ResidualDensity:
+    """The outline of a violin: a Gaussian kernel density with Scott's bandwidth, `_NARROWEST` at least.
+
+    Args:
+        residuals: One at least, people.
+        limit: Where it is cut, on both sides of 0, people.
+    """
+    values, counts = residuals.values, residuals.counts
+    low, high = max(-limit, float(values[0])), min(limit, float(values[-1]))
+    if values.size < _FEWEST or low >= high:
+        return ResidualDensity(np.zeros(0), np.zeros(0), _mean(residuals))
+    # Scott, Multivariate Density Estimation: n^(-1/5) standard deviations in one dimension.
+    kernel = max(_NARROWEST, residuals.total**-0.2 * standard_deviation(values, counts))
+    heights = np.linspace(low, high, _POINTS)
+    density = kernel_density(values, counts, kernel, heights)
+    largest = density.max()
+    return ResidualDensity(heights, density / largest if largest > 0 else density, _mean(residuals))
+
+
+def violin_limit(lines: Iterable[Iterable[Frequencies]]) -> float:
+    """Where violins are cut: so far from 0 that all means and most residuals of every line are seen; people.
+
+    Args:
+        lines: Residuals of each line, in parts with one residual at least.
+    """
+    found = [0.0]
+    for parts in map(list, lines):
+        found += [1.1 * abs(_mean(part)) for part in parts]
+        if parts:
+            found += map(abs, quantiles(pooled(parts), (_CUT / 2, 1 - _CUT / 2)))
+    return max(found) or 1.0
+
+
+def _mean(residuals: Frequencies) -> float:
+    return float(residuals.values @ residuals.counts / residuals.total)
+
+
+def _counted(reports: Mapping[str, AccuracyReport]) -> str:
+    return next((report.counted for report in reports.values()), "people")
+
+
+def _beyond(residuals: Frequencies, curve: LossCurve) -> str:
+    """The share of residuals that the range leaves out."""
+    bound = abs(curve.density_at[0] - 0.5)
+    beyond = residuals.counts[abs(residuals.values) > bound].sum() / residuals.total
+    return f"{beyond:.1%} of the residuals beyond B = {bound:g}"
+
+
+def _between(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "none"
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.evaluation import AccuracyReport, accuracy_page, compared_queries, demographic_groups
+from das_spark.evaluation import AccuracyReport, compared_queries, demographic_groups, present_accuracy
 from das_spark.evaluation.definitions import TOTAL
 from das_spark.io.area_files import require_areas
 from das_spark.pipeline.finished import (
@@ -20,6 +20,7 @@ from das_spark.pipeline.finished import (
     truth_of,
     truths,
 )
+from das_spark.report import page
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.evaluate import Subject, evaluate_levels
@@ -61,7 +62,7 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
     run = context.layout.run_id
     report = evaluate_levels(levels, subject, product=plan.product.name, run=run, areas=asked)
     write_durably(restricted.accuracy_json, report.to_json())
-    write_durably(restricted.accuracy_html, accuracy_page(report))
+    write_durably(restricted.accuracy_html, page(present_accuracy(report)))
     figures = {}
     for entry in report.entries:
         if entry.frequencies.total and (entry.measure == TOTAL or entry.place == plan.spine.leaf.name):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from das_spark.evaluation import AccuracyReport, RunComparison, Study, accuracy_page, comparison_page, spread
-from das_spark.evaluation.closest import closest_csv
-from das_spark.evaluation.homogeneity_lines import homogeneity_csv
-from das_spark.evaluation.statistics import statistics_csv
+from das_spark.evaluation import AccuracyReport, RunComparison, Study, present_accuracy, present_comparison, spread
+from das_spark.report import csv_files, page, records
 from das_spark.store import disk_errors, write_durably
 
 
@@ -28,16 +26,11 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
     Raises:
         OutputError: The disk is full, or the folder cannot be made or written.
     """
-    spreads = spread(reports) if len(reports) > 1 else ()
-    texts = {
-        "accuracy.json": study.report.to_json(spreads, study.as_json()),
-        "accuracy.html": accuracy_page(study.report, spreads, study),
-        "statistics.restricted.csv": statistics_csv(study.statistics),
-    }
-    if study.report.homogeneity:
-        texts["homogeneity.restricted.csv"] = homogeneity_csv(study.report.homogeneity, study.report.counted)
+    found = present_accuracy(study.report, spread(reports) if len(reports) > 1 else (), study)
+    more = {table.name: records(table) for table in found.tables("json")}
+    texts = {"accuracy.json": study.report.to_json(more), "accuracy.html": page(found), **csv_files(found)}
     if study.samples is not None:
-        texts |= {"samples.json": study.samples.to_json(), "closest_samples.restricted.csv": closest_csv(study.closest)}
+        texts["samples.json"] = study.samples.to_json()
     return write_restricted(folder, texts)
 
 
@@ -54,11 +47,8 @@ def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]
     Raises:
         OutputError: The disk is full, or the folder cannot be made or written.
     """
-    texts = {
-        "comparison.json": comparison.to_json(),
-        "comparison.restricted.csv": comparison.to_csv(),
-        "comparison.html": comparison_page(comparison),
-    }
+    found = present_comparison(comparison)
+    texts = {"comparison.json": comparison.to_json(), "comparison.html": page(found), **csv_files(found)}
     return write_restricted(folder, texts)
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config import GridRun, RunPlan, SweepPlan
-    from das_spark.evaluation.sweep_page import PageTable
-    from das_spark.evaluation.sweep_report import SweepReport
+    from das_spark.evaluation import SweepReport
+    from das_spark.report import ReportTable
 
 #: What the noise of a sweep comes from where no test key is given.
 _SYSTEM: Final = "system"
@@ -61,7 +61,7 @@ def run_sweep(
     test_key: str | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] = lambda line: None,
-    tables: Sequence[PageTable] = (),
+    tables: Sequence[ReportTable] = (),
 ) -> SweepSummary:
     """Carry out a sweep, or go on where it stopped, and write what is made of it.
 

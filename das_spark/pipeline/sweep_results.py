@@ -8,21 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.errors import OutputError
-from das_spark.evaluation import AccuracyReport, report_from_json
-from das_spark.evaluation.closest import closest_csv
-from das_spark.evaluation.sampling import SampleReport
-from das_spark.evaluation.sweep_page import sweep_page
-from das_spark.evaluation.sweep_report import SweepReport, curve_csv, sweep_report
+from das_spark.evaluation import (
+    AccuracyReport,
+    SampleReport,
+    SweepReport,
+    present_sweep,
+    report_from_json,
+    sweep_report,
+)
 from das_spark.pipeline.accuracy import evaluate_runs
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.samples import sample_run
+from das_spark.report import csv_files, page
 from das_spark.store import finished
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config import SweepPlan
-    from das_spark.evaluation.sweep_page import PageTable
+    from das_spark.report import ReportTable
     from das_spark.store import RunLayout, SweepLayout
 
 
@@ -54,7 +58,7 @@ def evaluate_sweep(
 
 
 def write_results(
-    report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[PageTable] = (), *, insecure: bool = False
+    report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[ReportTable] = (), *, insecure: bool = False
 ) -> None:
     """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone.
 
@@ -67,9 +71,11 @@ def write_results(
     Raises:
         OutputError: The disk is full.
     """
-    layout.write(layout.curve, curve_csv(report))
-    layout.write(layout.closest_samples, closest_csv(report.closest, report.budget))
-    layout.write(layout.page, sweep_page(report, tables_of_page, insecure=insecure))
+    found = present_sweep(report, tables_of_page, insecure=insecure)
+    files = csv_files(found)
+    for path in (layout.curve, layout.closest_samples):
+        layout.write(path, files[path.name])
+    layout.write(layout.page, page(found))
 
 
 def _accuracy(run: RunLayout, areas: str | None) -> AccuracyReport:

@@ -85,7 +85,7 @@ def _plot(axes: Axes, panel: Panel) -> None:
 
 
 def _scale(axes: Axes, panel: Panel) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, SymmetricalLogLocator  # noqa: PLC0415
 
     for axis, asked, set_scale, set_label, set_ticks in (
         (axes.xaxis, panel.x, axes.set_xscale, axes.set_xlabel, axes.set_xticks),
@@ -99,6 +99,9 @@ def _scale(axes: Axes, panel: Panel) -> None:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         elif asked.scale == "symlog":
             set_scale("symlog", linthresh=1)
+            axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=(1, 3)))
+            axis.set_minor_locator(NullLocator())
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         if asked.form:
             axis.set_major_formatter(f"{{x:{asked.form}}}")
         if asked.ticks:

@@ -13,25 +13,29 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.evaluation import AccuracyReport, Statistic, pool, report_from_json, statistics_of
+from das_spark.evaluation import (
+    AccuracyReport,
+    Statistic,
+    bias_figure,
+    loss_figure,
+    pool,
+    report_from_json,
+    statistics_of,
+)
 from das_spark.evaluation.definitions import RESTRICTED, TOTAL
 from das_spark.evaluation.homogeneity import MARGINAL_PRODUCT
-from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.sampling import SHARES_OF_FIGURE_2, SamplePoint, SampleReport, closest_sample
-from das_spark.evaluation.statistics import LOSS, REPLICATES
-from das_spark.evaluation.study import sample_point
-from das_spark.evaluation.violins import violin, violin_limit
+from das_spark.evaluation.statistics import LOSS
+from das_spark.evaluation.study import REPLICATES
 from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import (
     PAGE,
@@ -47,11 +51,9 @@ from das_spark.report import (
     ReportSection,
     ReportTable,
     Span,
-    Violins,
     records,
 )
 from das_spark.store import RunLayout, RunState, SweepLayout, SweepRecord
-from das_spark.studies.noise import ResidualLoss, residuals_and_curves
 from das_spark.studies.published_1940 import (
     BIAS,
     GEOUNITS,
@@ -480,7 +482,7 @@ def _of_indices(epsilon: Fraction, reports: Sequence[AccuracyReport]) -> Iterato
 
 def _points(samples: SampleReport) -> list[SamplePoint]:
     """What table 1 chooses from: strata of counties, shares of figure 2."""
-    return [sample_point(samples, share, _COUNTY, STRATA) for share in samples.shares if share in SHARES_OF_FIGURE_2]
+    return [samples.point(share, _COUNTY, STRATA) for share in samples.shares if share in SHARES_OF_FIGURE_2]
 
 
 def _nearest(
@@ -627,48 +629,10 @@ def published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
 def study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator[Figure]:
     """Figures 1 and 3 of the study from our runs, at its budgets as far as we have them."""
     pooled = {f"epsilon {epsilon}": pool(runs[epsilon]) for epsilon in _DRAWN if epsilon in runs}
-    curves: dict[str, ResidualLoss] = {}
-    violins: dict[str, dict[int, Frequencies]] = {}
-    for label, report in pooled.items():
-        for entry in report.entries:
-            if (entry.place, entry.measure) == (_LEAF, STRATA):
-                values = entry.frequencies.values
-                curves[label] = ResidualLoss.of_counted(values.astype(np.float64), entry.frequencies.counts, AS_CODED)
-        for line in report.homogeneity:
-            if (line.place, line.definition) == (_LEAF, MARGINAL_PRODUCT):
-                violins[label] = {index: part for index, part in dict(line.parts).items() if part.total}
-    drawn = [found.curve for found in curves.values() if found.curve is not None]
-    if drawn:
-        reach = 1.1 * max(float(np.abs(curve.density_at).max()) + 0.5 for curve in drawn)
-        caption = (
-            f"Figure 1. Left: number of strata of {_LEAF} with each residual (protected minus confidential). Right: "
-            f"the loss EPL(x) = ln f(x) - ln f(x + 1), as the programs of the study compute it. Strata: {STRATA}."
-        )
-        shown = {label: found for label, found in curves.items() if found.curve is not None}
-        yield residuals_and_curves(shown, (), "strata", reach, caption, max(1, int(np.ceil(reach / 200))))
-    if violins:
-        yield _biases(violins)
-
-
-def _biases(lines: Mapping[str, Mapping[int, Frequencies]]) -> Figure:
-    indices = sorted({index for line in lines.values() for index in line})
-    limit = violin_limit(line.values() for line in lines.values())
-    slot = 0.84 / len(lines)
-    series: list[Violins | Guide] = [Guide(y=0.0)]
-    for number, (label, line) in enumerate(lines.items()):
-        first = (number - (len(lines) - 1) / 2) * slot
-        found = {first + at: violin(line[index], limit) for at, index in enumerate(indices) if index in line}
-        heights = tuple(one.heights.tolist() for one in found.values())
-        widths = tuple(one.widths.tolist() for one in found.values())
-        means = [one.mean for one in found.values()]
-        series.append(Violins(list(found), heights, widths, means, slot / 2, label, number, number))
-    across = Axis("homogeneity index", ticks=tuple((at, str(index)) for at, index in enumerate(indices)))
-    panel = Panel(tuple(series), across, Axis("residual (people)", low=-limit, high=limit))
-    caption = (
-        f"Figure 3. {_LEAF}, {MARGINAL_PRODUCT}: residuals of totals by homogeneity index, and their means, which are "
-        "the biases."
-    )
-    return Figure(caption, (panel,), height=7, legend="above")
+    drawn = {1: loss_figure(pooled, _LEAF, STRATA), 3: bias_figure(pooled, _LEAF, MARGINAL_PRODUCT)}
+    for number, figure in drawn.items():
+        if figure is not None:
+            yield replace(figure, caption=f"Figure {number}. {figure.caption}")
 
 
 _PRODUCT: Final = "e2e_1940"

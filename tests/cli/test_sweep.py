@@ -12,9 +12,15 @@ import pytest
 import das_spark.pipeline
 from das_spark.cli.main import main
 from das_spark.config import SweepPlan
-from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
-from das_spark.evaluation.sampling import SampleEntry, SampleReport
-from das_spark.evaluation.sweep_report import SweepReport, sweep_report
+from das_spark.evaluation import (
+    AccuracyReport,
+    Entry,
+    SampleEntry,
+    SampleReport,
+    SweepReport,
+    frequencies_of,
+    sweep_report,
+)
 from das_spark.pipeline import SweepSummary
 
 QUICKSTART = str(Path(__file__).parents[2] / "conf" / "quickstart.toml")

@@ -14,16 +14,17 @@ from das_spark.evaluation.bins import Bins
 from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT, homogeneity_index
 from das_spark.evaluation.homogeneity_lines import (
     HomogeneityLine,
-    homogeneity_csv,
     homogeneity_json,
     homogeneity_lines_of,
     homogeneity_of_json,
     pooled_homogeneity,
 )
 from das_spark.evaluation.metrics import frequencies_of
+from das_spark.evaluation.present import homogeneity_table
 from das_spark.evaluation.queries import in_order
 from das_spark.evaluation.tally import Comparison, Side, paired, tally
 from das_spark.histogram import Attribute, Recode, Schema
+from das_spark.report import CSV, csv_text
 
 SCHEMA = Schema(
     "small",
@@ -131,8 +132,8 @@ def test_one_geounit_of_an_index_in_one_run_has_no_interval():
 
 def test_the_table_of_biases_has_a_line_an_index_with_its_unit():
     pooled_line = pooled_homogeneity([line_of(1, 5, 7), line_of(2, 2, 4)])
-    both, one = csv.DictReader(homogeneity_csv([pooled_line, line_of(7)], "housing units").splitlines())
-    assert both["classification"] == one["classification"] == "RESTRICTED"
+    table = homogeneity_table("homogeneity", "", [pooled_line, line_of(7)], "housing units", CSV)
+    both, one = csv.DictReader(csv_text(table).splitlines())
     ((_, told),) = pooled_line.numbers()
     assert {name: float(both[name]) for name in told.keys() & both.keys()} == {
         name: told[name] for name in told.keys() & both.keys()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from das_spark.errors import InputError
-from das_spark.evaluation import AccuracyReport, Entry, frequencies_of, pool, report_from_json, spread, spread_json
+from das_spark.evaluation import AccuracyReport, Entry, frequencies_of, pool, report_from_json, spread
 
 
 def report(run: str, shift: int = 0) -> AccuracyReport:
@@ -51,7 +51,6 @@ def test_the_spread_is_over_runs():
     assert bias.values == pytest.approx([1 / 3, 4 / 3, 7 / 3])
     assert (bias.mean, bias.standard_deviation) == pytest.approx((4 / 3, 1.0))
     assert {one.standard_deviation for one in spread([report("a")])} == {0.0}
-    json.dumps(spread_json(rows.values()))
 
 
 def test_reports_of_different_things_are_not_pooled():

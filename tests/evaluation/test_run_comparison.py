@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from das_spark.errors import InputError
-from das_spark.evaluation import AccuracyReport, Entry, compare_reports, comparison_page, frequencies_of
+from das_spark.evaluation import AccuracyReport, Entry, compare_reports, frequencies_of, present_comparison
 from das_spark.evaluation.differences import absolute_differences
 from das_spark.evaluation.run_comparison import PAIRED, method_of
 from das_spark.evaluation.tally import Side
 from das_spark.histogram import Attribute, Schema
+from das_spark.report import csv_files, page
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("a", "b")), Attribute("race", ("x", "y", "z"))))
 OF = ("County", "total")
@@ -119,7 +120,7 @@ def test_geounits_too_few_to_show_a_spread_have_no_interval(of, wanted):
     assert line.difference == (pytest.approx(np.mean(of)) if of else None)
     if wanted is None:
         assert line.interval is None
-        assert "<svg" not in comparison_page(found)
+        assert "<svg" not in page(present_comparison(found))
     else:
         assert line.interval.high - line.difference == pytest.approx(wanted)
         assert line.difference - line.interval.low == pytest.approx(wanted)
@@ -178,15 +179,15 @@ def test_files_and_page_hold_every_line():
     _, _, (one, other), paired = sides(3)
     found = compare_reports(one, other, paired, {"budget.total": ("2", "<1>")})
     content = json.loads(found.to_json())
-    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    rows = list(csv.DictReader(io.StringIO(csv_files(present_comparison(found))["comparison.restricted.csv"])))
     assert {row["classification"] for row in rows} == {"RESTRICTED"}
     assert len(content["lines"]) == len(found.lines) == len(rows)
     assert {row["method"] for row in rows if row["over"]} == {content["method"]} == {"welch"}
     assert content["notes"] == list(found.notes)
     assert content["differing"] == {"budget.total": ["2", "<1>"]}
-    page = comparison_page(found)
-    assert "RESTRICTED" in page
-    assert "&lt;1&gt;" in page
-    assert "<svg" in page
-    assert "over runs, not paired (Welch); 3 and 3 runs" in page
-    assert page.count("<td>County</td>") == len(found.lines)
+    text = page(present_comparison(found))
+    assert "RESTRICTED" in text
+    assert "&lt;1&gt;" in text
+    assert "<svg" in text
+    assert "over runs, not paired (Welch); 3 and 3 runs" in text
+    assert text.count('class="text">County</th>') == len(found.lines)

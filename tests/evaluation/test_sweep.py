@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import csv
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from made_study import made_run as study_run
 from made_sweep import BUDGETS, PLACES, SHARES, made_run, made_runs, made_samples
 from scipy import stats
 
 from das_spark.errors import InputError
-from das_spark.evaluation import frequencies_of, report_from_json
-from das_spark.evaluation.closest import closest_csv
-from das_spark.evaluation.sampling import SampleEntry, SampleReport
-from das_spark.evaluation.sweep_report import curve_csv, sweep_report
+from das_spark.evaluation import (
+    SampleEntry,
+    SampleReport,
+    frequencies_of,
+    present_sweep,
+    report_from_json,
+    sweep_report,
+)
+from das_spark.report import ReportTable, csv_files, page, percent
 
 STRATA = ("County", "race * hispanic")
 
@@ -95,6 +102,10 @@ def test_the_cost_is_that_of_all_runs(report):
     assert report.notes == ("7 geounits lie nowhere",)
 
 
+def curve_of(report):
+    return csv_files(present_sweep(report))["curve.restricted.csv"]
+
+
 def rows_of(text):
     rows = list(csv.DictReader(text.splitlines()))
     assert {row["classification"] for row in rows} == {"RESTRICTED"}
@@ -102,14 +113,14 @@ def rows_of(text):
 
 
 def test_the_tables_hold_every_point_in_full(report):
-    rows = rows_of(curve_csv(report))
+    rows = rows_of(curve_of(report))
     assert len(rows) == len(report.points) == len(PLACES) * (len(BUDGETS) + len(SHARES))
     for row, point in zip(rows, report.points, strict=True):
         assert (row["kind"], Fraction(row["size"]), row["place"]) == (point.kind, point.size, point.place)
         assert float(row["rmse"]) == point.figures.rmse
         assert row["privacy_loss"] == ("" if point.loss.value is None else repr(point.loss.value))
         assert bool(row["run_median_low"]) == (point.kind == "release")
-    closest = rows_of(closest_csv(report.closest, report.budget))
+    closest = rows_of(csv_files(present_sweep(report))["closest_samples.restricted.csv"])
     assert len(closest) == 2 * len(BUDGETS)
     found = report.closest_to(Fraction(1, 2), *STRATA)
     (row,) = [each for each in closest if (each["epsilon"], each["place"], each["measure"]) == ("1/2", *STRATA)]
@@ -119,4 +130,69 @@ def test_the_tables_hold_every_point_in_full(report):
 def test_reports_that_were_written_and_read_give_the_same_curve(report):
     read = {total: [report_from_json(run.to_json()) for run in runs] for total, runs in made_runs().items()}
     samples = SampleReport.from_json(made_samples().to_json())
-    assert curve_csv(sweep_report(read, samples, "epsilon")) == curve_csv(report)
+    assert curve_of(sweep_report(read, samples, "epsilon")) == curve_of(report)
+
+
+def shown(report):
+    return page(present_sweep(report))
+
+
+@pytest.fixture(scope="module")
+def whole_page(report):
+    return shown(report)
+
+
+def test_the_page_is_marked_restricted(whole_page):
+    assert "RESTRICTED" in whole_page
+    assert "INSECURE" not in whole_page
+
+
+def test_runs_under_test_keys_are_marked(report):
+    assert "INSECURE" in page(present_sweep(report, insecure=True))
+
+
+def test_there_is_a_figure_with_its_caption_for_all_that_has_a_loss(whole_page):
+    # Figure 2 of the totals and of the strata of counties, figure 1 of these strata.
+    assert whole_page.count("<svg") == whole_page.count("<figcaption>") == 3
+    assert "simple random samples of the" in whole_page
+    assert "(1,800 residuals a point)" in whole_page, "900 strata in each of two runs"
+    assert (
+        "Without a point in the figure: 3 (the empirical privacy loss is undefined: all residuals are equal)"
+        in whole_page
+    )
+
+
+def test_figures_1_and_3_show_all_budgets_side_by_side():
+    runs = {Fraction(1, 2): [study_run(1), study_run(2)], Fraction(4): [study_run(3)]}
+    text = shown(sweep_report(runs, None, "epsilon"))
+    assert text.count("Number of residuals by index: epsilon 1/2: 0 (2), 4 (98); epsilon 4: 0 (1), 4 (49)") == 2
+    assert "County, marginal product: Residuals of totals" in text
+    first = re.findall(r"<figcaption>Left: number of strata of County.*", text)
+    assert len(first) == 1
+    assert all(f"{label}: n = {n}" in first[0] for label, n in (("epsilon 1/2", 800), ("epsilon 4", 400)))
+
+
+def test_every_budget_and_its_closest_samples_are_in_the_page(report, whole_page):
+    for total in BUDGETS:
+        assert len(re.findall(rf"<tr>\s*<th scope=.row.>{total}</th>", whole_page)) == 2 + 3 + 1
+    assert f"<td>{percent(report.closest_to(Fraction(4), 'County', 'total').by_median_absolute)}</td>" in whole_page
+    assert "cost epsilon = 11 together" in whole_page
+
+
+def test_names_are_escaped(whole_page):
+    assert "run &lt;1/2&gt; 1" in whole_page
+    assert "run <1/2>" not in whole_page
+
+
+def test_further_tables_stand_in_the_page_with_their_caption(report):
+    table = ReportTable.of("ours", "Published & ours", ("figure", "ours"), [("MAE", "4 < 5")], note="From a table")
+    text = page(present_sweep(report, [table]))
+    assert "<h2>Published &amp; ours</h2>" in text
+    assert "4 &lt; 5</td>" in text
+
+
+def test_one_run_without_samples_makes_a_page():
+    text = shown(sweep_report({Fraction(1, 2): [made_run(Fraction(1, 2), 1)]}, None, "rho"))
+    assert "cost rho = 1/2 together" in text
+    assert "Closest simple random samples" not in text
+    assert "Simple random samples (" not in text

@@ -1,0 +1,358 @@
+"""Accuracy and privacy of one release at several budgets, beside simple random samples of the same population, as data.
+
+The comparison is that of Petti and Flaxman (2020, Gates Open Research 3:1722), figure 2 and table 1, for any release:
+median absolute residual and empirical privacy loss of the pooled residuals of all runs at a budget, in every geolevel,
+for totals and for strata.
+
+RESTRICTED: the figures come from confidential counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import isfinite
+from typing import Final, Literal
+
+from das_spark.errors import InputError
+from das_spark.evaluation.closest import ClosestLine, closest_line, closest_table
+from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
+from das_spark.evaluation.homogeneity import DEFINITIONS
+from das_spark.evaluation.metrics import ErrorFigures
+from das_spark.evaluation.pooling import pool
+from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
+from das_spark.evaluation.report import AccuracyReport, Entry
+from das_spark.evaluation.sampling import CLOSEST, ClosestSample, SampleEntry, SamplePoint, SampleReport
+from das_spark.evaluation.study import span_of
+from das_spark.evaluation.study_figures import TradeOffPoint, bias_figure, loss_figure, trade_off
+from das_spark.evaluation.uncertainty import LEVEL, Interval, over_runs
+from das_spark.report import (
+    CSV,
+    PAGE,
+    TERMINAL,
+    Block,
+    Figure,
+    Report,
+    ReportColumn,
+    ReportSection,
+    ReportTable,
+    percent,
+)
+
+_TWO: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """How wrong a release at one budget, or samples of one share, are in one geolevel, and what they tell.
+
+    Attributes:
+        kind: `release` or `sample`.
+        size: The budget, or the share of the sample; exact.
+        place: A geolevel, or a kind of area.
+        measure: `total`, or the query of the strata.
+        figures: Of the residuals of all runs (or seeds) pooled, people.
+        loss: Empirical privacy loss of the same residuals.
+        over_runs: Mean over the runs of the median absolute residual of each, with its interval, people; None for one
+            run and for samples.
+    """
+
+    kind: Literal["release", "sample"]
+    size: Fraction
+    place: str
+    measure: str
+    figures: ErrorFigures
+    loss: PrivacyLoss
+    over_runs: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """The accuracy-privacy curve of a release.
+
+    Attributes:
+        product: Name of the product.
+        budget: What the budgets are called: epsilon or rho.
+        runs: Budget -> names of its runs.
+        points: By kind, budget or share, then as in the accuracy report.
+        closest: By budget; none where there are no samples, or the release is exact.
+        seeds: Seeds of the samples.
+        settings: How empirical privacy losses were computed.
+        notes: Sentences that a reader must know.
+        counted: What is counted, in the plural.
+        pooled: Budget -> all of its runs as one, ascending.
+    """
+
+    product: str
+    budget: str
+    runs: Mapping[Fraction, tuple[str, ...]]
+    points: tuple[CurvePoint, ...]
+    closest: tuple[ClosestLine, ...] = ()
+    seeds: tuple[int, ...] = ()
+    settings: LossSettings = AS_CODED
+    notes: tuple[str, ...] = ()
+    counted: str = "people"
+    pooled: Mapping[Fraction, AccuracyReport] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Fraction:
+        """What all runs cost together, exactly."""
+        return sum((total * len(names) for total, names in self.runs.items()), Fraction(0))
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """Places and measures, in the order of the accuracy report."""
+        return tuple(dict.fromkeys((point.place, point.measure) for point in self.points if point.kind == "release"))
+
+    def curve(self, kind: Literal["release", "sample"], place: str, measure: str) -> tuple[CurvePoint, ...]:
+        """The points of a place and measure, in the order of budgets or shares.
+
+        Args:
+            kind: Of the points.
+            place: A geolevel.
+            measure: `total`, or the query of the strata.
+        """
+        key = (kind, place, measure)
+        return tuple(point for point in self.points if (point.kind, point.place, point.measure) == key)
+
+    def closest_to(self, total: Fraction, place: str, measure: str) -> ClosestSample | None:
+        """The closest samples of a budget, place and measure; None where there are none.
+
+        Args:
+            total: The budget.
+            place: A geolevel.
+            measure: `total`, or the query of the strata.
+        """
+        key = (total, place, measure)
+        return next((each.closest for each in self.closest if (each.total, each.place, each.measure) == key), None)
+
+
+def sweep_report(
+    runs: Mapping[Fraction, Sequence[AccuracyReport]],
+    samples: SampleReport | None,
+    budget: str,
+    settings: LossSettings = AS_CODED,
+) -> SweepReport:
+    """Put the runs of a sweep and the samples beside each other.
+
+    Args:
+        runs: Budget -> accuracy of each of its runs, one at least.
+        samples: Samples of the same population; None where nothing is to be compared with.
+        budget: What the budgets are called: epsilon or rho.
+        settings: How empirical privacy losses are computed.
+
+    Raises:
+        InputError: There is no run, or reports are not about the same places and measures.
+    """
+    if not runs:
+        raise InputError("a sweep without runs has no curve")
+    pooled = {total: pool(reports) for total, reports in runs.items()}
+    first = next(iter(pooled.values()))
+    release = [
+        _release_point(total, entry, [report.entries[row] for report in runs[total]], settings)
+        for total, report in sorted(pooled.items())
+        for row, entry in enumerate(report.entries)
+    ]
+    drawn = [] if samples is None else [_sample_point(entry, settings) for entry in samples.pooled().entries]
+    return SweepReport(
+        product=first.product,
+        budget=budget,
+        runs={total: report.runs for total, report in sorted(pooled.items())},
+        points=(*release, *drawn),
+        closest=tuple(_closest(release, drawn)),
+        seeds=() if samples is None else samples.seeds,
+        settings=settings,
+        notes=tuple(dict.fromkeys(note for report in pooled.values() for note in report.notes)),
+        counted=first.counted,
+        pooled=dict(sorted(pooled.items())),
+    )
+
+
+def _release_point(total: Fraction, pooled: Entry, each: Sequence[Entry], settings: LossSettings) -> CurvePoint:
+    loss = empirical_privacy_loss(pooled.frequencies.values, pooled.frequencies.counts, settings)
+    medians = [entry.figures.median_absolute for entry in each]
+    varies = len(medians) >= _TWO and all(map(isfinite, medians))
+    interval = over_runs(medians, LEVEL) if varies else None
+    return CurvePoint("release", total, pooled.place, pooled.measure, pooled.figures, loss, interval)
+
+
+def _sample_point(entry: SampleEntry, settings: LossSettings) -> CurvePoint:
+    loss = entry.privacy_loss(settings)
+    return CurvePoint("sample", entry.share, entry.place, entry.measure, entry.figures, loss)
+
+
+def _closest(release: Iterable[CurvePoint], drawn: Iterable[CurvePoint]) -> Iterator[ClosestLine]:
+    """A line for every point of the release that can be compared."""
+    points: dict[tuple[str, str], list[SamplePoint]] = {}
+    for each in drawn:
+        found = SamplePoint(each.size, each.figures.median_absolute, each.loss.value)
+        points.setdefault((each.place, each.measure), []).append(found)
+    for point in release:
+        of = (point.place, point.measure)
+        line = closest_line(of, point.figures, point.loss.value, points.get(of, ()), point.size)
+        if line is not None:
+            yield line
+
+
+#: Terms of the accuracy report that the page uses.
+_TERMS: Final = ("residual", "total", "stratified", "double_zero", "median_absolute", "p95_absolute", "rmse", "bias")
+
+
+def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, insecure: bool = False) -> Report:
+    """What every medium says of a sweep.
+
+    Args:
+        sweep: The curve.
+        tables: Further tables of the page, such as one of published figures beside those of the sweep.
+        insecure: Whether the runs were made under test keys.
+    """
+    terms = definitions(sweep.counted)
+    number = sum(map(len, sweep.runs.values()))
+    runs = ReportTable(
+        "runs",
+        "Runs",
+        (ReportColumn(sweep.budget, form="exact"), ReportColumn("runs")),
+        tuple((total, ", ".join(names)) for total, names in sweep.runs.items()),
+        media=PAGE,
+        folded=True,
+    )
+    return Report(
+        f"Accuracy and privacy of {sweep.product} ({len(sweep.runs)} budgets)",
+        (
+            *_closest_section(sweep),
+            *(ReportSection(each.title, (replace(each, title=""),), media=PAGE) for each in tables),
+            ReportSection("", (_curve_table(sweep), _printed_table(sweep))),
+            *(
+                ReportSection(f"{place}: {measure}", tuple(_panel(sweep, place, measure)), media=PAGE)
+                for place, measure in sweep.lines
+            ),
+            ReportSection("Runs", (runs,), media=PAGE),
+        ),
+        restricted=RESTRICTED,
+        notices=("INSECURE: the runs were made under test keys; nothing protects their outputs.",) if insecure else (),
+        lead=(
+            f"{number} runs on one input, which cost {sweep.budget} = {sweep.cost} together. Residuals of the runs at "
+            "a budget are pooled.",
+        ),
+        notes=sweep.notes,
+        definitions={name: terms[name] for name in _TERMS}
+        | {
+            "over runs": f"{LEVEL:.0%} interval of the mean over runs of the median absolute residual of each run "
+            "(Student's t)",
+            "privacy loss": "empirical privacy loss: largest absolute value of ln f(x) - ln f(x + 1), f the density of "
+            "the residuals; a figure of these data, no guarantee. Depends on how many counts there are: compare at "
+            "equal numbers only",
+            "plateau": "median of the same absolute values",
+            "simple random sample": f"a share of all {sweep.counted} drawn without replacement, each weighted by "
+            "1 / share; totals of all geounits, strata that somebody is in",
+        },
+    )
+
+
+def _closest_section(sweep: SweepReport) -> Iterator[ReportSection]:
+    table = closest_table(sweep.closest, sweep.budget)
+    if not sweep.closest:
+        yield ReportSection("", (replace(table, media=CSV),), media=CSV)
+        return
+    rules = f"By error: {CLOSEST['by_median_absolute']}. By loss: {CLOSEST['by_loss']}. By both: {CLOSEST['by_both']}."
+    note = (
+        "Of the samples compared, the share of the population that comes closest to the release at each budget. "
+        f"{rules} A dash: the loss is undefined. What the release holds exactly is not compared."
+    )
+    yield ReportSection(
+        "Closest simple random samples", (note, replace(table, title="", media=PAGE | CSV)), media=PAGE | CSV
+    )
+
+
+def _curve_table(sweep: SweepReport) -> ReportTable:
+    """All points, for programs."""
+    names = ("n", "double_zero", "median_absolute", "mean_absolute", "p95_absolute", "rmse", "bias", "largest")
+    columns = (
+        *map(ReportColumn, ("kind", "size", "place", "measure", *names)),
+        *map(ReportColumn, ("privacy_loss", "privacy_loss_plateau", "why_undefined")),
+        ReportColumn("run_median", fields=("run_median_low", "run_median_high")),
+    )
+    rows = tuple(
+        (
+            *(point.kind, point.size, point.place, point.measure),
+            *(getattr(point.figures, name) for name in names),
+            *(point.loss.value, point.loss.plateau, point.loss.why_undefined, span_of(point.over_runs)),
+        )
+        for point in sweep.points
+    )
+    return ReportTable("curve", "", columns, rows, media=CSV)
+
+
+def _printed_table(sweep: SweepReport) -> ReportTable:
+    """Error, privacy loss and closest samples, a row a budget, place and measure."""
+    rows = []
+    for place, measure in sweep.lines:
+        for point in sweep.curve("release", place, measure):
+            shown, closest = point.figures, sweep.closest_to(point.size, place, measure)
+            shares = (closest.by_median_absolute, closest.by_loss, closest.by_both) if closest else (None, None, None)
+            errors = (shown.median_absolute, shown.p95_absolute, shown.rmse, point.loss.value)
+            rows.append((place, measure, point.size, shown.n, *errors, *shares))
+    columns = (
+        *(ReportColumn("place"), ReportColumn("measure"), ReportColumn(sweep.budget, form="exact")),
+        *map(ReportColumn, ("counts", "median |error|", "95th percentile", "RMSE", "privacy loss")),
+        *(ReportColumn(heading, form="percent") for heading in ("closest by error", "by loss", "by both")),
+    )
+    reasons = dict.fromkeys(point.loss.why_undefined for point in sweep.points if point.loss.why_undefined)
+    note = "\n".join(f"privacy loss -: {reason}" for reason in reasons)
+    title = f"Error in {sweep.counted}, empirical privacy loss, closest sample"
+    return ReportTable("printed", title, columns, tuple(rows), note, TERMINAL)
+
+
+def _panel(sweep: SweepReport, place: str, measure: str) -> Iterator[Block]:
+    """A place and measure: figures where something can be drawn, and tables."""
+    release, samples = (sweep.curve(kind, place, measure) for kind in ("release", "sample"))
+    circles = list(_marks(release, lambda size: f"{sweep.budget} {size}"))
+    if circles:
+        yield trade_off(circles, list(_marks(samples, percent)), sweep.settings, sweep.counted)
+    yield from _first_and_third(sweep, place, measure)
+    reasons = [point.loss.why_undefined for point in (*release, *samples) if point.loss.value is None]
+    for reason in dict.fromkeys(reasons):
+        number = reasons.count(reason)
+        yield f"Without a point in the figure: {number} (the empirical privacy loss is undefined: {reason})."
+    name = f"{place}_{measure}".replace(" ", "_")
+    yield _point_table(f"release_{name}", "", ReportColumn(sweep.budget, form="exact"), release)
+    if samples:
+        title = f"Simple random samples ({len(sweep.seeds)} a share)"
+        yield _point_table(f"samples_{name}", title, ReportColumn("share", form="percent"), samples)
+
+
+def _point_table(name: str, title: str, size: ReportColumn, points: Iterable[CurvePoint]) -> ReportTable:
+    columns = (
+        *(size, ReportColumn("counts"), ReportColumn("median abs.", form=",.1f")),
+        *(() if title else (ReportColumn("over runs", form=",.2f"),)),
+        *(ReportColumn("mean abs.", form=",.2f"), ReportColumn("95th pct. abs.", form=",.1f")),
+        *(ReportColumn("RMSE", form=",.2f"), ReportColumn("bias", form="+,.2f")),
+        *(ReportColumn("privacy loss", form=".4g"), ReportColumn("plateau", form=".4g")),
+    )
+    rows = tuple(
+        (
+            *(point.size, shown.n, shown.median_absolute, *(() if title else (span_of(point.over_runs),))),
+            *(shown.mean_absolute, shown.p95_absolute, shown.rmse, shown.bias, point.loss.value, point.loss.plateau),
+        )
+        for point in points
+        for shown in (point.figures,)
+    )
+    return ReportTable(name, title, columns, rows, media=PAGE, folded=bool(title))
+
+
+def _first_and_third(sweep: SweepReport, place: str, measure: str) -> Iterator[Figure]:
+    """Figure 1 of strata, figure 3 of totals: all budgets side by side."""
+    labelled = {f"{sweep.budget} {total}": pooled for total, pooled in sweep.pooled.items()}
+    if measure == TOTAL:
+        drawn = [bias_figure(labelled, place, definition) for definition in DEFINITIONS]
+    else:
+        drawn = [loss_figure(labelled, place, measure, sweep.settings)]
+    yield from (figure for figure in drawn if figure is not None)
+
+
+def _marks(points: Sequence[CurvePoint], named: Callable[[Fraction], str]) -> Iterator[TradeOffPoint]:
+    """Every point that has a loss."""
+    for point in points:
+        if point.loss.value is not None:
+            yield TradeOffPoint(named(point.size), point.loss.value, point.figures.median_absolute, point.figures.n)
