@@ -275,6 +275,7 @@ def summed(values: np.ndarray, parent: np.ndarray) -> np.ndarray:
     return sums
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(small_nations())
 def test_what_flows_to_the_states_divides_at_every_level_below(
@@ -306,6 +307,7 @@ def divides(margin: tuple[int, ...], lower: np.ndarray, upper: np.ndarray) -> bo
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(small_nations())
 def test_with_county_totals_flows_to_the_counties_divide_among_the_states_and_below(

@@ -89,6 +89,7 @@ def test_bounded_answers_are_penalised_by_the_curvature_of_the_objective_along_t
         np.testing.assert_allclose(state.penalty, TIGHTNESS / spread, rtol=1e-6, err_msg=str(seed))
 
 
+@pytest.mark.slow
 def test_an_iteration_solves_the_penalised_problem_of_every_child(wild):
     """The point before its division minimises objective + penalties: against a dense solve, for every kind of child."""
     for seed, family in served(wild, 30, limited=True):
@@ -124,6 +125,7 @@ def test_changing_the_penalty_keeps_the_multipliers(wild):
     np.testing.assert_allclose(state.penalty[:, None] * state.point_dual, before[1], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_what_is_certified_keeps_cells_and_bounded_sums(wild, monkeypatch):
     monkeypatch.setattr(batched, "MOST_ITERATIONS", 200)
     seen = 0

@@ -136,7 +136,11 @@ def test_every_solver_of_families_is_registered():
 
 
 @pytest.mark.parametrize(
-    "chunk", [pytest.param(each, marks=[pytest.mark.long] * (each >= QUICK)) for each in range(CHUNKS)]
+    "chunk",
+    [
+        pytest.param(each, marks=[pytest.mark.long] * (each >= QUICK) + [pytest.mark.slow] * (0 < each < QUICK))
+        for each in range(CHUNKS)
+    ],
 )
 def test_every_solver_of_families_finds_the_optimum_of_an_interior_point_method(wild, chunk, monkeypatch):
     monkeypatch.setattr(batched, "MOST_ITERATIONS", 250)  # families this small go to another solver first
@@ -186,6 +190,7 @@ def test_together_the_solvers_leave_hardly_a_family_without_proof(wild):
     assert len(open_families) <= 0.02 * FAMILIES / 8, open_families
 
 
+@pytest.mark.slow
 def test_a_wrong_coefficient_in_what_solvers_get_is_never_certified(wild):
     """The same examination with a planted fault: noisy answers are changed after the family was posed."""
     caught = 0

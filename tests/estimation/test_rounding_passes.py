@@ -24,6 +24,7 @@ from das_spark.estimation.rounding import Goal, frame_of, round_family, round_in
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema
 
+BOTH = ["nearest", pytest.param("released", marks=pytest.mark.slow)]
 TINY = Schema("tiny", (Attribute("kind", ("home", "prison")), Attribute("race", ("a", "b", "c"))))
 PLAN = FamilyPlan("tiny")
 NESTED = [["total"], ["kind", "detailed"]]
@@ -154,7 +155,7 @@ def test_crossing_margins_are_the_best_but_for_the_reported_gap(rounding, passes
         check_against_brute_force(problem, passes, rounding, found, presolved.support.cells, x)
 
 
-@pytest.mark.parametrize("rounding", ["nearest", "released"])
+@pytest.mark.parametrize("rounding", BOTH)
 def test_random_points_are_rounded_to_the_best(rounding, estimated):
     """Not only estimates: any division of the parent, with many halves and whole numbers in it."""
     for seed in range(60):
@@ -228,7 +229,7 @@ def without_closed_form(monkeypatch):
     monkeypatch.setattr(rounding_module, "_best_totals", lambda posed, passes: None)
 
 
-@pytest.mark.parametrize("rounding", ["nearest", "released"])
+@pytest.mark.parametrize("rounding", BOTH)
 def test_totals_in_closed_form_are_as_good_as_those_of_a_program(small, toy_queries, rounding, monkeypatch, estimated):
     used = 0
     for seed in range(40):
@@ -354,7 +355,7 @@ def test_the_same_estimate_is_rounded_the_same_way(small, toy_queries, estimated
     np.testing.assert_array_equal(one.counts, other.counts)
 
 
-@pytest.mark.parametrize("rounding", ["nearest", "released"])
+@pytest.mark.parametrize("rounding", BOTH)
 def test_few_columns_reach_the_optimum_of_all_columns(small, toy_queries, rounding, estimated):
     fewer = asked = 0
     for seed in range(150):
@@ -373,6 +374,7 @@ def test_few_columns_reach_the_optimum_of_all_columns(small, toy_queries, roundi
     assert asked >= 3  # whole numbers that had to move
 
 
+@pytest.mark.slow
 def test_without_prices_some_families_would_be_rounded_worse(small, toy_queries, monkeypatch, estimated):
     worse = 0
     for seed in range(150):
