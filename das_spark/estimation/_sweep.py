@@ -78,7 +78,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this m
         for child in range(children):
             free[child] = relaxation * points[child] + (1.0 - relaxation) * split[cell, child] + dual[cell, child]
             allowed[child] = free[child] if live[cell, child] else -np.inf
-        threshold = _threshold(allowed, needed[cell], price[cell])
+        threshold = _threshold(allowed, needed[cell], price[cell]) if needed[cell] >= 0.0 else 0.0
         price[cell] = threshold
         for child in range(children):
             new = max(allowed[child] - threshold, 0.0)

@@ -141,6 +141,9 @@ def inverse(stacked: Stack, weight: Floats, diagonal: float) -> Inverse:
 MOST_KINDS = 32
 """Children with other variances need an operator of their own; more kinds than this are left to other solvers."""
 
+ROOT_CELLS = 500_000
+"""Cells from which a root, which has nothing to divide, is served; an interior point takes more memory and time."""
+
 MOST_ROWS = 2500
 """Largest number of stacked rows, whose square is what an operator takes in memory and in time."""
 
@@ -175,7 +178,7 @@ class BatchedFamily:
     Attributes:
         support: Where it comes from.
         live: Whether a child can hold people in a cell, shape ``(n, K)``.
-        needed: People of the parent in each cell, shape ``(n,)``.
+        needed: People of the parent in each cell, shape ``(n,)``; -1 at the root, where nothing is divided.
         diagonal: Weight of each child's answers to the single cells, shape ``(K,)``.
         weights: Weight of each other answer for each child, shape ``(a, K)``.
         linear: Linear term of the objective, shape ``(n, K)``.
@@ -208,10 +211,18 @@ class BatchedFamily:
 
 
 def batched_family(support: Support) -> BatchedFamily | None:
-    """Lay a family out."""
-    if support.parent is None or support.relaxation is not None or support.problem.flows is not None:
-        return None
+    """Lay a family out.
+
+    Returns:
+        Its arrays, or None where the method does not serve: at the root of few cells, under the failsafe, with flows,
+        with bounds on single cells (other than that nobody can be there), with more than `MOST_KINDS` kinds of children
+        or more than `MOST_ROWS` rows.
+    """
     cells, children = len(support.cells), support.children
+    if support.relaxation is not None or support.problem.flows is not None:
+        return None
+    if support.parent is None and cells < ROOT_CELLS:
+        return None
     own = [each for each in support.partitions if np.array_equal(each.index, np.arange(cells))]
     parts = [each for each in support.partitions if not any(each is other for other in own)]
     if any(_can_bind(each, support.parent) for each in own) or sum(each.rows + 1 for each in parts) > MOST_ROWS:
@@ -226,7 +237,7 @@ def batched_family(support: Support) -> BatchedFamily | None:
     return BatchedFamily(
         support=support,
         live=np.ascontiguousarray((support.most > 0).T),
-        needed=support.parent.astype(np.float64),
+        needed=np.full(cells, -1.0) if support.parent is None else support.parent.astype(np.float64),
         diagonal=diagonal / unit,
         weights=weights[stacked.owner] / unit,
         linear=_linear([*own, *parts], (children, cells)) / unit,
@@ -237,14 +248,18 @@ def batched_family(support: Support) -> BatchedFamily | None:
     )
 
 
-def _can_bind(partition: Partition, parent: Integers) -> bool:
+def _can_bind(partition: Partition, parent: Integers | None) -> bool:
     """Whether a bound asks for somebody, or for fewer than all of the parent's people (but not for nobody)."""
+    if not partition.limits:
+        return False
     counted = partition.index >= 0
-    people = np.bincount(partition.index[counted], parent[counted], minlength=partition.rows)
+    people = np.full(partition.rows, np.inf)
+    if parent is not None:
+        people = np.bincount(partition.index[counted], parent[counted], minlength=partition.rows)
     return bool((partition.lower > 0).any() or ((partition.upper > 0) & (partition.upper < people)).any())
 
 
-def _limits(parts: list[Partition], parent: Integers, children: int) -> Limits:
+def _limits(parts: list[Partition], parent: Integers | None, children: int) -> Limits:
     first = np.cumsum([0, *(each.rows for each in parts)])
     chosen = [number for number, each in enumerate(parts) if _can_bind(each, parent)]
     limited = tuple(parts[number] for number in chosen)
@@ -343,6 +358,8 @@ def _guess(family: BatchedFamily) -> Floats:
     if measured:
         people = np.maximum(min(measured, key=lambda each: each.rows).values.sum(axis=1), 0.0) + 1.0
     shares = np.where(family.live, people, 0.0)
+    if family.support.parent is None:
+        return np.ascontiguousarray(shares / np.maximum(family.live.sum(axis=0), 1))
     return np.ascontiguousarray(shares * (family.needed / shares.sum(axis=1))[:, None])
 
 
@@ -500,7 +517,10 @@ def _raked(state: State) -> Floats:
     of them cannot be there at once, within has to do.
     """
     family, limits = state.family, state.family.limits
-    x = state.split * _factor(family.needed, state.split.sum(axis=1))[:, None]
+    divided = family.support.parent is not None
+    x = state.split.copy()
+    if divided:
+        x *= _factor(family.needed, x.sum(axis=1))[:, None]
     indices = [np.where(each.index < 0, each.rows, each.index) for each in limits.partitions]
     matrices = [_summation(index, each.rows) for index, each in zip(indices, limits.partitions, strict=True)]
     pinned, before = True, np.inf
@@ -514,7 +534,8 @@ def _raked(state: State) -> Floats:
             x *= np.vstack([_factor(wanted, sums), np.ones(x.shape[1])])[index]
         if worst <= EXACT:
             break
-        x *= _factor(family.needed, x.sum(axis=1))[:, None]
+        if divided:
+            x *= _factor(family.needed, x.sum(axis=1))[:, None]
         if worst > STALLED * before and not pinned:
             break
         pinned, before = pinned and worst <= STALLED * before, worst

@@ -96,7 +96,7 @@ def worst_violation(
         _note_parent(worst, candidate, parent, relaxation)
         worst.note(np.array([problem.parent.total - parent.sum()]), np.ones(1))  # people outside the cells
     for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
-        value = sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
+        value = sums(candidate.x, bound.columns(bound.query.row_of(cells)), bound.lower.shape[1])
         lower, upper = bound.lower.astype(np.float64), bound.upper.astype(np.float64)
         violation = np.maximum(lower - value, value - upper)
         worst.note(violation, np.where(value > upper, upper, lower), multiplier)
@@ -290,7 +290,7 @@ def _tight(problem: FamilyProblem, cells: NDArray[np.int32], candidate: Candidat
     """The multipliers of the bounds that the candidate is on."""
     found = []
     for bound, multiplier in zip(problem.bounds, candidate.bound_multipliers, strict=True):
-        value = sums(candidate.x, bound.query.row_of(cells), bound.query.rows)
+        value = sums(candidate.x, bound.columns(bound.query.row_of(cells)), bound.lower.shape[1])
         tight = np.where(multiplier > 0, bound.lower, bound.upper)
         near = np.abs(value - tight) <= _TIGHT * np.maximum(1.0, np.abs(tight))
         found.append(np.where(near, multiplier, 0.0))
@@ -314,11 +314,11 @@ def _after_bounds(
     """The gradient less the multipliers of bounds and flows, and what these fall short by at x (E-19)."""
     reduced, slack = gradient, 0.0
     for bound, multiplier in zip(problem.bounds, hints[0], strict=True):
-        rows = bound.query.row_of(cells)
-        value = sums(x, rows, bound.query.rows)
+        columns = bound.columns(bound.query.row_of(cells))
+        value = sums(x, columns, bound.lower.shape[1])
         tight = np.where(multiplier > 0, bound.lower, bound.upper)
         slack += float((multiplier * (value - tight)).sum())
-        reduced = reduced - spread(multiplier, rows)
+        reduced = reduced - spread(multiplier, columns)
     if problem.flows is not None and hints[1] is not None:
         rows = problem.flows.query.row_of(cells)
         margins = sums(x, rows, problem.flows.query.rows)
@@ -331,7 +331,11 @@ def _parent(problem: FamilyProblem, cells: NDArray[np.int32]) -> Floats | None:
     """The parent's people in the cells."""
     if problem.parent is None:
         return None
-    return problem.parent.dense()[cells].astype(np.float64)
+    own, people = problem.parent.cells, np.zeros(len(cells))
+    place = np.minimum(np.searchsorted(own, cells), max(0, len(own) - 1))
+    inside = own[place] == cells if len(own) else np.zeros(len(cells), dtype=np.bool_)
+    people[inside] = problem.parent.counts[place[inside]]
+    return people
 
 
 def _objective(
@@ -343,7 +347,9 @@ def _objective(
         place = _place(each, cells)
         residual = sums(x, place, len(each.rows)) - each.values
         weighted = residual / each.variance[:, None]
-        touched = np.unique(place[place >= 0])  # the other rows are constants: no cell can change them
+        touched = np.flatnonzero(
+            np.bincount(place[place >= 0], minlength=len(each.rows))
+        )  # the other rows are constants: no cell can change them
         total += float((weighted[:, touched] * residual[:, touched]).sum())
         gradient += 2.0 * spread(weighted, place)
         places.append(place)
@@ -368,8 +374,8 @@ def _box(
     elif parent is not None:
         box = np.broadcast_to(parent, shape)
     for bound in problem.bounds:
-        rows = bound.query.row_of(cells)
-        most = np.where(rows >= 0, bound.upper[:, rows].astype(np.float64), np.inf)
+        columns = bound.columns(bound.query.row_of(cells))
+        most = np.where(columns >= 0, bound.upper[:, columns].astype(np.float64), np.inf)
         box = np.minimum(box, most)
     return np.asarray(box)
 

@@ -163,8 +163,9 @@ def _named(presolved: Presolved, aggregates: Integers) -> str:
         for partition, of_row in zip(presolved.support.partitions, presolved.aggregates.of_row, strict=True):
             found = np.argwhere(of_row == aggregate)
             if partition.limits and len(found):
-                number, rows = partition.limits[0]
-                names.append(f"{child}: row {int(rows[found[0, 1]])} of {problem.bounds[number].name!r}")
+                number, columns = partition.limits[0]
+                bound = problem.bounds[number]
+                names.append(f"{child}: row {bound.row(int(columns[found[0, 1]]))} of {bound.name!r}")
                 break
     return "bounds cannot all be met; the least violation is at " + "; ".join(names)
 

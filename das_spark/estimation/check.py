@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from das_spark.constraints import flow_feasible
 from das_spark.estimation.problem import Booleans, FamilyFlows, FamilyPlan, FamilyProblem, Integers
 from das_spark.estimation.support import Relaxation
-from das_spark.histogram import Query
 
 MOST_CLASSES = 12
 """Up to so many classes, divisibility is decided by checking every set of classes."""
@@ -32,14 +31,15 @@ def broken_rules(
     if problem.parent is not None:
         found += _against_parent(problem, cells, counts, relaxation)
     for bound in problem.bounds:
-        answers = _answers(bound.query, cells, counts)
+        answers = _answers(bound.columns(bound.query.row_of(cells)), bound.lower.shape[1], counts)
         wrong = np.argwhere((answers < bound.lower) | (answers > bound.upper))
         if len(wrong):
-            child, row = (int(place) for place in wrong[0])
-            found.append(f"{problem.children[child]}: row {row} of {bound.name!r} is out of bounds")
+            child, column = (int(place) for place in wrong[0])
+            found.append(f"{problem.children[child]}: row {bound.row(column)} of {bound.name!r} is out of bounds")
     found += _against_groups(problem, counts)
     if problem.flows is not None:
-        divided = divisible(_answers(problem.flows.query, cells, counts), problem.flows)
+        query = problem.flows.query
+        divided = divisible(_answers(query.row_of(cells), query.rows, counts), problem.flows)
         found += [f"{problem.children[child]}: cannot be divided below" for child in np.flatnonzero(~divided)[:1]]
     return tuple(found)
 
@@ -49,13 +49,13 @@ def _against_parent(
 ) -> list[str]:
     if problem.parent is None:
         return []
-    parent = problem.parent.dense()
-    summed = np.zeros(problem.size, dtype=np.int64)
-    summed[cells] = counts.sum(axis=0)
+    summed = counts.sum(axis=0)
     if relaxation is None:
-        return [] if np.array_equal(summed, parent) else ["children do not sum to the parent cell by cell"]
+        (held,) = np.nonzero(summed)
+        same = np.array_equal(cells[held], problem.parent.cells) and np.array_equal(summed[held], problem.parent.counts)
+        return [] if same else ["children do not sum to the parent cell by cell"]
     grouped = np.zeros(len(relaxation.totals), dtype=np.int64)
-    np.add.at(grouped, relaxation.group, summed[cells])
+    np.add.at(grouped, relaxation.group, summed)
     return [] if np.array_equal(grouped, relaxation.totals) else ["children do not sum to the parent's kept margin"]
 
 
@@ -67,10 +67,10 @@ def _against_groups(problem: FamilyProblem, counts: Integers) -> list[str]:
     return [f"the members of {label} do not sum to its total" for label in wrong[:1]]
 
 
-def _answers(query: Query, cells: NDArray[np.int32], counts: Integers) -> Integers:
-    rows = query.row_of(cells)
+def _answers(rows: Integers, width: int, counts: Integers) -> Integers:
+    """Sums of cells by row, -1 for cells that are in none, shape ``(K, width)``."""
     counted = rows >= 0
-    answers = np.zeros((query.rows, len(counts)), dtype=np.int64)
+    answers = np.zeros((width, len(counts)), dtype=np.int64)
     np.add.at(answers, rows[counted], counts.T[counted])
     return answers.T
 

@@ -108,9 +108,7 @@ def family_of_members(problem: FamilyProblem, label: str, members: Integers, est
             FamilyMeasurement(each.query, each.rows, each.values[members], each.variance[members])
             for each in problem.measurements
         ),
-        bounds=tuple(
-            FamilyBounds(each.name, each.query, each.lower[members], each.upper[members]) for each in problem.bounds
-        ),
+        bounds=tuple(replace(each, lower=each.lower[members], upper=each.upper[members]) for each in problem.bounds),
         flows=_moved_flows(flows, [np.array([position]) for position in members]),
     )
 

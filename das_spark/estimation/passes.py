@@ -14,7 +14,7 @@ import numpy as np
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.presolve import Presolved, presolve
-from das_spark.estimation.problem import Attempt, FamilyBounds, FamilyPlan, FamilyProblem, Floats, OuterPass
+from das_spark.estimation.problem import Attempt, FamilyBounds, FamilyPlan, FamilyProblem, Floats, Integers, OuterPass
 from das_spark.estimation.rounding import Rounded, round_in_passes
 from das_spark.estimation.support import Support, restrict
 from das_spark.histogram import Histogram, Query
@@ -47,17 +47,17 @@ def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
     parts = [part for each in plan.passes for part in (each.least_squares, each.rounding)]
     if not parts or not all(part and all(part) for part in parts):
         raise ConfigurationError("every pass needs a fit by least squares and a rounding, both of some query")
-    settled: tuple[FamilyBounds, ...] = ()
+    fixed: tuple[FamilyBounds, ...] = ()
     passed: Passed | None = None
     for number, outer in enumerate(plan.passes):
-        fitted = _fitted(support, plan, outer, settled, passed)
+        fitted = _fitted(support, plan, outer, fixed, passed)
         if fitted.contradiction or fitted.solved is None:
             return fitted
         exact, last = fitted.presolved, number == len(plan.passes) - 1
         if last and len(exact.support.cells) != len(support.cells):
             raise ConfigurationError("the last rounding leaves cells open: it must end with the query of every cell")
         if len(outer.least_squares) > 1:  # the bands of the inner passes are not for the rounding
-            bounds = (*support.problem.bounds, *settled)
+            bounds = (*support.problem.bounds, *fixed)
             exact = presolve(restrict(replace(exact.support.problem, measurements=(), bounds=bounds), plan))
         queries = [[_query(plan, name) for name in names] for names in outer.rounding]
         rounded = round_in_passes(exact, fitted.solved.candidate.x, queries, plan.rounding)
@@ -66,19 +66,19 @@ def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
         passed = replace(fitted, presolved=exact, rounded=rounded)
         if rounded is None or last:
             return passed
-        settled += _settled(exact, plan, outer.rounding[-1], rounded, f"pass {number}")
+        fixed += _fixed(exact, plan, outer.rounding[-1], rounded, f"pass {number}")
     raise ConfigurationError("unreachable")
 
 
 def _fitted(
-    support: Support, plan: FamilyPlan, outer: OuterPass, settled: Sequence[FamilyBounds], before: Passed | None
+    support: Support, plan: FamilyPlan, outer: OuterPass, fixed: Sequence[FamilyBounds], before: Passed | None
 ) -> Passed:
     """The inner passes of least squares of one outer pass; not rounded yet."""
-    held: tuple[FamilyBounds, ...] = ()
+    bands: tuple[FamilyBounds, ...] = ()
     solved, count = (None, 0) if before is None else (before.solved, before.count)
     fitted: Passed | None = None
     for inner, names in enumerate(outer.least_squares):
-        posed = _posed(support.problem, plan, outer, inner, (*settled, *held))
+        posed = _posed(support.problem, plan, outer, inner, (*fixed, *bands))
         presolved = presolve(support if posed is support.problem else restrict(posed, plan))
         if presolved.contradiction:
             return Passed(presolved, solved, None, count, presolved.contradiction)
@@ -87,7 +87,7 @@ def _fitted(
         fitted = Passed(presolved, solved, None, count, found.contradiction)
         if found.contradiction:
             return fitted
-        held += _held(presolved, plan, names, found)
+        bands += _bands(presolved, plan, names, found)
     if fitted is None:
         raise ConfigurationError("a pass fits nothing")
     return fitted
@@ -138,35 +138,37 @@ def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | 
     return Histogram(problem.size, parent.cells[first[order]], counts[order])
 
 
-def _held(presolved: Presolved, plan: FamilyPlan, names: Sequence[str], solved: Solved) -> tuple[FamilyBounds, ...]:
+def _bands(presolved: Presolved, plan: FamilyPlan, names: Sequence[str], solved: Solved) -> tuple[FamilyBounds, ...]:
     """Bands around what a pass reached (E-49)."""
     tolerance = SLACK + solved.certificate.primal_residual
     found = []
     for name in names:
         query = _query(plan, name)
-        answers = _answers(query, presolved, solved.candidate.x)
-        found.append(FamilyBounds(f"held {name}", query, answers - tolerance, answers + tolerance))
+        rows, answers = _answers(query, presolved, solved.candidate.x)
+        found.append(FamilyBounds(f"held {name}", query, answers - tolerance, answers + tolerance, rows))
     return tuple(found)
 
 
-def _settled(
+def _fixed(
     presolved: Presolved, plan: FamilyPlan, names: Sequence[str], rounded: Rounded, label: str
 ) -> tuple[FamilyBounds, ...]:
     """Equalities with the whole answers of an outer pass (E-50)."""
     found = []
     for name in names:
         query = _query(plan, name)
-        answers = np.rint(_answers(query, presolved, rounded.counts.astype(np.float64))).astype(np.int64)
-        found.append(FamilyBounds(f"{label} {name}", query, answers, answers))
+        rows, answers = _answers(query, presolved, rounded.counts.astype(np.float64))
+        exact = np.rint(answers).astype(np.int64)
+        found.append(FamilyBounds(f"{label} {name}", query, exact, exact, rows))
     return tuple(found)
 
 
-def _answers(query: Query, presolved: Presolved, x: Floats) -> Floats:
-    rows = query.row_of(presolved.support.cells)
-    counted = rows >= 0
-    answers = np.zeros((query.rows, len(x)))
-    np.add.at(answers, rows[counted], x.T[counted])
-    return answers.T
+def _answers(query: Query, presolved: Presolved, x: Floats) -> tuple[Integers, Floats]:
+    """The answers that the support touches, and their people, shape ``(K, r)``."""
+    touched = query.restrict(presolved.support.cells)
+    counted = touched.index >= 0
+    answers = np.zeros((len(touched.rows), len(x)))
+    np.add.at(answers, touched.index[counted], x.T[counted])
+    return touched.rows, answers.T
 
 
 def _worst(before: Solved | None, now: Solved) -> Solved:

@@ -26,7 +26,7 @@ class _SharedRows:
 
     Attributes:
         number: The partition's number.
-        key: Flat row of each variable, shape ``(N,)``.
+        key: Flat row of each variable, shape ``(N,)``; empty where no row is kept.
         flat: Flat rows kept, shape ``(m,)``.
         target: Their noisy answers less what is fixed, shape ``(m,)``.
         lower: Their lower bounds less what is fixed, ``-inf`` where none can bind.
@@ -111,7 +111,7 @@ class _Elimination:
         )
 
     def absorb(self, partition: Partition) -> _SharedRows:
-        """Fold the rows that count one variable into it."""
+        """Give the rows that count one variable to it, and return the others."""
         number, self.done = self.done, self.done + 1
         width = partition.rows + 1  # the last column takes the cells that no row counts
         index = np.where(partition.index < 0, partition.rows, partition.index)
@@ -123,13 +123,21 @@ class _Elimination:
             self.fixed_child * width + index[self.fixed_cell], weights=self.fixed_people, minlength=size
         )
         target = _padded(partition.values, 0.0) - taken
-        lower, upper = _padded(partition.lower, -np.inf) - taken, _padded(partition.upper, np.inf) - taken
+        limits = None
         if partition.limits:
-            self._check(partition, count, key, lower, upper)
+            limits = _padded(partition.lower, -np.inf) - taken, _padded(partition.upper, np.inf) - taken
+            self._check(partition, count, key, *limits)
         (alone,) = np.nonzero(count[key] == 1)
         if len(alone):
-            self._take(alone, key[alone], partition, number, target, lower, upper)
-        return self._shared(partition, number, key, np.flatnonzero(count > 1), target, lower, upper)
+            self._take(alone, key[alone], partition, number, target, limits)
+        flat = np.flatnonzero(count > 1)
+        low, high = np.full(len(flat), -np.inf), np.full(len(flat), np.inf)
+        if limits is not None and len(flat):
+            low, high = limits[0][flat], limits[1][flat]
+            room = np.bincount(key, weights=self.room, minlength=size)[flat]
+            low = np.where(low <= 0, -np.inf, low)
+            high = np.where(high >= room, np.inf, high)
+        return _SharedRows(number, key if len(flat) else key[:0], flat, target[flat], low, high)
 
     def _take(
         self,
@@ -138,36 +146,19 @@ class _Elimination:
         partition: Partition,
         number: int,
         target: Floats,
-        lower: Floats,
-        upper: Floats,
+        limits: tuple[Floats, Floats] | None,
     ) -> None:
         weight = partition.weight[self.child[alone]]
         self.weight[alone] += weight
         self.weighted[alone] += weight * target[row]
-        if partition.limits:
+        if limits is not None:
+            lower, upper = limits
             higher = lower[row] > self.lower[alone]
             self.lower[alone[higher]] = lower[row[higher]]
             self.lower_from[alone[higher]] = number
             smaller = (upper[row] < self.upper[alone]) & (upper[row] < self.supply[alone])
             self.upper[alone[smaller]] = upper[row[smaller]]
             self.upper_from[alone[smaller]] = number
-
-    def _shared(
-        self,
-        partition: Partition,
-        number: int,
-        key: Integers,
-        flat: Integers,
-        target: Floats,
-        lower: Floats,
-        upper: Floats,
-    ) -> _SharedRows:
-        low, high = lower[flat], upper[flat]
-        if partition.limits and len(flat):
-            room = np.bincount(key, weights=self.room, minlength=len(lower))[flat]
-            low = np.where(low <= 0, -np.inf, low)
-            high = np.where(high >= room, np.inf, high)
-        return _SharedRows(number, key, flat, target[flat], low, high)
 
     def _check(self, partition: Partition, count: Integers, key: Integers, lower: Floats, upper: Floats) -> None:
         """Note a row that no division can satisfy."""
@@ -176,9 +167,10 @@ class _Elimination:
         wrong[partition.rows :: partition.rows + 1] = False
         if wrong.any() and not self.trouble:
             child, row = divmod(int(np.argmax(wrong)), partition.rows + 1)
-            number, rows = partition.limits[0]
-            name = self.support.problem.bounds[number].name
-            self.trouble = f"{self.support.problem.children[child]}: row {int(rows[row])} of {name!r} cannot be met"
+            number, columns = partition.limits[0]
+            bound = self.support.problem.bounds[number]
+            name = self.support.problem.children[child]
+            self.trouble = f"{name}: row {bound.row(int(columns[row]))} of {bound.name!r} cannot be met"
 
 
 def _padded(values: Floats, edge: float) -> Floats:
@@ -197,9 +189,10 @@ class Aggregates:
         target: Noisy answer less what is fixed.
         lower: Lower bound less what is fixed, ``-inf`` where none can bind.
         upper: Upper bound less what is fixed, ``inf`` where none can bind.
-        entry_aggregate: Margin of each incidence, shape ``(E,)``.
+        entry_aggregate: Aggregate of each incidence, shape ``(E,)``.
         entry_variable: Variable of each incidence, shape ``(E,)``.
-        of_row: For each partition the aggregate of each row of each child, -1 where there is none, shape ``(K, r)``.
+        of_row: For each partition the aggregate of each row of each child, -1 where there is none, shape ``(K, r)``;
+            empty where the partition has no bounds.
         lower_from: Partition that each lower bound comes from, shape ``(M,)``.
         upper_from: Partition that each upper bound comes from, shape ``(M,)``.
     """
@@ -289,14 +282,16 @@ def _incidence(
     chosen[first] = True
     of_row, aggregates, variables, start = [], [_none()], [_none()], 0
     for each in rows:
-        width = elimination.support.partitions[each.number].rows + 1
+        partition = elimination.support.partitions[each.number]
+        width = partition.rows + 1
         part = slice(start, start + len(each.flat))
         start = part.stop
-        table = np.full(elimination.support.children * width, -1, dtype=np.int64)
-        table[each.flat] = number[part]
+        table = np.full(elimination.support.children * width if partition.limits else 0, -1, dtype=np.int64)
+        if partition.limits:
+            table[each.flat] = number[part]
         of_row.append(table.reshape(-1, width)[:, :-1])
         if chosen[part].any():
-            source = np.full(len(table), -1, dtype=np.int64)
+            source = np.full(elimination.support.children * width, -1, dtype=np.int64)
             source[each.flat] = np.where(chosen[part], number[part], -1)
             found = source[each.key]
             (variable,) = np.nonzero(found >= 0)
@@ -315,7 +310,8 @@ def _same_variables(elimination: _Elimination, rows: list[_SharedRows], child: I
     Sets are told apart by sums of pseudo-random codes of cells. Two different sets with one sum would make the solver
     solve another problem, which the certificate, made from the tables, would then refuse.
     """
-    if sum(len(each.flat) > 0 for each in rows) < 2:  # noqa: PLR2004 - two partitions
+    rows = [each for each in rows if len(each.flat)]
+    if len(rows) < 2:  # noqa: PLR2004 - two partitions
         return np.arange(len(child)), np.arange(len(child))
     code = _codes(len(elimination.support.cells))[elimination.cell]
     sums = [

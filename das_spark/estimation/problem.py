@@ -69,15 +69,34 @@ class FamilyBounds:
     Attributes:
         name: For messages.
         query: Its answers are bounded.
-        lower: Least number of people in each answer, shape ``(K, query.rows)``; whole numbers (int64) but for the bands
-            that hold an earlier pass (E-49).
+        lower: Least number of people in each answer, shape ``(K, r)``; whole numbers (int64) but for the tolerance
+            bands around an earlier pass (E-49).
         upper: Largest number, likewise.
+        rows: Answers that are bounded, sorted and unique, shape ``(r,)``: all that the parent's cells touch; None where
+            all answers of the query are.
     """
 
     name: str
     query: Query
     lower: NDArray[np.int64] | NDArray[np.float64]
     upper: NDArray[np.int64] | NDArray[np.float64]
+    rows: NDArray[np.int64] | None = None
+
+    def columns(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Column of each answer of the query in `lower` and `upper`; -1 for -1, and where it is not bounded."""
+        return rows if self.rows is None else _positions(self.rows, rows)
+
+    def row(self, column: int) -> int:
+        """Number of the answer in a column, for messages."""
+        return column if self.rows is None else int(self.rows[column])
+
+
+def _positions(present: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position of each row among those present, -1 where it is not."""
+    if not len(present):
+        return np.full(rows.shape, -1, dtype=np.int64)
+    position = np.minimum(np.searchsorted(present, rows), len(present) - 1)
+    return np.where(present[position] == rows, position, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +173,7 @@ class FamilyProblem:
         for each in self.measurements:
             _check_measurement(each, count, self.size, self.parent_geocode)
         for bound in self.bounds:
-            expected = (count, bound.query.rows)
+            expected = (count, bound.query.rows if bound.rows is None else len(bound.rows))
             if bound.lower.shape != expected or bound.upper.shape != expected or bound.query.size != self.size:
                 raise EstimationError(f"family {self.parent_geocode!r}: bounds {bound.name!r} need shape {expected}")
         if self.flows is not None:

@@ -7,6 +7,8 @@ that counts each cell. Queries that cut the support alike become one partition.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ from das_spark.estimation.problem import (
 )
 from das_spark.histogram import Query
 
+_NO_BOUNDS: Final = np.zeros((0, 0))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
@@ -33,9 +37,9 @@ class Partition:
         rows: Number of rows r.
         weight: Inverse noise variance by child, 0 where nothing is measured, shape ``(K,)``.
         values: Noisy answers, shape ``(K, r)``.
-        lower: Lower bounds, ``-inf`` where there is none, shape ``(K, r)``.
-        upper: Upper bounds, ``inf`` where there is none, shape ``(K, r)``.
-        limits: Which of the family's bounds are in it, each with the query's own number of every row, shape ``(r,)``.
+        lower: Lower bounds, shape ``(K, r)``; empty where nothing is bounded.
+        upper: Upper bounds, likewise.
+        limits: Which of the family's bounds are in it, each with its own column of every row, shape ``(r,)``.
     """
 
     index: Integers
@@ -144,31 +148,33 @@ def _measured(measurement: FamilyMeasurement, cells: NDArray[np.int32]) -> Parti
     inside = place < len(measurement.rows)
     if not inside.all() or not np.array_equal(measurement.rows[place], rows):
         raise EstimationError(f"measurement {measurement.query.name!r} lacks answers that the parent's cells touch")
-    shape = (len(measurement.variance), len(rows))
     return Partition(
         index=index,
         rows=len(rows),
         weight=1.0 / measurement.variance,
         values=measurement.values[:, place].astype(np.float64),
-        lower=np.full(shape, -np.inf),
-        upper=np.full(shape, np.inf),
+        lower=_NO_BOUNDS,
+        upper=_NO_BOUNDS,
     )
 
 
 def _bounded(problem: FamilyProblem, number: int, cells: NDArray[np.int32]) -> tuple[Partition, str]:
     bound = problem.bounds[number]
     rows, index = _canonical(bound.query, cells)
+    columns = bound.columns(rows)
+    if (columns < 0).any():
+        raise EstimationError(f"bounds {bound.name!r} lack answers that the parent's cells touch")
     partition = Partition(
         index=index,
         rows=len(rows),
         weight=np.zeros(len(problem.children)),
         values=np.zeros((len(problem.children), len(rows))),
-        lower=bound.lower[:, rows].astype(np.float64),
-        upper=bound.upper[:, rows].astype(np.float64),
-        limits=((number, rows),),
+        lower=bound.lower[:, columns].astype(np.float64),
+        upper=bound.upper[:, columns].astype(np.float64),
+        limits=((number, columns),),
     )
-    untouched = np.ones(bound.query.rows, dtype=np.bool_)
-    untouched[rows] = False
+    untouched = np.ones(bound.lower.shape[1], dtype=np.bool_)
+    untouched[columns] = False
     return partition, _trouble(problem, bound, untouched)
 
 
@@ -176,13 +182,14 @@ def _trouble(problem: FamilyProblem, bound: FamilyBounds, untouched: Booleans) -
     wrong = (bound.lower > bound.upper) | (untouched & ((bound.lower > 0) | (bound.upper < 0)))
     if not wrong.any():
         return ""
-    child, row = (int(place) for place in np.argwhere(wrong)[0])
-    return f"{problem.children[child]}: row {row} of {bound.name!r} cannot be met by any cell the parent occupies"
+    child, column = (int(place) for place in np.argwhere(wrong)[0])
+    where = f"{problem.children[child]}: row {bound.row(column)} of {bound.name!r}"
+    return f"{where} cannot be met by any cell the parent occupies"
 
 
 def _merge(merged: dict[bytes, Partition], new: Partition) -> None:
     """Join a partition with the one that cuts the support alike, if there is one."""
-    key = new.index.tobytes()
+    key = blake2b(new.index.tobytes()).digest()
     old = merged.get(key)
     merged[key] = new if old is None else _joined(old, new)
 
@@ -198,17 +205,17 @@ def _joined(old: Partition, new: Partition) -> Partition:
         rows=old.rows,
         weight=weight,
         values=values,
-        lower=np.maximum(old.lower, new.lower),
-        upper=np.minimum(old.upper, new.upper),
+        lower=np.maximum(old.lower, new.lower) if old.limits and new.limits else (old if old.limits else new).lower,
+        upper=np.minimum(old.upper, new.upper) if old.limits and new.limits else (old if old.limits else new).upper,
         limits=old.limits + new.limits,
     )
 
 
 def hand_out(problem: FamilyProblem, partition: Partition, value: Floats, hints: list[Floats]) -> None:
     """Give the multipliers of a partition's rows to those of the family's bounds that bind there."""
-    for limit, rows in partition.limits:
+    for limit, columns in partition.limits:
         bound = problem.bounds[limit]
-        binds = (value > 0) & (bound.lower[:, rows] >= partition.lower)
-        binds |= (value < 0) & (bound.upper[:, rows] <= partition.upper)
-        hints[limit][:, rows] = np.where(binds, value, 0.0)
+        binds = (value > 0) & (bound.lower[:, columns] >= partition.lower)
+        binds |= (value < 0) & (bound.upper[:, columns] <= partition.upper)
+        hints[limit][:, columns] = np.where(binds, value, 0.0)
         value = np.where(binds, 0.0, value)
