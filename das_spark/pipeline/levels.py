@@ -143,10 +143,10 @@ def measure(context: RunContext, geolevel: str) -> None:
         note(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
-            _draw(context, geolevel, decision.number, staging, parents)
+            written = _draw(context, geolevel, decision.number, staging, parents)
         note(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
-        journal.stage(geolevel, decision.number)
+        journal.stage(geolevel, decision.number, written)
         agreed()
         note(Event.LEVEL_STAGED, **place)
     if decision.step is Step.NOTHING:
@@ -191,7 +191,9 @@ def _require_own_addresses(context: RunContext, geolevel: str) -> None:
         )
 
 
-def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path, parents: str | None) -> None:
+def _draw(
+    context: RunContext, geolevel: str, attempt: int, staging: Path, parents: str | None
+) -> tuple[FileRecord, ...]:
     """Measure a level into the staging folder of an attempt."""
     writer = _writer({"measurements": staging})
     report = measurements(
@@ -203,7 +205,7 @@ def _draw(context: RunContext, geolevel: str, attempt: int, staging: Path, paren
         top=_level_above(context, geolevel) is None,
         shares=context.read("shares", geolevel) if context.has_shares else None,
     )
-    writer.place(report.toArrow().to_pylist())
+    return writer.place(report.toArrow().to_pylist())["measurements"]
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:

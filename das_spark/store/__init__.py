@@ -11,7 +11,6 @@ from das_spark.store.commit import (
     finished,
     link_parts,
     names_in,
-    nearest,
     part_files,
     promote,
     record_of,
@@ -24,7 +23,18 @@ from das_spark.store.commit import (
     sync_folder,
     write_durably,
 )
-from das_spark.store.filesystem import disk_errors, is_disk_full, no_room
+from das_spark.store.filesystem import (
+    Address,
+    Capabilities,
+    FileSystem,
+    Location,
+    Place,
+    PosixFileSystem,
+    disk_errors,
+    is_disk_full,
+    nearest,
+    no_room,
+)
 from das_spark.store.journal import Attempt, Journal, State, Step
 from das_spark.store.layout import (
     LEDGERS,
@@ -67,13 +77,19 @@ __all__ = [
     "LEDGER_SUFFIX",
     "STAGING",
     "VERIFYING",
+    "Address",
     "Attempt",
+    "Capabilities",
     "Change",
     "FileRecord",
+    "FileSystem",
     "JointLayout",
     "Journal",
+    "Location",
     "MeasurementsManifest",
     "OwnEntry",
+    "Place",
+    "PosixFileSystem",
     "PublicLayout",
     "PublicManifest",
     "RestrictedLayout",

@@ -1,12 +1,32 @@
-"""Disks that fill: the many faces of that error, Spark's among them, become one that says what to do."""
+"""What the store asks of a file system: a few operations, each with the atomicity and durability that it must have.
+
+Everything that a run promises (a level is drawn once, half a table is never taken for a whole one, a killed driver's
+run can go on) rests on these and on nothing else. `PosixFileSystem` is the implementation for disks; any other one must
+pass the conformance suite of the tests. What not every file system can do is said by its `Capabilities`, and the store
+has another way there:
+
+- no `renames`: files are copied to their place one by one, and are a result when their marker is there, written last;
+- no `locks`: a lock is a file that is created exclusively, and stays when its holder dies until somebody removes it;
+- no `tombstones`: a late task of a dead driver may write to the folder of an attempt that was destroyed. It is never
+  promoted, since files are promoted by name and checksum, from the folder of the attempt that the journal names;
+- no `modes`: who may open a file is decided for the whole root, outside of this software.
+
+A file system must be strongly consistent: once an operation has returned, every process finds what it did.
+"""
 
 from __future__ import annotations
 
 import errno
+import os
+import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final, Protocol, Self
+
+from typing_extensions import TypeVar
 
 from das_spark.errors import OutputError
 
@@ -14,6 +34,412 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = ("No space left on device", "Disk quota exceeded")
 #: A disk with less than so many bytes is full: what was half written has been removed when that is asked.
 _LITTLE = 16 << 20
+#: Another device, a disk without hard links, or too many of them.
+_NO_LINK: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a file system can do beyond what every one must.
+
+    Attributes:
+        renames: `move` gives a file another name in one step and copies nothing.
+        locks: A lock ends with the process that holds it, however it ends.
+        tombstones: A plain file in the place of a folder keeps everybody from writing into that folder.
+        modes: Files and folders can be closed to other users, and have times of change that can be set.
+    """
+
+    renames: bool
+    locks: bool
+    tombstones: bool
+    modes: bool
+
+
+class FileSystem(Protocol):
+    """The operations; paths are texts, with `/` between their parts. What is missing raises `FileNotFoundError`."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do beyond what every one must."""
+
+    def create(self, path: str, content: bytes, *, mode: int = 0o666) -> bool:
+        """Make a small file where there is none: whole, durable, and by one process only of those that try at once.
+
+        Returns:
+            Whether this call made it; what was there is never replaced.
+        """
+
+    def write(self, path: str, content: bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None) -> None:
+        """Write a small file durably, in one step: a reader sees the old one or the new one, never a part.
+
+        `check` is called as the last thing before the file appears, which may have been held up, and raises where it
+        must not appear any more.
+        """
+
+    def read(self, path: str) -> bytes:
+        """The whole content of a small file."""
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A file to read from, at any place in it."""
+
+    def open_output(self, path: str) -> BinaryIO:
+        """A new file to write from its beginning to its end; nobody else writes it, and it counts when it is closed."""
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name, in the place of a file of that name; its bytes and, after `sync`, its name last.
+
+        Under the new name there is the old file or the whole new one at every moment, and the new one is there before
+        the old name is gone.
+        """
+
+    def share(self, source: str, target: str) -> None:
+        """Give a file that is never changed a second name, or a durable copy; either can be deleted by itself."""
+
+    def sync(self, path: str) -> None:
+        """Make durable what others wrote into a file, or the names in a folder."""
+
+    def names(self, folder: str) -> set[str]:
+        """Names of the files and folders in a folder; none where there is no such folder."""
+
+    def is_file(self, path: str) -> bool:
+        """Whether there is a file of this name."""
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder of this name; where folders are mere prefixes, whether a file is below it."""
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+
+    def make_folder(self, path: str, *, mode: int = 0o777) -> None:
+        """Make a folder and those above it, as far as they are missing; nothing, where folders are mere prefixes."""
+
+    def remove(self, path: str) -> None:
+        """Destroy a file, durably; nothing where it is missing."""
+
+    def destroy(self, folder: str, *, tombstone: bool = False) -> None:
+        """Destroy a folder with all that it holds, durably; nothing where there is no such folder.
+
+        When it returns nothing is left, or it raises; its marker goes before anything else. With `tombstone`, and where
+        the file system has any, a plain file takes its name, which keeps late tasks from writing there.
+        """
+
+    def remove_empty(self, folder: str) -> None:
+        """Remove a folder in which nothing is; one that holds something, or is missing, stays as it is."""
+
+    def free_space(self, path: str) -> int | None:
+        """Bytes that can still be written; the folder need not exist. None where nothing limits them."""
+
+    def hold(self, path: str, word: str) -> AbstractContextManager[None]:
+        """Hold a lock: a file that contains the word of its holder, by which a holder finds out that it lost it.
+
+        Raises:
+            BlockingIOError: Another process holds it.
+        """
+
+    def is_held(self, path: str) -> bool:
+        """Whether some process holds a lock."""
+
+
+class PosixFileSystem:
+    """Disks of this machine, and network disks that behave like them."""
+
+    capabilities: Final = Capabilities(renames=True, locks=True, tombstones=True, modes=True)
+
+    def create(self, path: str, content: bytes, *, mode: int = 0o666) -> bool:
+        """As `FileSystem`: by a hard link, which appears in one step and never replaces anything."""
+        if not content:
+            return self._create_in_place(path, content, mode)  # an empty file is whole from the first
+        # A word of its own: two machines that share the disk may have processes of one number.
+        temporary = _beside(path, f"{secrets.token_hex(4)}.tmp")
+        try:
+            self.write(temporary, content, mode=mode)
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            except OSError:  # a disk without hard links: the same, but a power cut may leave half of the file
+                return self._create_in_place(path, content, mode)
+        finally:
+            _unlink(temporary)
+        self.sync(os.path.dirname(path))
+        return True
+
+    def _create_in_place(self, path: str, content: bytes, mode: int) -> bool:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        except FileExistsError:
+            return False
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        self.sync(os.path.dirname(path))
+        return True
+
+    def write(self, path: str, content: bytes, *, mode: int = 0o666, check: Callable[[], None] = lambda: None) -> None:
+        """As `FileSystem`: beside the place, and renamed when it is whole."""
+        temporary = _beside(path, f"{os.getpid()}.tmp")
+        try:
+            _unlink(temporary)  # what another process left may be open to others
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            check()
+            os.replace(temporary, path)
+        finally:
+            _unlink(temporary)
+        self.sync(os.path.dirname(path))
+
+    def read(self, path: str) -> bytes:
+        """As `FileSystem`."""
+        return Path(path).read_bytes()
+
+    def open_input(self, path: str) -> BinaryIO:
+        """As `FileSystem`."""
+        return open(path, "rb")
+
+    def open_output(self, path: str) -> BinaryIO:
+        """As `FileSystem`."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        return open(path, "wb")
+
+    def move(self, source: str, target: str) -> None:
+        """As `FileSystem`: renamed, or copied to another device."""
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy(source, target)
+            os.unlink(source)
+
+    def share(self, source: str, target: str) -> None:
+        """As `FileSystem`: a hard link, or a copy where the disk has no such links."""
+        try:
+            os.link(source, target)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            _copy(source, target)
+
+    def sync(self, path: str) -> None:
+        """As `FileSystem`."""
+        descriptor = os.open(path or ".", os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def names(self, folder: str) -> set[str]:
+        """As `FileSystem`."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return set(os.listdir(folder))
+        return set()
+
+    def is_file(self, path: str) -> bool:
+        """As `FileSystem`."""
+        return os.path.isfile(path)
+
+    def is_folder(self, path: str) -> bool:
+        """As `FileSystem`."""
+        return os.path.isdir(path)
+
+    def size(self, path: str) -> int:
+        """As `FileSystem`."""
+        return os.stat(path).st_size
+
+    def make_folder(self, path: str, *, mode: int = 0o777) -> None:
+        """As `FileSystem`; the mode is that of the last folder."""
+        Path(path).mkdir(mode=mode, parents=True, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        """As `FileSystem`."""
+        _unlink(path)
+        self.sync(os.path.dirname(path))
+
+    def destroy(self, folder: str, *, tombstone: bool = False) -> None:
+        """As `FileSystem`: the folder loses its name first, so that nobody sees half of it."""
+        if not os.path.isdir(os.path.dirname(folder) or "."):
+            if not tombstone:
+                return
+            os.makedirs(os.path.dirname(folder))
+        doomed = _beside(folder, "destroyed")
+        if os.path.exists(doomed):  # a driver died in the middle of it
+            shutil.rmtree(doomed)
+        while True:
+            if os.path.isdir(folder):
+                os.rename(folder, doomed)
+                shutil.rmtree(doomed)
+            if not tombstone or self._set_tombstone(folder):
+                break
+        self.sync(os.path.dirname(folder))
+
+    @staticmethod
+    def _set_tombstone(path: str) -> bool:
+        """Put an empty file in the place of a folder; False when a late task has made the folder anew."""
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400))
+        except FileExistsError:
+            return not os.path.isdir(path)
+        return True
+
+    def remove_empty(self, folder: str) -> None:
+        """As `FileSystem`."""
+        with suppress(OSError):
+            os.rmdir(folder)
+
+    def free_space(self, path: str) -> int | None:
+        """As `FileSystem`: of the disk that holds the nearest folder above."""
+        return shutil.disk_usage(nearest(Path(path))).free
+
+    @contextmanager
+    def hold(self, path: str, word: str) -> Iterator[None]:
+        """As `FileSystem`: the system releases it when the process ends, however it ends."""
+        import fcntl  # noqa: PLC0415 - POSIX only: reading a layout must not need it
+
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, word.encode(), 0)
+            os.fsync(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def is_held(self, path: str) -> bool:
+        """As `FileSystem`; on this machine or on one that shares the disk and its locks."""
+        import fcntl  # noqa: PLC0415 - as above
+
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+
+POSIX: Final = PosixFileSystem()
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A file or folder in a file system that is no disk of this machine: layouts are made of these as of `Path`.
+
+    Attributes:
+        system: The file system.
+        path: Its path there.
+    """
+
+    system: FileSystem
+    path: PurePosixPath
+
+    def __str__(self) -> str:
+        """The path, as the operations of the file system take it."""
+        return str(self.path)
+
+    def __truediv__(self, name: str) -> Self:
+        """Something in this folder."""
+        return type(self)(self.system, self.path / name)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.name
+
+    @property
+    def parent(self) -> Self:
+        """The folder that it lies in."""
+        return type(self)(self.system, self.path.parent)
+
+    def with_name(self, name: str) -> Self:
+        """Something beside it."""
+        return type(self)(self.system, self.path.with_name(name))
+
+    def is_file(self) -> bool:
+        """Whether there is a file of this name."""
+        return self.system.is_file(str(self))
+
+    def is_dir(self) -> bool:
+        """Whether there is a folder of this name."""
+        return self.system.is_folder(str(self))
+
+    def exists(self) -> bool:
+        """Whether there is anything of this name."""
+        return self.is_file() or self.is_dir()
+
+    def read_bytes(self) -> bytes:
+        """The content of a small file."""
+        return self.system.read(str(self))
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """The content of a small file of text."""
+        return self.read_bytes().decode(encoding)
+
+    def resolve(self) -> Self:
+        """Itself: there are no links."""
+        return self
+
+    absolute = resolve
+
+    def is_absolute(self) -> bool:
+        """Whether every process means the same place by it: always."""
+        return True
+
+
+#: Where something lies: a `Path` on the disks of this machine, a `Location` in any other file system.
+Address = Path | Location
+#: The same, for what gives back places of the kind that it was given; what says nothing of it means disks.
+Place = TypeVar("Place", Path, Location, default=Path)
+
+
+def address_of(place: str | Place) -> Place:
+    """The address that a user or a configuration names: a text is a path on the disks of this machine."""
+    return Path(place) if isinstance(place, str) else place  # type: ignore[return-value] # a text is no `Location`
+
+
+def beside(place: Place, path: str) -> Place:
+    """Another path in the file system of a place."""
+    system = system_of(place)
+    return Path(path) if system is POSIX else Location(system, PurePosixPath(path))  # type: ignore[return-value]
+
+
+def system_of(place: Address) -> FileSystem:
+    """The file system in which something lies."""
+    return place.system if isinstance(place, Location) else POSIX
+
+
+def nearest(folder: Path) -> Path:
+    """A folder, or the nearest above it that exists."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
+
+
+def _beside(path: str, ending: str) -> str:
+    """A hidden name beside a path, of one that is being made or destroyed."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{ending}")
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file; the target gets its name only when all bytes are down."""
+    temporary = _beside(target, "copy")
+    with open(source, "rb") as reader, open(temporary, "wb") as writer:
+        shutil.copyfileobj(reader, writer, 1 << 20)
+        writer.flush()
+        os.fsync(writer.fileno())
+    os.replace(temporary, target)
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -48,7 +474,7 @@ def no_room(what: str) -> OutputError:
 
 
 @contextmanager
-def disk_errors(place: Path) -> Iterator[None]:
+def disk_errors(place: Address) -> Iterator[None]:
     """Turn the many faces of a full disk, Spark's among them, into one error that says what to do.
 
     Args:
@@ -75,7 +501,7 @@ def disk_errors(place: Path) -> Iterator[None]:
         raise
 
 
-def _has_little_room(place: Path) -> bool:
+def _has_little_room(place: Address) -> bool:
     """Whether the disk of a place is full; Spark does not say whose disk it was that filled."""
-    there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
-    return shutil.disk_usage(there).free < _LITTLE
+    free = system_of(place).free_space(str(place))
+    return free is not None and free < _LITTLE

@@ -5,7 +5,7 @@ is drawn. Its states:
 
     opened ----> staged ----> promoted          drawn, listed with checksums, moved to the public root
        |
-       +-------> destroyed                      the driver died while drawing; bytes gone, place fenced off
+       +-------> destroyed                      the driver died while drawing; bytes gone, tombstone set
 
 Every step needs the lock of the run (`das_spark.store.lock.hold_run`). What does not fit this picture is refused:
 somebody removed, added or changed files, and going on could publish two draws of one measurement.
@@ -14,19 +14,19 @@ somebody removed, added or changed files, and going on could publish two draws o
 from __future__ import annotations
 
 import json
-import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.store.commit import (
     FileRecord,
+    create_exclusively,
     discard,
     finished,
+    make_folder,
     open_as_marker,
     part_files,
     promote,
@@ -34,7 +34,7 @@ from das_spark.store.commit import (
     sync_folder,
     write_durably,
 )
-from das_spark.store.filesystem import disk_errors
+from das_spark.store.filesystem import Place, disk_errors, system_of
 
 if TYPE_CHECKING:
     from das_spark.store.layout import RunLayout
@@ -97,7 +97,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(Generic[Place]):
     """The attempts of one run.
 
     Attributes:
@@ -106,12 +106,12 @@ class Journal:
         target: The final folder of a geolevel's measurements.
     """
 
-    folder: Path
-    staging: Callable[[str, int], Path]
-    target: Callable[[str], Path]
+    folder: Place
+    staging: Callable[[str, int], Place]
+    target: Callable[[str], Place]
 
     @classmethod
-    def of(cls, layout: RunLayout) -> Self:
+    def of(cls, layout: RunLayout[Place]) -> Journal[Place]:
         """The measurement journal of a run.
 
         Args:
@@ -133,9 +133,9 @@ class Journal:
         Raises:
             PrivacyGuardError: A file cannot be read, one is missing in between, or an older one was never destroyed.
         """
-        found = sorted(
-            (self._read(path) for path in self.folder.glob(f"{geolevel}.*.json")), key=lambda attempt: attempt.number
-        )
+        names = system_of(self.folder).names(str(self.folder))
+        own = (name for name in names if name.startswith(f"{geolevel}.") and name.endswith(".json"))
+        found = sorted((self._read(self.folder / name) for name in own), key=lambda attempt: attempt.number)
         if [attempt.number for attempt in found] != list(range(1, len(found) + 1)):
             raise _refusal(geolevel, "attempts are missing from the journal")
         if any(attempt.state is not State.DESTROYED for attempt in found[:-1]):
@@ -198,40 +198,36 @@ class Journal:
         attempt = Attempt(geolevel, number, State.OPENED, instance=secrets.token_hex(16))
         path = self._path(geolevel, number)
         with disk_errors(path):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             sync_folder(self.folder.parent)
-            try:
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            except FileExistsError as error:
-                raise _refusal(geolevel, f"attempt {number} was opened before") from error
-            try:
-                os.write(descriptor, _encode(attempt))
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            sync_folder(self.folder)
+            if not create_exclusively(path, _encode(attempt), mode=0o600):
+                raise _refusal(geolevel, f"attempt {number} was opened before")
         return attempt
 
-    def stage(self, geolevel: str, number: int) -> Attempt:
+    def stage(self, geolevel: str, number: int, written: Sequence[FileRecord] | None = None) -> Attempt:
         """Record the bytes that were drawn: from here on they are the level's measurements, and no others.
 
         Args:
             geolevel: Name of the level.
             number: Number of the attempt, from 1.
+            written: The files, by those who wrote them, with checksums made while writing; `promote` compares the files
+                with them. By default they are read.
 
         Raises:
-            PrivacyGuardError: The attempt is not open, or nothing was written.
+            PrivacyGuardError: The attempt is not open, nothing was written, or not what is said to have been.
             OutputError: Another driver has gone on with the attempt meanwhile.
         """
         attempt = self._expect(geolevel, number, State.OPENED)
-        files = part_files(self.staging(geolevel, number))
+        staging = self.staging(geolevel, number)
+        files: tuple[Place, ...] = part_files(staging)
         if not files:
             raise _refusal(geolevel, f"attempt {number} left no files to stage")
+        if written is not None and [each.name for each in written] != [path.name for path in files]:
+            raise _refusal(geolevel, f"attempt {number} left other files than were written")
         for path in files:
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-        sync_folder(self.staging(geolevel, number))
-        records = tuple(record_of(path) for path in files)
+            sync_folder(path)
+        sync_folder(staging)
+        records = tuple(map(record_of, files)) if written is None else tuple(written)
         return self._write(replace(attempt, state=State.STAGED, files=records), State.OPENED)
 
     def promote(self, geolevel: str, number: int) -> Attempt:
@@ -272,7 +268,7 @@ class Journal:
             raise _refusal(attempt.geolevel, "the public folder holds files that were not staged")
 
     def _destroy(self, attempt: Attempt) -> None:
-        discard(self.staging(attempt.geolevel, attempt.number), fence=True)
+        discard(self.staging(attempt.geolevel, attempt.number), tombstone=True)
         if attempt.state is not State.DESTROYED:
             # What a driver has staged meanwhile that lost the run is gone as well.
             self._write(replace(attempt, state=State.DESTROYED), State.OPENED, State.STAGED, State.DESTROYED)
@@ -290,7 +286,7 @@ class Journal:
             raise _refusal(geolevel, f"attempt {number} is not {state}")
         return attempts[-1]
 
-    def _path(self, geolevel: str, number: int) -> Path:
+    def _path(self, geolevel: str, number: int) -> Place:
         return self.folder / f"{geolevel}.{number}.json"
 
     def _write(self, attempt: Attempt, *before: State) -> Attempt:
@@ -309,7 +305,7 @@ class Journal:
         write_durably(path, _encode(attempt), check=check)
         return attempt
 
-    def _read(self, path: Path) -> Attempt:
+    def _read(self, path: Place) -> Attempt:
         geolevel = path.name.rsplit(".", 2)[0]
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -327,7 +323,7 @@ class Journal:
             raise _refusal(geolevel, f"{path.name} speaks of another attempt")
         return attempt
 
-    def _torn(self, path: Path, geolevel: str) -> Attempt | None:
+    def _torn(self, path: Place, geolevel: str) -> Attempt | None:
         """A file whose first writing was cut short: nothing was drawn, since drawing waits for it to be durable."""
         number = path.name.rsplit(".", 2)[1]
         if not number.isdigit():

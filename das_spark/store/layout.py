@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.store.commit import names_in
+from das_spark.store.filesystem import Place, address_of
 
 if TYPE_CHECKING:
     from das_spark.config import OutputSettings
@@ -41,7 +41,7 @@ _SINGLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class TablesLayout:
+class TablesLayout(Generic[Place]):
     """Paths of published tables: of a run, or of a folder that somebody named for them.
 
     Its methods take the name of a table, its flavour (`parquet` or `csv`) and the name of a geolevel.
@@ -50,9 +50,9 @@ class TablesLayout:
         path: The folder of all tables.
     """
 
-    path: Path
+    path: Place
 
-    def table(self, name: str, flavour: str) -> Path:
+    def table(self, name: str, flavour: str) -> Place:
         """The folder of one table in one flavour, `parquet` or `csv`; holds one `level=<geolevel>` folder a level.
 
         Args:
@@ -61,7 +61,7 @@ class TablesLayout:
         """
         return self.path / f"{name}.{flavour}"
 
-    def level(self, name: str, flavour: str, geolevel: str) -> Path:
+    def level(self, name: str, flavour: str, geolevel: str) -> Place:
         """The folder of one level of a table.
 
         Args:
@@ -72,27 +72,28 @@ class TablesLayout:
         return self.table(name, flavour) / f"level={geolevel}"
 
     @property
-    def staging(self) -> Path:
+    def staging(self) -> Place:
         """Where this process writes tables before they are promoted: a name that nothing else in a named folder has."""
         return self.path / f".tabulate-{os.getpid()}"
 
     @property
-    def abandoned(self) -> tuple[Path, ...]:
+    def abandoned(self) -> tuple[Place, ...]:
         """Staging folders of other processes."""
-        return tuple(path for path in self.path.glob(".tabulate-*") if path != self.staging)
+        found = sorted(name for name in names_in(self.path) if name.startswith(".tabulate-"))
+        return tuple(self.path / name for name in found if name != self.staging.name)
 
 
 @dataclass(frozen=True, slots=True)
-class PublicLayout:
+class PublicLayout(Generic[Place]):
     """Paths of the public root of one run. Its methods take the name of a table and the name of a geolevel.
 
     Attributes:
         path: The public folder of the run.
     """
 
-    path: Path
+    path: Place
 
-    def table(self, name: str) -> Path:
+    def table(self, name: str) -> Place:
         """The folder of a table, which holds one `level=<geolevel>` folder a level.
 
         Args:
@@ -100,7 +101,7 @@ class PublicLayout:
         """
         return self.path / name
 
-    def level(self, table: str, geolevel: str) -> Path:
+    def level(self, table: str, geolevel: str) -> Place:
         """The folder of one level of a table.
 
         Args:
@@ -109,7 +110,7 @@ class PublicLayout:
         """
         return self.table(table) / f"level={geolevel}"
 
-    def microdata(self, kind: str, flavour: str) -> Path:
+    def microdata(self, kind: str, flavour: str) -> Place:
         """The folder of a microdata file: kind `person` or `unit`, flavour `parquet`, `text` or `ppmf`.
 
         Args:
@@ -118,7 +119,7 @@ class PublicLayout:
         """
         return self.path / "microdata" / f"{kind}.{flavour}"
 
-    def microdata_single(self, kind: str, flavour: str) -> Path:
+    def microdata_single(self, kind: str, flavour: str) -> Place:
         """The one file that all records of a kind are in, where a run writes such files, by its name in the releases.
 
         Args:
@@ -128,53 +129,53 @@ class PublicLayout:
         return self.microdata(kind, flavour) / _SINGLE.get((flavour, kind), kind)
 
     @property
-    def microdata_rows(self) -> Path:
+    def microdata_rows(self) -> Place:
         """Rows of each microdata file."""
         return self.path / "microdata" / "rows.json"
 
     @property
-    def spine(self) -> Path:
+    def spine(self) -> Place:
         """The spine of a run whose spine is made of areas."""
         return self.path / "spine"
 
     @property
-    def tables(self) -> TablesLayout:
+    def tables(self) -> TablesLayout[Place]:
         """The published tables."""
         return TablesLayout(self.path / "tables")
 
     @property
-    def problems(self) -> Path:
+    def problems(self) -> Place:
         """Saved problem files of families that could not be solved; made of public data."""
         return self.path / "problems"
 
     @property
-    def manifest(self) -> Path:
+    def manifest(self) -> Place:
         """The public manifest."""
         return self.path / "manifest.json"
 
     @property
-    def privacy_statement(self) -> Path:
+    def privacy_statement(self) -> Place:
         """What is claimed of the run, in words."""
         return self.path / "privacy_statement.md"
 
     @property
-    def privacy_ledger(self) -> Path:
+    def privacy_ledger(self) -> Place:
         """What the run spent, in exact fractions."""
         return self.path / "privacy_ledger.json"
 
     @property
-    def verification(self) -> Path:
+    def verification(self) -> Place:
         """The verification report."""
         return self.path / "verification.json"
 
     @property
-    def marker(self) -> Path:
+    def marker(self) -> Place:
         """The file that makes the folder a run folder."""
         return self.path / MARKER
 
 
 @dataclass(frozen=True, slots=True)
-class RunLayout:
+class RunLayout(Generic[Place]):
     """Both roots of one run.
 
     Attributes:
@@ -184,13 +185,19 @@ class RunLayout:
         restricted: The restricted paths.
     """
 
-    root: Path
+    root: Place
     run_id: str
-    public: PublicLayout
-    restricted: RestrictedLayout
+    public: PublicLayout[Place]
+    restricted: RestrictedLayout[Place]
 
     @classmethod
-    def at(cls, root: str | Path, run_id: str, public: str | None = None, restricted: str | None = None) -> RunLayout:
+    def at(
+        cls,
+        root: str | Place,
+        run_id: str,
+        public: str | Place | None = None,
+        restricted: str | Place | None = None,
+    ) -> RunLayout[Place]:
         """The layout of a run, by default `<root>/<run_id>/public` and `.../restricted`.
 
         Args:
@@ -210,15 +217,15 @@ class RunLayout:
             )
         if not run_id or run_id.startswith(".") or not all(sign.isalnum() or sign in "._-" for sign in run_id):
             raise OutputError(f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', not starting with '.'")
-        base = Path(root)
-        open_to_all = Path(public) / run_id if public else base / run_id / PUBLIC
-        closed = Path(restricted) / run_id if restricted else base / run_id / RESTRICTED
+        base = address_of(root)
+        open_to_all = address_of(public) / run_id if public else base / run_id / PUBLIC
+        closed = address_of(restricted) / run_id if restricted else base / run_id / RESTRICTED
         if open_to_all.resolve() == closed.resolve():
             raise OutputError(f"{open_to_all}: the public and the restricted root are one folder")
         return cls(base, run_id, PublicLayout(open_to_all), RestrictedLayout(closed))
 
-    @classmethod
-    def of(cls, output: OutputSettings, run_id: str) -> RunLayout:
+    @staticmethod
+    def of(output: OutputSettings, run_id: str) -> RunLayout:
         """The layout of a run of a plan.
 
         Args:
@@ -228,25 +235,25 @@ class RunLayout:
         Raises:
             OutputError: As `at`.
         """
-        return cls.at(output.root, run_id, output.public, output.restricted)
+        return RunLayout.at(output.root, run_id, output.public, output.restricted)
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """The folder of the run under the root of all runs."""
         return self.root / self.run_id
 
 
 @dataclass(frozen=True, slots=True)
-class RestrictedLayout:
+class RestrictedLayout(Generic[Place]):
     """Paths of the restricted root of one run: everything that tells of the confidential input.
 
     Attributes:
         path: The restricted folder of the run, mode 0700.
     """
 
-    path: Path
+    path: Place
 
-    def table(self, name: str) -> Path:
+    def table(self, name: str) -> Place:
         """The folder of a restricted table.
 
         Args:
@@ -254,7 +261,7 @@ class RestrictedLayout:
         """
         return self.path / name
 
-    def level(self, table: str, geolevel: str) -> Path:
+    def level(self, table: str, geolevel: str) -> Place:
         """The folder of one level of a restricted table.
 
         Args:
@@ -263,7 +270,7 @@ class RestrictedLayout:
         """
         return self.table(table) / f"level={geolevel}"
 
-    def staging(self, table: str, geolevel: str, attempt: int) -> Path:
+    def staging(self, table: str, geolevel: str, attempt: int) -> Place:
         """Where one attempt at a level is written before it is promoted; never shared between attempts.
 
         Args:
@@ -274,82 +281,82 @@ class RestrictedLayout:
         return self.path / "staging" / table / f"level={geolevel}.attempt={attempt}"
 
     @property
-    def journal(self) -> Path:
+    def journal(self) -> Place:
         """The folder of the measurement journal."""
         return self.path / "journal"
 
     @property
-    def input_record(self) -> Path:
+    def input_record(self) -> Place:
         """What ingestion read and found wrong, and the identity of the input."""
         return self.path / "input.json"
 
     @property
-    def ledger_entry(self) -> Path:
+    def ledger_entry(self) -> Place:
         """What the run is charged with, and which of its levels are public: never behind the ledger of the input."""
         return self.path / "ledger_entry.json"
 
     @property
-    def instance(self) -> Path:
+    def instance(self) -> Place:
         """A random word of the run folder in this place, by which a copy of the folder is told from it."""
         return self.path / "instance.json"
 
     @property
-    def begun(self) -> Path:
+    def begun(self) -> Place:
         """When a run began that is charged with nothing: one from measurements that exist."""
         return self.path / "begun.json"
 
     @property
-    def concluded(self) -> Path:
+    def concluded(self) -> Place:
         """What was verified and evaluated, and of which files."""
         return self.path / "concluded.json"
 
     @property
-    def removed(self) -> Path:
+    def removed(self) -> Place:
         """When what is confidential was removed from a finished run; there only where it was."""
         return self.path / "removed.json"
 
     @property
-    def lock(self) -> Path:
+    def lock(self) -> Place:
         """The file that the live driver holds locked."""
         return self.path / "run.lock"
 
     @property
-    def manifest(self) -> Path:
+    def manifest(self) -> Place:
         """The restricted manifest: checksums and row counts of the input, times, accuracy."""
         return self.path / "manifest.json"
 
     @property
-    def accuracy_json(self) -> Path:
+    def accuracy_json(self) -> Place:
         """The accuracy report as data."""
         return self.path / "accuracy.json"
 
     @property
-    def accuracy_html(self) -> Path:
+    def accuracy_html(self) -> Place:
         """The accuracy report as a page."""
         return self.path / "accuracy.html"
 
     @property
-    def input_problems(self) -> Path:
+    def input_problems(self) -> Place:
         """What was wrong in the input, with numbers of rows: one JSON object a problem and line."""
         return self.path / "input_problems.jsonl"
 
     @property
-    def log(self) -> Path:
+    def log(self) -> Place:
         """What the drivers of the run did, and when: one JSON object an event and line."""
         return self.path / "log.jsonl"
 
     @property
-    def page(self) -> Path:
+    def page(self) -> Place:
         """The run as a page."""
         return self.path / "run.html"
 
     @property
-    def marker(self) -> Path:
+    def marker(self) -> Place:
         """The file that makes the folder a run folder."""
         return self.path / MARKER
 
     @property
-    def kept(self) -> tuple[Path, ...]:
+    def kept(self) -> tuple[Place, ...]:
         """What stays when all that is confidential is removed: without the journal, a level could be drawn twice.
 
         Of `staging` only the plain files stay, without which an executor that was lost could still write there when it
@@ -367,7 +374,7 @@ class RestrictedLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class JointLayout:
+class JointLayout(Generic[Place]):
     """Paths of what a joint run says of all its parts together; the parts are runs beside it.
 
     Attributes:
@@ -376,10 +383,10 @@ class JointLayout:
     """
 
     run_id: str
-    path: Path
+    path: Place
 
     @classmethod
-    def at(cls, root: str | Path, run_id: str) -> JointLayout:
+    def at(cls, root: str | Place, run_id: str) -> JointLayout[Place]:
         """The layout of a joint run.
 
         Args:
@@ -396,7 +403,7 @@ class JointLayout:
         return cls(run_id, path)
 
     @property
-    def marker(self) -> Path:
+    def marker(self) -> Place:
         """The names of the parts."""
         return self.path / JOINT_MARKER
 
@@ -414,11 +421,11 @@ class JointLayout:
             raise OutputError(f"{self.marker}: not readable as the marker of a joint run") from error
 
     @property
-    def privacy_statement(self) -> Path:
+    def privacy_statement(self) -> Place:
         """What is claimed of all parts together, in words."""
         return self.path / "privacy_statement.md"
 
     @property
-    def privacy_ledger(self) -> Path:
+    def privacy_ledger(self) -> Place:
         """What the parts cost, alone and together, in exact fractions."""
         return self.path / "privacy_ledger.json"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 from das_spark.errors import PrivacyGuardError
 from das_spark.privacy import AttemptLine, Ledger, LedgerEntry, line_of
 from das_spark.store.commit import sync_folder, write_durably
-from das_spark.store.filesystem import disk_errors
+from das_spark.store.filesystem import Place, disk_errors
 
 if TYPE_CHECKING:
     from das_spark.store.layout import RestrictedLayout
@@ -166,7 +166,7 @@ class OwnEntry:
         return self.entered and self.entry.is_charged
 
     @classmethod
-    def find(cls, restricted: RestrictedLayout) -> Self | None:
+    def find(cls, restricted: RestrictedLayout[Place]) -> Self | None:
         """The own entry of a run as it was last written; None where the run is not entered yet.
 
         Args:
@@ -185,7 +185,7 @@ class OwnEntry:
             raise PrivacyGuardError(f"{file}: '{state}' is no state of a run in its ledger")
         return cls(entry, state == _CHARGED)
 
-    def save(self, restricted: RestrictedLayout) -> None:
+    def save(self, restricted: RestrictedLayout[Place]) -> None:
         """Write the own entry, durably.
 
         Args:

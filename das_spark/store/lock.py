@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import OutputError
 from das_spark.store.commit import close_to_others, discard
+from das_spark.store.filesystem import Address, Place, system_of
 from das_spark.store.layout import STAGING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from das_spark.store.layout import PublicLayout, RestrictedLayout, RunLayout
 
 #: Lock files that this process holds, and the word that it wrote into each: a lock belongs to a process.
-_HELD: dict[Path, str] = {}
+_HELD: dict[Address, str] = {}
 #: Seconds after which a lock is tried again: `is_held` holds it for an instant, which is no driver.
 _GLANCES = (0.05, 0.2)
 #: Stands for the word where this process holds no lock of the run.
@@ -31,7 +29,7 @@ VERIFYING = "verification-"
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
+class Staging(Generic[Place]):
     """Where something is written before it is published, for those who know nothing of runs and their locks.
 
     Attributes:
@@ -39,12 +37,12 @@ class Staging:
         guard: Asked directly before anything is published or destroyed: raises where the run was lost.
     """
 
-    folder: Path
+    folder: Place
     guard: Callable[[], None] = lambda: None
 
 
 @contextmanager
-def hold_run(layout: RunLayout) -> Iterator[None]:
+def hold_run(layout: RunLayout[Place]) -> Iterator[None]:
     """Hold the lock of a run while the driver lives; the system releases it when the process ends, however it ends.
 
     Whatever Spark wrote into the restricted root gets the modes of private files then: at the end, and at the beginning
@@ -59,25 +57,8 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
     Raises:
         OutputError: Another driver works on this run.
     """
-    import fcntl  # noqa: PLC0415 - POSIX only: reading a layout must not need it
-
-    descriptor = os.open(layout.restricted.lock, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        for pause in (*_GLANCES, 0.0):
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if not pause:
-                    raise OutputError(
-                        f"{layout.folder}: another driver is at work on this run",
-                        hint="wait until it ends, or start a run of another name",
-                    ) from error
-                time.sleep(pause)
-        word = secrets.token_hex(8)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, word.encode(), 0)
-        os.fsync(descriptor)
+    word = secrets.token_hex(8)
+    with _held(layout, word):
         _HELD[layout.restricted.lock] = word
         _discard_staged_by_others(layout)
         close_to_others(layout.restricted.path)
@@ -89,32 +70,44 @@ def hold_run(layout: RunLayout) -> Iterator[None]:
             _HELD.pop(layout.restricted.lock, None)  # here: a driver that was refused has no word to take away
             with suppress(OSError) if failed else nullcontext():  # the error that ends the run is the one to tell
                 close_to_others(layout.restricted.path)
-    finally:
-        os.close(descriptor)
 
 
-def is_held(layout: RunLayout) -> bool:
+@contextmanager
+def _held(layout: RunLayout[Place], word: str) -> Iterator[None]:
+    """Hold the lock of a run, or refuse."""
+    lock = layout.restricted.lock
+    with ExitStack() as stack:
+        for pause in (*_GLANCES, 0.0):
+            try:
+                stack.enter_context(system_of(lock).hold(str(lock), word))
+                break
+            except BlockingIOError as error:
+                if not pause:
+                    raise OutputError(
+                        f"{layout.folder}: another driver is at work on this run", hint=_other_driver(layout)
+                    ) from error
+                time.sleep(pause)
+        yield
+
+
+def _other_driver(layout: RunLayout[Place]) -> str:
+    """What to do where the run is held."""
+    wait = "wait until it ends, or start a run of another name"
+    if system_of(layout.restricted.lock).capabilities.locks:
+        return wait
+    return f"{wait}; where it has died, remove {layout.restricted.lock}"
+
+
+def is_held(layout: RunLayout[Place]) -> bool:
     """Whether a driver is at work on a run, on this machine or on one that shares the disk and its locks.
 
     Args:
         layout: Of the run.
     """
-    import fcntl  # noqa: PLC0415 - as above
-
-    try:
-        descriptor = os.open(layout.restricted.lock, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return system_of(layout.restricted.lock).is_held(str(layout.restricted.lock))
 
 
-def require_held(layout: RunLayout) -> None:
+def require_held(layout: RunLayout[Place]) -> None:
     """Refuse to go on with a run that this process held and another one has taken over.
 
     A stopped or cut-off driver can lose its lock: a network file system lets go of the locks of machines that do not
@@ -141,7 +134,7 @@ def require_held(layout: RunLayout) -> None:
         )
 
 
-def staging_of(layout: RunLayout, side: PublicLayout | RestrictedLayout) -> Path:
+def staging_of(layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedLayout[Place]) -> Place:
     """The folder in which the driver that holds a run writes what it will publish on one of its sides.
 
     The holder's word is part of the path: a driver that has lost the run and does not know it yet shares no folder with
@@ -154,7 +147,9 @@ def staging_of(layout: RunLayout, side: PublicLayout | RestrictedLayout) -> Path
     return side.path / STAGING / _HELD.get(layout.restricted.lock, _NOBODY)
 
 
-def guarded_staging(layout: RunLayout, side: PublicLayout | RestrictedLayout, name: str) -> Staging:
+def guarded_staging(
+    layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedLayout[Place], name: str
+) -> Staging[Place]:
     """A folder in `staging_of`, with the question whether this driver still holds the run.
 
     Args:
@@ -165,7 +160,7 @@ def guarded_staging(layout: RunLayout, side: PublicLayout | RestrictedLayout, na
     return Staging(staging_of(layout, side) / name, partial(require_held, layout))
 
 
-def clear_staging(layout: RunLayout) -> None:
+def clear_staging(layout: RunLayout[Place]) -> None:
     """Remove the staging folders of this driver, and the folder around them where nobody else has one.
 
     Args:
@@ -176,13 +171,13 @@ def clear_staging(layout: RunLayout) -> None:
     """
     for side in (layout.public, layout.restricted):
         discard(staging_of(layout, side))
-        with suppress(OSError):  # not there, or another driver writes in it by now
-            (side.path / STAGING).rmdir()
+        system_of(side.path).remove_empty(str(side.path / STAGING))  # another driver may write in it by now
 
 
-def _discard_staged_by_others(layout: RunLayout) -> None:
+def _discard_staged_by_others(layout: RunLayout[Place]) -> None:
     for side in (layout.public, layout.restricted):
-        for left in (side.path / STAGING).glob("*"):
-            if not left.name.startswith(VERIFYING):
+        staging = side.path / STAGING
+        for name in system_of(staging).names(str(staging)):
+            if not name.startswith(VERIFYING):
                 with suppress(OSError):  # its driver may still be writing: it is in nobody's way
-                    discard(left)
+                    discard(staging / name)

@@ -13,11 +13,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from das_spark.errors import OutputError
 from das_spark.store.commit import FileRecord, write_durably
+from das_spark.store.filesystem import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Manifest:
         """Checksum of the manifest as it is saved, which answers for everything that the manifest lists."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Address) -> None:
         """Write in one step: a reader sees the last whole manifest.
 
         Raises:
@@ -70,7 +70,7 @@ class _Manifest:
         write_durably(path, self.to_json())
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Address) -> Self:
         """Read a manifest.
 
         Raises:
@@ -93,7 +93,7 @@ class _Manifest:
         return cls._from(content, path)
 
     @classmethod
-    def _from(cls, content: dict[str, Any], path: Path) -> Self:
+    def _from(cls, content: dict[str, Any], path: Address) -> Self:
         known = {entry.name for entry in fields(cls)}
         if set(content) != known:
             odd = sorted(set(content) ^ known)[0]

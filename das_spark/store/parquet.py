@@ -8,17 +8,20 @@ a file gets its name from the driver, when the task that wrote it is known to ha
 
 from __future__ import annotations
 
+import hashlib
+import io
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.store.commit import FileRecord, record_of
+from das_spark.store.commit import FileRecord, make_folder, part_files
+from das_spark.store.filesystem import Address, Place, system_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +49,7 @@ class TableFolder:
         schema: The columns of the table.
     """
 
-    path: Path
+    path: Address
     schema: pa.Schema
 
     def __post_init__(self) -> None:
@@ -98,7 +101,7 @@ class ParquetTables:
         placed: dict[str, list[FileRecord]] = {}
         for row in report:
             folder, name = self.folders[row["table"]].path, f"{row['file']}{SUFFIX}"
-            (folder / row["written"]).replace(folder / name)
+            system_of(folder).move(str(folder / row["written"]), str(folder / name))
             placed.setdefault(row["table"], []).append(FileRecord(name, row["size"], row["sha256"]))
         for table in self.folders.keys() - placed.keys():
             placed[table] = [self._place_empty(table)]
@@ -106,10 +109,11 @@ class ParquetTables:
 
     def _place_empty(self, table: str) -> FileRecord:
         folder = self.folders[table]
-        path = folder.path / f"{file_name(0)}{SUFFIX}"
-        folder.path.mkdir(parents=True, exist_ok=True)
-        _writer(path, folder.schema).close()
-        return record_of(path)
+        name = f"{file_name(0)}{SUFFIX}"
+        opened = _Output.open(folder.path / name)
+        with opened, _writer(opened, folder.schema):
+            pass
+        return opened.record(name)
 
 
 def file_name(number: int) -> str:
@@ -133,6 +137,33 @@ def below(folder: str, files: Iterable[FileRecord]) -> tuple[FileRecord, ...]:
     )
 
 
+def read_metadata(file: Address) -> pq.FileMetaData:
+    """The footer of one file: its rows, row groups and columns.
+
+    Raises:
+        OSError: It cannot be read (`pyarrow.ArrowInvalid`: it is not a whole Parquet file).
+    """
+    with system_of(file).open_input(str(file)) as opened:
+        return pq.read_metadata(opened)
+
+
+def count_rows(folder: Place) -> int:
+    """Rows of one level of a table, from the footers of its files; raises as `read_metadata` does."""
+    return sum(read_metadata(path).num_rows for path in part_files(folder))
+
+
+def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of one level of a table, a piece at a time, in the order of its files.
+
+    Args:
+        folder: Of the level.
+        columns: Their names; all where None.
+    """
+    for path in part_files(folder):
+        with system_of(path).open_input(str(path)) as opened:
+            yield from pq.ParquetFile(opened).iter_batches(columns=None if columns is None else list(columns))
+
+
 @dataclass(slots=True)
 class _File:
     """One file that a task writes, under a name that no other attempt at the task has."""
@@ -140,7 +171,7 @@ class _File:
     table: str
     file: str
     written: str
-    path: Path
+    output: _Output
     writer: pq.ParquetWriter
     schema: pa.Schema
     rows: int = 0
@@ -150,12 +181,11 @@ class _File:
 
     @classmethod
     def begin(cls, folder: TableFolder, table: str, file: str) -> _File:
-        name = Path(file)
+        name = PurePosixPath(file)
         # The driver gives a file its name; until then it has one that no other attempt at the task has.
         written = str(name.with_name(f".{name.name}-{secrets.token_hex(8)}"))
-        path = folder.path / written
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return cls(table, file, written, path, _writer(path, folder.schema), folder.schema)
+        output = _Output.open(folder.path / written)
+        return cls(table, file, written, output, _writer(output, folder.schema), folder.schema)
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Take further rows; a row group is written when it is full, wherever the batches are cut."""
@@ -188,7 +218,8 @@ class _File:
         """Finish the file, and report it."""
         self._write_group()
         self.writer.close()
-        record = record_of(self.path)
+        self.output.close()
+        record = self.output.record(self.written)
         report = (self.table, self.file, self.written, self.rows, record.size, record.sha256)
         return pa.RecordBatch.from_arrays(
             [pa.array([value], each.type) for value, each in zip(report, _REPORT_SCHEMA, strict=True)],
@@ -203,8 +234,43 @@ class _File:
             self.waiting, self.waiting_rows, self.waiting_values = [], 0, 0
 
 
-def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    return pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+class _Output(io.RawIOBase):
+    """A file that is being written, and the checksum of what was written so far: it need not be read for that."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file, self._digest, self._size = file, hashlib.sha256(), 0
+
+    @classmethod
+    def open(cls, place: Address) -> _Output:
+        """Begin a new file, and make the folders above it."""
+        make_folder(place.parent)
+        return cls(system_of(place).open_output(str(place)))
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, block: Any) -> int:  # noqa: ANN401 - whatever has a buffer
+        view = memoryview(block).cast("B")
+        self._file.write(view)
+        self._digest.update(view)
+        self._size += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self._size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def record(self, name: str) -> FileRecord:
+        """What was written, under a name."""
+        return FileRecord(name, self._size, self._digest.hexdigest())
+
+
+def _writer(output: _Output, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(output, schema, compression="zstd", compression_level=1)
 
 
 def _values(table: pa.Table) -> NDArray[np.int64]:

@@ -17,8 +17,8 @@ from typing import Any, Self
 
 from das_spark.config import differences
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.store.commit import FileRecord, create_exclusively, names_in, record_of
-from das_spark.store.filesystem import disk_errors
+from das_spark.store.commit import FileRecord, create_exclusively, files_below, make_folder, names_in, record_of
+from das_spark.store.filesystem import Address, Place, address_of, beside, disk_errors, system_of
 from das_spark.store.layout import (
     JOINT_MARKER,
     LATEST,
@@ -64,7 +64,7 @@ class RunMarker:
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def find(cls, folder: Path) -> Self | None:
+    def find(cls, folder: Address) -> Self | None:
         """The marker of a folder; None where it has none.
 
         Args:
@@ -119,7 +119,7 @@ class RunMarker:
         """
         return (self.run_id, self.config_hash) == (other.run_id, other.config_hash)
 
-    def put(self, folder: Path) -> None:
+    def put(self, folder: Address) -> None:
         """Mark a folder, which must be free or this run's. Nobody needs to hold the run: no marker is ever replaced.
 
         Args:
@@ -131,7 +131,7 @@ class RunMarker:
         if not self.marks(folder) and not create_exclusively(folder / MARKER, self.to_json()):
             self.marks(folder)
 
-    def marks(self, folder: Path) -> bool:
+    def marks(self, folder: Address) -> bool:
         """Whether a folder is this run's already; False: it is free.
 
         Args:
@@ -175,7 +175,7 @@ def _spelled(value: object) -> str:
     return "not set" if value is None else shorten(json.dumps(value), _SAID, placeholder=" ...")
 
 
-def is_public_root(folder: Path) -> bool:
+def is_public_root(folder: Address) -> bool:
     """Whether a folder is the public root of a run.
 
     Args:
@@ -188,7 +188,7 @@ def is_public_root(folder: Path) -> bool:
     return found is not None and not found.is_restricted
 
 
-def public_files(public: PublicLayout) -> tuple[FileRecord, ...]:
+def public_files(public: PublicLayout[Place]) -> tuple[FileRecord, ...]:
     """Every file of a public root that its manifest answers for: all but the manifest itself and what examines them.
 
     Args:
@@ -197,16 +197,17 @@ def public_files(public: PublicLayout) -> tuple[FileRecord, ...]:
     Returns:
         Paths below the root, sizes and checksums, by path.
     """
-    apart = {public.manifest, public.verification}
-    found = []
-    for place, folders, names in os.walk(public.path):
-        folders[:] = sorted(name for name in folders if name != STAGING)
-        found += [Path(place, name) for name in names if Path(place, name) not in apart]
-    return tuple(record_of(path, str(path.relative_to(public.path))) for path in sorted(found))
+    apart = {public.manifest.name, public.verification.name, STAGING}
+    found = [
+        below
+        for name in system_of(public.path).names(str(public.path)) - apart
+        for below in files_below(public.path, name)
+    ]
+    return tuple(record_of(public.path / name, name) for name in sorted(found, key=lambda each: each.split("/")))
 
 
 def open_run(
-    layout: RunLayout,
+    layout: RunLayout[Place],
     config_hash: str,
     config: Mapping[str, Any] = MappingProxyType({}),
     *,
@@ -243,10 +244,10 @@ def open_run(
             "begin a run of another name.",
         )
     with disk_errors(layout.folder):
-        layout.restricted.path.parent.mkdir(parents=True, exist_ok=True)
-        layout.restricted.path.mkdir(mode=0o700, exist_ok=True)
-        layout.restricted.path.chmod(0o700)  # also where it was there, or the umask is a strange one
-        layout.public.path.mkdir(parents=True, exist_ok=True)
+        make_folder(layout.restricted.path, mode=0o700)
+        if isinstance(layout.restricted.path, Path):
+            layout.restricted.path.chmod(0o700)  # also where it was there, or the umask is a strange one
+        make_folder(layout.public.path)
         closed.put(layout.restricted.path)
         open_to_all.put(layout.public.path)
     return all(known)
@@ -257,7 +258,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def created_at(layout: RunLayout) -> str:
+def created_at(layout: RunLayout[Place]) -> str:
     """When a run was opened for the first time, by the markers of its roots.
 
     Args:
@@ -273,7 +274,7 @@ def created_at(layout: RunLayout) -> str:
     return found.created
 
 
-def _markers(layout: RunLayout, public: RunMarker, ledger: str) -> tuple[RunMarker, RunMarker]:
+def _markers(layout: RunLayout[Place], public: RunMarker, ledger: str) -> tuple[RunMarker, RunMarker]:
     """The markers of the restricted and of the public root; a run folder with both in it can be moved as a whole."""
     closed = replace(public, is_restricted=True, ledger=ledger)
     if layout.restricted.path == layout.folder / RESTRICTED and layout.public.path == layout.folder / PUBLIC:
@@ -281,7 +282,7 @@ def _markers(layout: RunLayout, public: RunMarker, ledger: str) -> tuple[RunMark
     return replace(closed, root=str(layout.root.resolve()), public=str(layout.public.path.resolve())), public
 
 
-def is_concluded(layout: RunLayout) -> bool:
+def is_concluded(layout: RunLayout[Place]) -> bool:
     """Whether a run has come to its end and is verified: its restricted manifest is written last.
 
     Args:
@@ -294,7 +295,7 @@ def is_concluded(layout: RunLayout) -> bool:
     return bool(passed) and layout.restricted.manifest.is_file()
 
 
-def require_kept(layout: RunLayout) -> None:
+def require_kept(layout: RunLayout[Place]) -> None:
     """Refuse to go on with a finished run whose confidential side was removed: it would read the input once more.
 
     Args:
@@ -311,7 +312,7 @@ def require_kept(layout: RunLayout) -> None:
         )
 
 
-def point_latest(layout: RunLayout) -> None:
+def point_latest(layout: RunLayout[Place]) -> None:
     """Let `<root>/latest` be a link to the run; replaced in one step.
 
     Args:
@@ -320,6 +321,8 @@ def point_latest(layout: RunLayout) -> None:
     Raises:
         OutputError: There is a real file or folder of that name.
     """
+    if not isinstance(layout.root, Path):  # links are for the disks of this machine
+        return
     link = layout.root / LATEST
     if link.exists() and not link.is_symlink():
         raise OutputError(f"{link} is not a link", hint="move it away: that name is kept for the link to the last run")
@@ -330,7 +333,7 @@ def point_latest(layout: RunLayout) -> None:
         fresh.replace(link)
 
 
-def open_public(path: str | Path) -> PublicLayout:
+def open_public(path: str | Place) -> PublicLayout[Place]:
     """The public root of a finished or running run, for those who hold nothing else.
 
     Args:
@@ -339,7 +342,7 @@ def open_public(path: str | Path) -> PublicLayout:
     Raises:
         OutputError: None of them.
     """
-    given = Path(path).absolute()  # Spark's JVM may have another working folder than whoever names the run now
+    given = address_of(path).absolute()  # Spark's JVM may have another working folder than whoever names the run now
     for folder in (given, given / PUBLIC):
         if is_public_root(folder):
             return PublicLayout(folder)
@@ -349,7 +352,7 @@ def open_public(path: str | Path) -> PublicLayout:
         raise _no_run(path, MARKER) from error
 
 
-def find_run(path: str | Path) -> RunLayout:
+def find_run(path: str | Place) -> RunLayout[Place]:
     """The layout of an existing run with both roots.
 
     Args:
@@ -359,7 +362,7 @@ def find_run(path: str | Path) -> RunLayout:
     Raises:
         OutputError: There is no run, or its restricted root is to be named.
     """
-    given = Path(path).resolve()
+    given = address_of(path).resolve()
     for folder in (given / RESTRICTED, given):
         marker = RunMarker.find(folder)
         if marker is not None and marker.is_restricted:
@@ -374,12 +377,12 @@ def find_run(path: str | Path) -> RunLayout:
     raise _no_run(path, f"{RESTRICTED}/{MARKER}")
 
 
-def _with_public(restricted: Path, marker: RunMarker) -> RunLayout:
+def _with_public(restricted: Place, marker: RunMarker) -> RunLayout[Place]:
     """The run whose restricted root is found."""
     run = restricted.parent
     root, run_id, public = run.parent, run.name, run / PUBLIC
     if marker.public:
-        root, run_id, public = Path(marker.root), marker.run_id, Path(marker.public)
+        root, run_id, public = beside(run, marker.root), marker.run_id, beside(run, marker.public)
     if not is_public_root(public) or not marker.marks(public):
         raise OutputError(
             f"{public}: not a run folder, and {restricted} has its public root there",
@@ -388,11 +391,12 @@ def _with_public(restricted: Path, marker: RunMarker) -> RunLayout:
     return RunLayout(root, run_id, PublicLayout(public), RestrictedLayout(restricted))
 
 
-def _no_run(path: str | Path, missing: str) -> OutputError:
+def _no_run(path: str | Place, missing: str) -> OutputError:
     """The error that names what was meant, perhaps."""
+    given = address_of(path)
     try:
-        parts = json.loads((Path(path) / JOINT_MARKER).read_text(encoding="utf-8"))["parts"].values()
+        parts = json.loads((given / JOINT_MARKER).read_text(encoding="utf-8"))["parts"].values()
     except (OSError, ValueError, KeyError, AttributeError):
         return OutputError(f"{path}: not a run folder (no {missing})", hint="name a folder under runs/, or runs/latest")
-    named = " or ".join(str(Path(path).parent / part) for part in parts)
+    named = " or ".join(str(given.parent / part) for part in parts)
     return OutputError(f"{path}: a joint run, and one of its parts is asked for", hint=f"name {named}")

@@ -2,12 +2,12 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.store import commit as files
 from das_spark.store import (
     discard,
     finished,
@@ -130,42 +130,43 @@ def test_what_cannot_be_destroyed_is_not_said_to_be(tmp_path, staging, monkeypat
         if not ignore_errors:
             raise OSError(errno.EBUSY, "Device or resource busy")
 
-    monkeypatch.setattr(files.shutil, "rmtree", busy)
+    monkeypatch.setattr(shutil, "rmtree", busy)
     with pytest.raises((OutputError, OSError)):
-        discard(staging, fence=True)
-    assert staging.is_dir(), "without its fence: it is tried again"
+        discard(staging, tombstone=True)
+    assert staging.is_dir(), "without its tombstone: it is tried again"
 
 
-def test_a_fenced_folder_cannot_be_written_by_a_late_task(tmp_path, staging):
-    discard(staging, fence=True)
+def test_a_folder_with_a_tombstone_cannot_be_written_by_a_late_task(tmp_path, staging):
+    discard(staging, tombstone=True)
     with pytest.raises(OSError, match=r"Not a directory|File exists"):
         (staging / "_temporary" / "0").mkdir(parents=True)
     with pytest.raises(OSError, match="Not a directory"):
         (staging / "part-3").write_text("late")
-    discard(staging, fence=True)  # twice is no error
+    discard(staging, tombstone=True)  # twice is no error
     assert part_files(staging) == ()
     assert not (tmp_path / ".staging.destroyed").exists()
 
 
-def test_a_fence_can_be_set_where_nothing_was(tmp_path):
-    discard(tmp_path / "a" / "b", fence=True)
+def test_a_tombstone_can_be_set_where_nothing_was(tmp_path):
+    discard(tmp_path / "a" / "b", tombstone=True)
     assert (tmp_path / "a" / "b").is_file()
     discard(tmp_path / "x" / "y")
     assert not (tmp_path / "x").exists()
 
 
 def test_a_late_task_that_makes_the_folder_anew_loses_the_race(tmp_path, staging, monkeypatch):
-    real, raced = files._set_fence, []
+    real, raced = os.open, []
 
-    def racing(path):
-        if not raced:
+    def racing(path, flags, *mode, **options):
+        if str(path) == str(staging) and flags & os.O_EXCL and not raced:
             raced.append(path)
-            path.mkdir()
-            (path / "part-late").write_text("late")
-        return real(path)
+            staging.mkdir()
+            (staging / "part-late").write_text("late")
+        return real(path, flags, *mode, **options)
 
-    monkeypatch.setattr(files, "_set_fence", racing)
-    discard(staging, fence=True)
+    monkeypatch.setattr(os, "open", racing)
+    discard(staging, tombstone=True)
+    assert raced
     assert staging.is_file()
 
 
