@@ -159,7 +159,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
     paths = share_paths(adopt_spine(context), len(context.plan.spine.levels)) if context.has_shares else ()
     write_durably(public.privacy_statement, statement_of(manifest, context.plan, paths))
     write_durably(public.privacy_ledger, ledger_text(manifest))
-    whole = replace(manifest, files=public_files(public))
+    whole = replace(manifest, files=public_files(public, as_written=True))
     require_held(context.layout)
     whole.save(public.manifest)
     return whole

@@ -208,7 +208,7 @@ def _listed(
         rows={**other_rows, **rows},
         stages=(*stages, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows))),
         data_dictionary=(*told, *tables_dictionary(tables)),
-        files=public_files(public),
+        files=public_files(public, as_written=True),
     )
 
 

@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from das_spark.store.filesystem import Address, Place, disk_errors, nearest, sys
 
 _SUCCESS = "_SUCCESS"
 _BLOCK = 1 << 20
+#: What this process promoted, by where it lies: sizes and checksums as they were when it was written.
+_PROMOTED: dict[Address, FileRecord] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,27 @@ def record_of(path: Address, name: str | None = None) -> FileRecord:
             digest.update(block)
             size += len(block)
     return FileRecord(name or path.name, size, digest.hexdigest())
+
+
+def promoted_record(path: Address, name: str) -> FileRecord:
+    """The record of a file of a result: as it was promoted by this process, or by reading it.
+
+    What lies there may have changed since: whoever verifies a result reads it.
+
+    Args:
+        path: The file.
+        name: The name to record.
+    """
+    found = _PROMOTED.get(path)
+    if found is None or found.size != system_of(path).size(str(path)):
+        return record_of(path, name)
+    return replace(found, name=name)
+
+
+def forget_promoted(folder: Address) -> None:
+    """Forget what was promoted below a folder: others may write there from now on."""
+    for path in [each for each in _PROMOTED if str(each).startswith(f"{folder}/")]:
+        del _PROMOTED[path]
 
 
 def part_files(folder: Place) -> tuple[Place, ...]:
@@ -185,6 +208,7 @@ def promote(
             _promote_file(staging / record.name, target / record.name, record, check=check)
         sync_folder(target)
         succeed(target)
+    _PROMOTED.update({target / record.name: record for record in records})
     discard(staging)
     return records
 
@@ -280,6 +304,7 @@ def discard(folder: Address, *, tombstone: bool = False) -> None:
     Raises:
         OutputError: Something of it cannot be removed. What was destroyed must not be there: never is that ignored.
     """
+    forget_promoted(folder)
     with disk_errors(folder):
         system_of(folder).destroy(str(folder), tombstone=tombstone)
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic
 
 from das_spark.errors import OutputError
-from das_spark.store.commit import close_to_others, discard
+from das_spark.store.commit import close_to_others, discard, forget_promoted
 from das_spark.store.filesystem import Address, Place, system_of
 from das_spark.store.layout import STAGING
 
@@ -67,6 +67,7 @@ def hold_run(layout: RunLayout[Place]) -> Iterator[None]:
             yield
             failed = False
         finally:
+            forget_promoted(layout.public.path)
             _HELD.pop(layout.restricted.lock, None)  # here: a driver that was refused has no word to take away
             with suppress(OSError) if failed else nullcontext():  # the error that ends the run is the one to tell
                 close_to_others(layout.restricted.path)

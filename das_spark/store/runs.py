@@ -17,7 +17,15 @@ from typing import Any, Self
 
 from das_spark.config import differences
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.store.commit import FileRecord, create_exclusively, files_below, make_folder, names_in, record_of
+from das_spark.store.commit import (
+    FileRecord,
+    create_exclusively,
+    files_below,
+    make_folder,
+    names_in,
+    promoted_record,
+    record_of,
+)
 from das_spark.store.filesystem import Address, Place, address_of, beside, disk_errors, system_of
 from das_spark.store.layout import (
     JOINT_MARKER,
@@ -188,11 +196,13 @@ def is_public_root(folder: Address) -> bool:
     return found is not None and not found.is_restricted
 
 
-def public_files(public: PublicLayout[Place]) -> tuple[FileRecord, ...]:
+def public_files(public: PublicLayout[Place], *, as_written: bool = False) -> tuple[FileRecord, ...]:
     """Every file of a public root that its manifest answers for: all but the manifest itself and what examines them.
 
     Args:
         public: The root.
+        as_written: Whether a file that this driver has promoted is listed as it was written, and not read again for its
+            checksum.
 
     Returns:
         Paths below the root, sizes and checksums, by path.
@@ -203,7 +213,8 @@ def public_files(public: PublicLayout[Place]) -> tuple[FileRecord, ...]:
         for name in system_of(public.path).names(str(public.path)) - apart
         for below in files_below(public.path, name)
     ]
-    return tuple(record_of(public.path / name, name) for name in sorted(found, key=lambda each: each.split("/")))
+    record = promoted_record if as_written else record_of
+    return tuple(record(public.path / name, name) for name in sorted(found, key=lambda each: each.split("/")))
 
 
 def open_run(

@@ -282,6 +282,22 @@ def test_a_level_is_drawn_journalled_published_and_read(layout, root):
     listed = {each.name: each for each in public_files(layout.public)}
     assert listed["measurements/level=County/part-00000.parquet"].sha256 == written[0].sha256
     assert "run.json" in listed
+    assert public_files(layout.public, as_written=True) == tuple(listed.values())
+
+
+def test_what_was_promoted_is_listed_as_it_was_written_and_read_where_that_is_asked(layout):
+    with hold_run(layout):
+        place = layout.public.level("estimates", "County")
+        put(layout.public.path / ".staging" / "part-0", b"rows")
+        (written,) = replace_folder(layout.public.path / ".staging", place)
+        put(place / "part-0", b"ROWS")  # a disk that errs
+        name = "estimates/level=County/part-0"
+        as_written = {each.name: each for each in public_files(layout.public, as_written=True)}
+        assert as_written[name].sha256 == written.sha256
+        read = {each.name: each for each in public_files(layout.public)}
+        assert read[name].sha256 != written.sha256
+    resumed = {each.name: each for each in public_files(layout.public, as_written=True)}
+    assert resumed[name] == read[name], "another driver reads what it has not written"
 
 
 def test_an_attempt_that_died_is_destroyed_before_the_level_is_drawn_again(layout):
