@@ -113,12 +113,12 @@ class MeasurementsSource:
         for table in EXTRA_TABLES:
             for name in self.plan.spine.names:
                 adopt_level(context, table, name, self.layout.table(table, name))
-        if not context.is_finished("bounds"):
+        if not context.tables.is_finished("bounds"):
             write_bounds(context, partial(self._compare, context))
-        if not context.is_finished("measurements"):
-            geounits = context.read_all("geounits")
+        if not context.tables.is_finished("measurements"):
+            geounits = context.tables.read_all("geounits")
             rows = self._rows(context.spark, DPQUERY)
-            context.write_all("measurements", as_measurements(rows, geounits, self._queries(context.spark)))
+            context.tables.write_all("measurements", as_measurements(rows, geounits, self._queries(context.spark)))
 
     def _queries(self, spark: SparkSession) -> Known:
         if self._known is None:
@@ -156,7 +156,7 @@ class MeasurementsSource:
         # Folders that were published before structural zeros were hold none of them; one that has any must have all.
         names = [zero.name + EXACT for zero in zeros]
         if names and not read.where(F.col("query_name").isin(names)).isEmpty():
-            bounds = with_zeros(bounds, context.read_all("geounits"), zeros)
+            bounds = with_zeros(bounds, context.tables.read_all("geounits"), zeros)
             given = (*given, *zero_sides(schema, zeros))
         computed = constraint_rows(bounds, schema, given)
         for row in unequal(as_constraints(computed, schema), read).orderBy("level", "geocode").limit(1).collect():

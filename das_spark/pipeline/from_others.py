@@ -108,17 +108,17 @@ class OthersSource:
         """
         plan, spark = self.plan, context.spark
         known = self._summarised(spark)
-        if not context.is_finished("geounits"):
+        if not context.tables.is_finished("geounits"):
             nested = prefix_geounits(self._rows(spark, DPQUERY), plan.spine)
             leaves = nested.where(F.col("level") == plan.spine.leaf.name).select("geocode")
-            context.write_all("geounits", nested, leaves=leaves)
-        geounits = context.read_all("geounits")
-        if not context.is_finished("invariants"):
-            context.write_all("invariants", published_totals(self._rows(spark, CONSTRAINT), geounits))
-        if not context.is_finished("bounds"):
+            context.tables.write_all("geounits", nested, leaves=leaves)
+        geounits = context.tables.read_all("geounits")
+        if not context.tables.is_finished("invariants"):
+            context.tables.write_all("invariants", published_totals(self._rows(spark, CONSTRAINT), geounits))
+        if not context.tables.is_finished("bounds"):
             self._write_bounds(context, geounits)
-        if not context.is_finished("measurements"):
-            context.write_all("measurements", as_measurements(self._rows(spark, DPQUERY), geounits, known))
+        if not context.tables.is_finished("measurements"):
+            context.tables.write_all("measurements", as_measurements(self._rows(spark, DPQUERY), geounits, known))
 
     def _rows(self, spark: SparkSession, kind: str) -> DataFrame:
         schema = self.plan.product.schema
@@ -186,7 +186,7 @@ class OthersSource:
 
     def _write_bounds(self, context: RunContext, geounits: DataFrame) -> None:
         plan, declared = self.plan, self.plan.invariants
-        totals = context.read_all("invariants")
+        totals = context.tables.read_all("invariants")
         added = tuple((each, plan.product.schema.query(each.query)) for each in plan.added)
         frame = all_bounds(totals, geounits, plan.spine, declared, None, None, added)
         staging = staging_of(context.layout, context.layout.public) / "boxes"
@@ -200,7 +200,7 @@ class OthersSource:
                     boxes.write.parquet(str(staging))
                 read = context.spark.read.schema(boxes.schema).parquet(str(staging))
                 frame = frame.unionByName(published_class_bounds(read, plan.spine, declared.total_at))
-            context.write_all("bounds", frame, lambda written: refuse_impossible(context, written))
+            context.tables.write_all("bounds", frame, lambda written: refuse_impossible(context, written))
         finally:
             discard(staging)
 

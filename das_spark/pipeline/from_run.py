@@ -170,7 +170,7 @@ def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) ->
     Raises:
         OutputError: The disk is full, or another driver has taken over the run.
     """
-    target = context.folder(table, geolevel)
+    target = context.tables.folder(table, geolevel)
     if finished(target):
         return
     staging = staging_of(context.layout, context.layout.public) / table / f"level={geolevel}"

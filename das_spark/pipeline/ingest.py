@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from das_spark.config import InputSettings
     from das_spark.constraints import UnitBounds
-    from das_spark.pipeline.context import Check, RunContext
+    from das_spark.pipeline.context import RunContext
+    from das_spark.spark.run_tables import RowCheck
 
 
 #: How many geounits an error names.
@@ -54,16 +55,18 @@ def ingest(context: RunContext, identity: str) -> None:
         return
     leaves = placed_leaves(context, identity)
     plan = context.plan  # with the geocodes of its spine
-    if not context.is_finished("geounits"):
-        context.write_all("geounits", histograms.all_geounits(leaves, plan.spine), leaves=leaves)
-    if not context.is_finished("histograms"):
-        context.write_all("histograms", histograms.all_levels(leaves, plan.spine))
-    if not context.is_finished("invariants"):
+    if not context.tables.is_finished("geounits"):
+        context.tables.write_all("geounits", histograms.all_geounits(leaves, plan.spine), leaves=leaves)
+    if not context.tables.is_finished("histograms"):
+        context.tables.write_all("histograms", histograms.all_levels(leaves, plan.spine))
+    if not context.tables.is_finished("invariants"):
         enter_invariants(context.required_ledger())  # before they are public
         key = plan.spine.total_key_at(plan.invariants.total_at)
-        declared = bounds.all_invariants(leaves, context.read_all("histograms"), plan.spine, plan.invariants, key)
-        context.write_all("invariants", declared)
-    if not context.is_finished("bounds"):
+        declared = bounds.all_invariants(
+            leaves, context.tables.read_all("histograms"), plan.spine, plan.invariants, key
+        )
+        context.tables.write_all("invariants", declared)
+    if not context.tables.is_finished("bounds"):
         write_bounds(context)
 
 
@@ -71,7 +74,7 @@ def _is_finished(context: RunContext) -> bool:
     """Whether everything is there. A run in many steps asks in each of them: no job of Spark answers."""
     tables_written = (*WRITTEN, "shares") if context.has_shares else WRITTEN
     leaves = context.layout.restricted.table("leaves")
-    return finished(leaves) and all(context.is_finished(table) for table in tables_written)
+    return finished(leaves) and all(context.tables.is_finished(table) for table in tables_written)
 
 
 def placed_leaves(context: RunContext, identity: str) -> DataFrame:
@@ -197,7 +200,7 @@ def _units_file(settings: InputSettings) -> str:
     return settings.units or settings.path or settings.reader
 
 
-def write_bounds(context: RunContext, further: Check | None = None) -> None:
+def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
     """Write every bound that follows from the invariants of the run and from public constants.
 
     Args:
@@ -209,11 +212,11 @@ def write_bounds(context: RunContext, further: Check | None = None) -> None:
         OutputError: The disk is full.
     """
     plan = context.plan
-    invariants, formulas = context.read_all("invariants"), plan.product.unit_bounds
+    invariants, formulas = context.tables.read_all("invariants"), plan.product.unit_bounds
     staging = staging_of(context.layout, context.layout.public) / "boxes"
     frame = bounds.all_bounds(
         invariants,
-        context.read_all("geounits"),
+        context.tables.read_all("geounits"),
         plan.spine,
         plan.invariants,
         _boxes(context, invariants, staging, formulas) if plan.invariants.units and formulas else None,
@@ -228,7 +231,7 @@ def write_bounds(context: RunContext, further: Check | None = None) -> None:
             further(written)
 
     try:
-        context.write_all("bounds", frame, check)
+        context.tables.write_all("bounds", frame, check)
     finally:
         discard(staging)
 

@@ -67,7 +67,7 @@ def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
     if stage.kind in OF_A_LEVEL:
         # A geounit of the top level is a family by itself.
         names = context.plan.spine.names
-        number = context.geounit_counts()[names[max(context.plan.spine.index(stage.geolevel) - 1, 0)]]
+        number = context.tables.geounit_counts()[names[max(context.plan.spine.index(stage.geolevel) - 1, 0)]]
     with context.progress.stage(context.spark, stage.name, number):
         yield
 
@@ -173,16 +173,16 @@ def _level_above(context: RunContext, geolevel: str, *, estimated: bool = True) 
 
 def _require_whole_input(context: RunContext, geolevel: str, parents: str | None) -> None:
     """Refuse to draw where a file of what is joined was lost: geounits that are left out could never be measured."""
-    context.require_whole("histograms", geolevel)
+    context.tables.require_complete("histograms", geolevel)
     if parents is not None:
-        context.require_whole("estimates", parents)
+        context.tables.require_complete("estimates", parents)
     if context.has_shares:
-        context.require_whole("shares", geolevel)
+        context.tables.require_complete("shares", geolevel)
 
 
 def _require_own_addresses(context: RunContext, geolevel: str) -> None:
     """Refuse to draw where two geounits would get one noise: their difference would be published exactly."""
-    found = shared_addresses(context.read("histograms", geolevel)).orderBy("geocode").limit(1).collect()
+    found = shared_addresses(context.tables.read("histograms", geolevel)).orderBy("geocode").limit(1).collect()
     if found:
         raise PrivacyGuardError(
             f"geolevel {geolevel}: {found[0]['geounits']} geounits, of which {found[0]['geocode']} is one, have one "
@@ -197,13 +197,13 @@ def _draw(
     """Measure a level into the staging folder of an attempt."""
     writer = _writer({"measurements": staging})
     report = measurements(
-        context.read("histograms", geolevel),
-        None if parents is None else context.read("estimates", parents),
+        context.tables.read("histograms", geolevel),
+        None if parents is None else context.tables.read("estimates", parents),
         measurement_task(context, geolevel, attempt),
         context.spread(geolevel),
         Writing(writer, REPORT, file_name),
         top=_level_above(context, geolevel) is None,
-        shares=context.read("shares", geolevel) if context.has_shares else None,
+        shares=context.tables.read("shares", geolevel) if context.has_shares else None,
     )
     return writer.place(report.toArrow().to_pylist())["measurements"]
 
@@ -233,7 +233,7 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     Raises:
         OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
     """
-    target = context.folder("upward", geolevel)
+    target = context.tables.folder("upward", geolevel)
     if finished(target):
         context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
         return
@@ -241,11 +241,11 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     sums = None
     if geolevel != _upward_levels(context)[-1]:
         _require_every_geounit(context, "upward_sums", geolevel)
-        parents = context.read("geounits", geolevel).select("geocode", "parent")
-        sums = context.read("upward_sums", geolevel).drop("parent").join(parents, "geocode")
+        parents = context.tables.read("geounits", geolevel).select("geocode", "parent")
+        sums = context.tables.read("upward_sums", geolevel).drop("parent").join(parents, "geocode")
     staging = _fresh_staging(context, "upward", geolevel)
     # The level itself comes last, since it says that the pass through it is done.
-    folders = {} if above is None else {"upward_sums": context.folder("upward_sums", above)}
+    folders = {} if above is None else {"upward_sums": context.tables.folder("upward_sums", above)}
     folders["upward"] = target
     writer = _writer({table: staging / table for table in folders})
     report = upward(
@@ -270,17 +270,17 @@ def estimate(context: RunContext, geolevel: str) -> None:
         EstimationError: If a family is infeasible, or none of its solutions could be certified.
         OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
     """
-    target = context.folder("estimates", geolevel)
+    target = context.tables.folder("estimates", geolevel)
     if finished(target):
         context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
     above = _level_above(context, geolevel)
     if above is not None:
-        context.require_whole("estimates", above)
+        context.tables.require_complete("estimates", above)
     known = None
     if geolevel in _upward_levels(context):
         _require_every_geounit(context, "upward", geolevel)
-        known = context.read("upward", geolevel)
+        known = context.tables.read("upward", geolevel)
     arrays = bool(_needs(context).arrays)
     if arrays and above is not None:
         _require_every_geounit(context, "estimate_arrays", above)
@@ -290,11 +290,11 @@ def estimate(context: RunContext, geolevel: str) -> None:
     writer = _writer({table: staging / table for table in (*names, "seconds")})
     report = estimates(
         _public_level(context, geolevel, known),
-        None if above is None else context.read("estimates", above),
+        None if above is None else context.tables.read("estimates", above),
         estimation_task(context, geolevel),
         context.spread(geolevel),
         Writing(writer, REPORT, file_name),
-        arrays=context.read("estimate_arrays", above) if arrays and above is not None else None,
+        arrays=context.tables.read("estimate_arrays", above) if arrays and above is not None else None,
     )
     with disk_errors(staging):
         written = writer.place(report.toArrow().to_pylist())
@@ -306,7 +306,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
             raise
         seconds = context.spark.read.schema(tables.SECONDS).parquet(str(staging / "seconds"))
         _note_slowest(context, geolevel, found.join(seconds, "family"))
-        _commit(context, staging, {table: context.folder(table, geolevel) for table in names}, written)
+        _commit(context, staging, {table: context.tables.folder(table, geolevel) for table in names}, written)
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
@@ -321,9 +321,9 @@ def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
 
 def _public_level(context: RunContext, geolevel: str, known: DataFrame | None) -> PublicLevel:
     return PublicLevel(
-        context.read("geounits", geolevel),
-        context.read("measurements", geolevel),
-        context.read("bounds", geolevel),
+        context.tables.read("geounits", geolevel),
+        context.tables.read("measurements", geolevel),
+        context.tables.read("bounds", geolevel),
         known,
         context.plan.spine.total_key_at(geolevel),
     )
@@ -353,11 +353,11 @@ def _commit(
 
 def _require_every_geounit(context: RunContext, table: str, geolevel: str) -> None:
     """Refuse a table of several rows a geounit that knows nothing of some."""
-    found = context.read(table, geolevel).select("geocode").distinct().count()
-    expected = context.geounit_counts()[geolevel]
+    found = context.tables.read(table, geolevel).select("geocode").distinct().count()
+    expected = context.tables.geounit_counts()[geolevel]
     if found != expected:
         raise OutputError(
-            f"{context.folder(table, geolevel)}: rows of {found:,} geounits, expected {expected:,}",
+            f"{context.tables.folder(table, geolevel)}: rows of {found:,} geounits, expected {expected:,}",
             hint="restore the folder, and run the same command again; nothing was made of it",
         )
 

@@ -105,9 +105,9 @@ def publish_microdata(context: RunContext) -> None:
         context.public_facts.microdata_rows = json.loads(rows_file.read_text(encoding="utf-8"))
         return
     leaf = plan.spine.leaf.name
-    declared = context.read("invariants", leaf) if plan.invariants.units else None
+    declared = context.tables.read("invariants", leaf) if plan.invariants.units else None
     written = write_microdata(
-        context.read(context.published, leaf),
+        context.tables.read(context.published, leaf),
         on_census(declared) if declared is not None and context.has_shares else declared,
         plan.product,
         context.layout.public,
@@ -132,9 +132,9 @@ def publish_census(context: RunContext) -> None:
         OutputError: If the disk is full.
     """
     levels = context.census.names
-    if context.has_shares and not context.is_finished(context.published, levels):
-        leaf = context.read("estimates", context.plan.spine.leaf.name)
-        context.write_all(context.published, census_histograms(leaf, context.census), levels=levels)
+    if context.has_shares and not context.tables.is_finished(context.published, levels):
+        leaf = context.tables.read("estimates", context.plan.spine.leaf.name)
+        context.tables.write_all(context.published, census_histograms(leaf, context.census), levels=levels)
 
 
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> PublicManifest:
@@ -347,7 +347,7 @@ def _rows(context: RunContext) -> dict[str, int]:
     if context.has_shares:
         places += [("shares", name) for name in context.plan.spine.names]
         places += [(context.published, name) for name in context.census.names]
-    counted = {f"{table}/{name}": context.rows(table, name) for table, name in places}
+    counted = {f"{table}/{name}": context.tables.rows(table, name) for table, name in places}
     facts = context.public_facts
     return counted | {f"microdata/{name}": rows for name, rows in facts.microdata_rows.items()} | dict(facts.table_rows)
 

@@ -67,12 +67,12 @@ class KnownSizes:
         levels = context.plan.spine.names
         cells, people = {}, 0
         for name in levels:
-            files = [parquet.ParquetFile(path) for path in part_files(context.folder("histograms", name))]
+            files = [parquet.ParquetFile(path) for path in part_files(context.tables.folder("histograms", name))]
             cells[name] = sum(_values(file, "counts") for file in files)
             if name == levels[0]:
                 batches = (batch for file in files for batch in file.iter_batches(columns=["counts"]))
                 people = sum(pc.sum(batch.column(0).flatten()).as_py() or 0 for batch in batches)
-        return cls(context.geounit_counts(), cells, people)
+        return cls(context.tables.geounit_counts(), cells, people)
 
 
 @dataclass(frozen=True, slots=True)

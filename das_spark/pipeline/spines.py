@@ -51,9 +51,9 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
     if not finished(folder):
         _build(context, leaves, folder)
     paths = adopt_spine(context)
-    if not context.is_finished("shares"):
+    if not context.tables.is_finished("shares"):
         leaves = paths.select(F.element_at("path", -1).alias("geocode"))
-        context.write_all("shares", geounit_shares(paths, context.plan.spine.names), leaves=leaves)
+        context.tables.write_all("shares", geounit_shares(paths, context.plan.spine.names), leaves=leaves)
     return on_spine(leaves, paths)
 
 

@@ -100,5 +100,5 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
 
 
 def _in_order(context: RunContext) -> dict[str, int]:
-    counts = context.geounit_counts()
+    counts = context.tables.geounit_counts()
     return {name: counts[name] for name in context.plan.spine.names}

@@ -160,7 +160,7 @@ def test_nothing_is_drawn_before_the_run_is_charged(tmp_path):
         agree(run, Journal.of(run.layout), "State")
 
 
-@pytest.mark.parametrize("place", [(OwnEntry, "save"), (charge_module, "update")], ids=["own", "ledger"])
+@pytest.mark.parametrize("place", [(OwnEntry, "save"), (charge_module, "update_ledger")], ids=["own", "ledger"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("entering", [enter_invariants, enter_run])

@@ -21,12 +21,12 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.io import microdata_files as microdata_writer
 from das_spark.pipeline import charge as charge_module
-from das_spark.pipeline import context as context_module
 from das_spark.pipeline import driver as driver_module
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import ledgers, levels, run_stages, runner
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
+from das_spark.spark import run_tables
 from das_spark.store import Journal, RunLayout, State, finished
 from das_spark.store import commit as files
 from das_spark.store import journal as journal_module
@@ -51,10 +51,10 @@ DEATHS = {
     "leaves written, not promoted": (ingest_stage, "replace_folder"),
     "what stood there discarded, no leaves promoted": (files, "promote", "before", 1, into("leaves")),
     "half of the leaves promoted": (files, "_promote_file", "after"),
-    "one level of the geounits promoted": (context_module, "promote", "after"),
+    "one level of the geounits promoted": (run_tables, "promote", "after"),
     "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
-    "the bounds written, not promoted": (context_module, "promote", "before", 1, into("bounds")),
-    "a ledger entry made, not entered": (charge_module, "update"),
+    "the bounds written, not promoted": (run_tables, "promote", "before", 1, into("bounds")),
+    "a ledger entry made, not entered": (charge_module, "update_ledger"),
     "an attempt opened, nothing drawn": (levels, "_draw"),
     "drawn, not listed": (Journal, "stage"),
     "listed, not promoted": (Journal, "promote"),

@@ -7,8 +7,8 @@ import pytest
 from das_spark.errors import OutputError, VerificationError
 from das_spark.io import microdata_files
 from das_spark.pipeline import assess, levels, publish, run_stages, runner
-from das_spark.pipeline import context as context_module
 from das_spark.pipeline import ingest as ingest_stage
+from das_spark.spark import run_tables
 from das_spark.spark.checks import Check
 from das_spark.store import discard, finished, hold_run, part_files, succeed
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 LOST = {
     "before it records the input": (ingest_stage, "keep_problems", lambda run: run.restricted.input_record),
     "before it publishes leaves": (ingest_stage, "save_input_record", lambda run: run.restricted.table("leaves")),
-    "while it reads": (context_module, "discard", lambda run: run.public.level("geounits", "State")),
+    "while it reads": (run_tables, "discard", lambda run: run.public.level("geounits", "State")),
     "while it draws": (levels, "_draw", lambda run: run.public.level("measurements", "State")),
     "while it estimates": (levels, "_note_slowest", lambda run: run.public.level("estimates", "State")),
     "while it deals people to units": (microdata_files, "_run", lambda run: run.public.microdata("person", "parquet")),
@@ -67,9 +67,9 @@ def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empt
 ):
     context = workshop.ingested("late", calm)
     layout, theirs = context.layout, context.layout.public.level("invariants", "County")
-    frame = context.read_all("invariants").localCheckpoint()
+    frame = context.tables.read_all("invariants").localCheckpoint()
     discard(layout.public.table("invariants"))
-    promote = context_module.promote
+    promote = run_tables.promote
 
     def taken_over(source, target, *files, **given):
         promote(source, target, *files, **given)
@@ -80,9 +80,9 @@ def test_levels_that_another_driver_published_meanwhile_are_not_replaced_by_empt
         if knows:
             layout.restricted.lock.write_text("the word of another driver")
 
-    monkeypatch.setattr(context_module, "promote", taken_over)
+    monkeypatch.setattr(run_tables, "promote", taken_over)
     reason = "another driver has taken over" if knows else "what was written there is gone"
     with hold_run(layout), pytest.raises(OutputError, match=reason):
-        context.write_all("invariants", frame)
+        context.tables.write_all("invariants", frame)
     assert finished(theirs)
     assert [path.read_text() for path in part_files(theirs)] == ["of the driver that took over"]

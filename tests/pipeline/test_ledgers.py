@@ -285,7 +285,7 @@ def test_a_disk_that_fills_leaves_the_ledger_as_it_was(tmp_path, monkeypatch, sh
         with pytest.raises(OutputError, match=r"no space left|No space left"):
             ledger_file.commit_entry(file, entry("b"))
     assert file.read_bytes() == before
-    assert ledger_file.commit(file, entry("b")).entries == (entry("a"), entry("b"))
+    assert ledger_file.commit_entry(file, entry("b")).entries == (entry("a"), entry("b"))
 
 
 def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
@@ -298,11 +298,11 @@ def test_an_entry_that_lacks_its_end_of_line_is_not_glued_to_the_next(tmp_path):
 
 def test_a_run_is_entered_once_and_its_progress_added(tmp_path):
     file = tmp_path / "x"
-    assert ledger_file.commit(file, entry("a")) == Ledger((entry("a"),))
+    assert ledger_file.commit_entry(file, entry("a")) == Ledger((entry("a"),))
     ledger_file.commit_entry(file, entry("a"))
     assert len(file.read_text().splitlines()) == 1
     ledger_file.commit_entry(file, entry("b"))
-    ledger = ledger_file.commit(file, entry("a", "State"))
+    ledger = ledger_file.commit_entry(file, entry("a", "State"))
     assert ledger.entries == (entry("a", "State"), entry("b"))
     assert ledger == Ledger.from_json_lines(file.read_text())
     assert ledger.composition().epsilon == HALF
@@ -342,11 +342,11 @@ def test_a_last_line_that_a_power_cut_tore_is_cut_off_and_bars_nobody(tmp_path, 
     file = tmp_path / "x"
     ledger_file.commit_entry(file, entry("a"))
     file.write_bytes(file.read_bytes() + torn)
-    assert ledger_file.read(file).entries == (entry("a"),)
+    assert ledger_file.read_ledger(file).entries == (entry("a"),)
     mended: list[Path] = []
-    assert ledger_file.commit(file, entry("c"), mended.append).entries == (entry("a"), entry("c"))
+    assert ledger_file.commit_entry(file, entry("c"), mended.append).entries == (entry("a"), entry("c"))
     assert mended == [file]
-    assert ledger_file.read(file) == Ledger.from_json_lines(file.read_text())
+    assert ledger_file.read_ledger(file) == Ledger.from_json_lines(file.read_text())
     ledger_file.commit_entry(file, entry("d"), mended.append)
     assert mended == [file]
 
@@ -354,7 +354,7 @@ def test_a_last_line_that_a_power_cut_tore_is_cut_off_and_bars_nobody(tmp_path, 
 def test_a_torn_first_line_is_no_entry(tmp_path):
     file = tmp_path / "x"
     file.write_bytes(b'{"format": 1, "run')
-    assert ledger_file.commit(file, entry("a")).entries == (entry("a"),)
+    assert ledger_file.commit_entry(file, entry("a")).entries == (entry("a"),)
 
 
 @pytest.mark.parametrize(

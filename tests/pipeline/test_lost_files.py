@@ -35,16 +35,16 @@ def test_nothing_is_drawn_from_a_table_that_is_not_whole(workshop, calm, tools):
     """Histograms of the level and estimates of the parents are joined: each would leave geounits out for ever."""
     context = workshop.ingested("lost", calm)
     tools.charge(context)
-    with lost_and_cut(context.folder("histograms", "State")) as harms:
+    with lost_and_cut(context.tables.folder("histograms", "State")) as harms:
         for said in harms:
             refuses(measure, context, "State", said)
     measure(context, "State")
     estimate(context, "State")
-    with lost_and_cut(context.folder("estimates", "State")) as harms:
+    with lost_and_cut(context.tables.folder("estimates", "State")) as harms:
         for said in harms:
             refuses(measure, context, "County", said)
     measure(context, "County")
-    assert context.is_finished("measurements", ["State", "County"])
+    assert context.tables.is_finished("measurements", ["State", "County"])
 
 
 def test_nothing_is_estimated_from_a_table_that_is_not_whole(workshop, calm, tools):
@@ -53,10 +53,10 @@ def test_nothing_is_estimated_from_a_table_that_is_not_whole(workshop, calm, too
     measure(context, "State")
     estimate(context, "State")
     measure(context, "County")
-    with lost_and_cut(context.folder("estimates", "State")) as harms:
+    with lost_and_cut(context.tables.folder("estimates", "State")) as harms:
         for said in harms:
             refuses(estimate, context, "County", said)
-    assert not context.is_finished("estimates", ["County"])
+    assert not context.tables.is_finished("estimates", ["County"])
 
 
 def refuses(stage: Callable[[RunContext, str], None], context: RunContext, geolevel: str, said: str) -> None:

@@ -58,8 +58,10 @@ def test_sizes_are_those_of_the_files(dry_workshop):
         pq.write_table(pa.table({**rows, "cells": pa.array(counts)}), folder / "part-00000.parquet")
     context = SimpleNamespace(
         plan=plan,
-        folder=layout.restricted.level,
-        geounit_counts=lambda: {level: len(counts) for level, counts in lists.items()},
+        tables=SimpleNamespace(
+            folder=layout.restricted.level,
+            geounit_counts=lambda: {level: len(counts) for level, counts in lists.items()},
+        ),
     )
     assert KnownSizes.of(context) == KnownSizes(
         {"State": 2, "County": 3, "Enumdist": 4}, {"State": 3, "County": 3, "Enumdist": 5}, 6

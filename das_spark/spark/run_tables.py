@@ -1,0 +1,197 @@
+"""The tables of a run as DataFrames: a finished level is read, and all levels of a table are written by one job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from das_spark.core import UNMEASURED
+from das_spark.errors import DasError, OutputError
+from das_spark.spark.arranged import file_starts, level_files, write_arranged
+from das_spark.spark.census import census_geocode
+from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.store import (
+    discard,
+    disk_errors,
+    finished,
+    names_in,
+    promote,
+    require_held,
+    require_staged,
+    staging_of,
+    succeed,
+)
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, below, count_rows
+from das_spark.store.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from das_spark.geography import Spine
+    from das_spark.store import FileRecord, PublicLayout, RestrictedLayout, RunLayout
+
+#: Is given written rows with a column level, and raises what is wrong with them.
+RowCheck = Callable[[DataFrame], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTables:
+    """The tables by geolevel of one run; `table` is a name in `das_spark.store.tables` throughout.
+
+    Attributes:
+        spark: The session.
+        layout: Where the run lies.
+        spine: Its levels.
+        census: The levels of the census, in which results are given; the same where the spine is that of the census.
+    """
+
+    spark: SparkSession
+    layout: RunLayout
+    spine: Spine
+    census: Spine
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def folder(self, table: str, geolevel: str) -> Path:
+        """The folder of one level of a table."""
+        return self._side(table).level(table, geolevel)
+
+    def _side(self, table: str) -> PublicLayout | RestrictedLayout:
+        return self.layout.restricted if TABLES[table].restricted else self.layout.public
+
+    def is_finished(self, table: str, levels: Sequence[str] | None = None) -> bool:
+        """Whether levels of a table are whole; all levels of the run where none are named."""
+        return all(finished(self.folder(table, name)) for name in levels or self.spine.names)
+
+    def read(self, table: str, geolevel: str) -> DataFrame:
+        """One finished level of a table."""
+        schema, _ = LEVEL_TABLES[table]
+        return self.spark.read.schema(schema).parquet(str(self.folder(table, geolevel)))
+
+    def read_all(self, table: str) -> DataFrame:
+        """All levels of a finished table, with a column level in front."""
+        frames = [self.read(table, name).select(F.lit(name).alias("level"), "*") for name in self.spine.names]
+        return reduce(DataFrame.unionByName, frames)
+
+    def rows(self, table: str, geolevel: str) -> int:
+        """Rows of one level of a table, from the footers of its files; raises as `store.parquet.read_metadata`."""
+        return count_rows(self.folder(table, geolevel))
+
+    def geounit_counts(self) -> Mapping[str, int]:
+        """Number of geounits of every level, from the footers of the files."""
+        if not self._sizes:
+            self._sizes.update({name: self.rows("geounits", name) for name in self.spine.names})
+        return self._sizes
+
+    def require_complete(self, table: str, geolevel: str) -> None:
+        """Refuse a level of a table of one row a geounit that has lost a file since it was finished.
+
+        Raises:
+            OutputError: It has more or fewer rows than there are geounits, or a file of it cannot be read.
+        """
+        folder, expected = self.folder(table, geolevel), self.geounit_counts()[geolevel]
+        hint = "restore the folder, and run the same command again; nothing was made of it"
+        try:
+            found = self.rows(table, geolevel)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise OutputError(f"{folder}: holds a file that is not a whole Parquet file", hint=hint) from error
+        if found != expected:
+            raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=hint)
+
+    def measured_shares(self, geolevel: str) -> dict[str, Fraction]:
+        """Exact shares of the whole budget that measured geounits of a level have, by their text in the table."""
+        rows = self.read("shares", geolevel).select("share").distinct().collect()  # a handful
+        return {row["share"]: Fraction(row["share"]) for row in rows if row["share"] != UNMEASURED}
+
+    def write_all(
+        self,
+        table: str,
+        frame: DataFrame,
+        check: RowCheck | None = None,
+        levels: Sequence[str] | None = None,
+        leaves: DataFrame | None = None,
+    ) -> None:
+        """Write all levels of a table by one job, and let each level's folder appear only when it is whole.
+
+        A public table is written by `ParquetTables`: its files, their names and the order of their rows follow from
+        which geounits exist, and never from the order or size of what it was made of.
+
+        Args:
+            table: Its name.
+            frame: The table's columns with a column level.
+            check: Is given the written rows before any folder appears.
+            levels: The levels; of the run, where none are named.
+            leaves: Column geocode: the geounits of the lowest level, where the table of geounits is not written yet.
+
+        Raises:
+            OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
+        """
+        schema, restricted = LEVEL_TABLES[table]
+        staging = staging_of(self.layout, self._side(table)) / table
+        discard(staging)
+        names = levels or self.spine.names
+        with disk_errors(staging):
+            written = None
+            if restricted:
+                columns = ["level", *[each.name for each in schema.fields]]
+                frame.select(*columns).write.partitionBy("level").parquet(str(staging))
+            else:
+                written = self._write_arranged(table, frame, staging, names, leaves)
+            if check is not None:
+                whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
+                try:
+                    check(self.spark.read.schema(whole).parquet(str(staging)))
+                except DasError:
+                    discard(staging)
+                    raise
+            self._promote_levels(table, staging, names, written)
+        discard(staging)
+
+    def _promote_levels(
+        self, table: str, staging: Path, names: Sequence[str], written: Sequence[FileRecord] | None
+    ) -> None:
+        require_staged(staging)
+        # Listed once: a level has no rows because none were written, not because they are gone by now.
+        with_rows = names_in(staging)
+        for name in names:
+            source, target = staging / f"level={name}", self.folder(table, name)
+            require_held(self.layout)
+            require_staged(source if source.name in with_rows else staging)
+            discard(target)  # what a driver promoted that died before the table was whole
+            if source.name in with_rows:
+                promote(source, target, None if written is None else below(source.name, written), check=False)
+            else:
+                target.mkdir(parents=True, exist_ok=True)
+                succeed(target)
+
+    def _write_arranged(
+        self, table: str, frame: DataFrame, staging: Path, levels: Sequence[str], leaves: DataFrame | None
+    ) -> tuple[FileRecord, ...]:
+        """Write all levels of a public table, in files and in an order that which geounits exist decides alone."""
+        schema = TABLES[table].schema
+        on_census = tuple(levels) != self.spine.names
+        if leaves is None:
+            leaves = self.read("geounits", self.spine.leaf.name)
+        starts = file_starts(
+            leaves.select(census_geocode() if on_census else F.col("geocode")),
+            self.census if on_census else self.spine,
+        )
+        writer = ParquetTables({table: TableFolder(staging.absolute(), schema)})
+        report = write_arranged(
+            frame,
+            table,
+            file=level_files(starts, F.col("level"), F.col("geocode")),
+            files=sum(len(codes) + 1 for codes in starts.values()),
+            order=[name for name in ("geocode", "name", "member") if name in schema.names],
+            finish=writer,
+            report=REPORT,
+        )
+        return writer.place(report.toArrow().to_pylist())[table]
