@@ -3,28 +3,43 @@
 Two records are kept of it: the ledger of the dataset, and the run's own entry in its restricted root. The own entry is
 written first, as `charging`, then the ledger, then the own entry as `charged`: a run that died in between is entered
 when it goes on, and a ledger that lacks a run which was charged has been lost or rolled back.
+
+The ledger lies outside the run folder. A folder that was copied, restored or rolled back therefore finds attempts there
+that its own journal does not know, or not so far, or that are open in another place: nothing is drawn then.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.io.events import Event
-from das_spark.pipeline.attempts import new_lines, place_of, require_agreement
-from das_spark.pipeline.input_record import identity_of_input
-from das_spark.pipeline.ledgers import Book, contents_of, folder_of
-from das_spark.privacy import AttemptLine, DeclaredInvariants, EntryState, Ledger, LedgerEntry, compose
-from das_spark.store import Change, Journal, OwnEntry, created_at, require_held, update_ledger
+from das_spark.pipeline.input_record import contents_of, identity_of_input
+from das_spark.privacy import AttemptLine, DeclaredInvariants, DrawState, EntryState, Ledger, LedgerEntry, compose
+from das_spark.store import (
+    Attempt,
+    Change,
+    DatasetLedger,
+    Journal,
+    OwnEntry,
+    RunLayout,
+    State,
+    created_at,
+    ledger_folder,
+    require_held,
+    update_ledger,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
     from das_spark.pipeline.progress import Progress
-    from das_spark.store import RunLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,7 @@ class RunLedger:
     progress: Progress
     insecure: bool
     new: EntryIdentity
-    book: Book
+    book: DatasetLedger
     identity: str
     files: Sequence[Mapping[str, object]] = ()
     contents: tuple[str, ...] = ()
@@ -95,17 +110,17 @@ def open_ledger(
             under another name.
         InputError: The input cannot be read, or is not there.
     """
-    folder = folder_of(plan, layout)
+    folder = ledger_folder(plan, layout)
     if plan.ledger.path is not None and Path(plan.ledger.path).absolute() != folder:
         progress.say(f"ledger: the run goes on with that of {folder}, with which it was begun")
     new = identity_of_entry or EntryIdentity(created_at(layout))
-    book = Book(folder, plan.input.dataset or "")
+    book = DatasetLedger(folder, plan.input.dataset or "")
     run = RunLedger(plan, layout, progress, insecure, new, book, "", together=together)
     if plan.input.dataset:
         _require_possible(run)
     identity, files = identity_of_input(plan, layout)
     contents = contents_of(plan.input, identity, files)
-    book = Book.of(folder, plan.input, contents)
+    book = DatasetLedger.of(folder, plan.input, contents)
     run = replace(run, book=book, identity=identity, files=files, contents=contents)
     if not plan.input.dataset:  # its ledger could not be found before
         _require_possible(run)
@@ -236,7 +251,7 @@ def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[
         PrivacyGuardError: The ledger cannot be reached or understood, or a cap is raised without naming it.
     """
     plan, layout = plans[0]
-    ledger = Book.of(folder_of(plan, layout), plan.input, contents).read()
+    ledger = DatasetLedger.of(ledger_folder(plan, layout), plan.input, contents).read()
     left = []
     for each, place in plans:
         own = OwnEntry.find(place.restricted)
@@ -407,3 +422,126 @@ def _updated(run: RunLedger, change: Change) -> Ledger:
         run.progress.note(Event.LEDGER_MENDED, file=str(file))
 
     return update_ledger(run.book.file, change, tell)
+
+
+#: State of the journal -> what the ledger is told of it.
+_TOLD: Final = {
+    State.OPENED: DrawState.OPENED,
+    State.STAGED: DrawState.STAGED,
+    State.PROMOTED: DrawState.STAGED,
+    State.DESTROYED: DrawState.DESTROYED,
+}
+#: State in the ledger -> states of the journal that are not behind it.
+_NOT_BEHIND: Final = {
+    DrawState.OPENED: frozenset(State),
+    DrawState.STAGED: frozenset({State.STAGED, State.PROMOTED, State.DESTROYED}),
+    DrawState.DESTROYED: frozenset({State.DESTROYED}),
+}
+#: State of the journal -> states of the ledger that it has been in before: it draws after `opened` is in the ledger,
+#: and publishes after `staged` is.
+_BEFORE: Final = {
+    State.OPENED: (None, *DrawState),
+    State.STAGED: (DrawState.OPENED, DrawState.STAGED),
+    State.PROMOTED: (DrawState.STAGED,),
+    State.DESTROYED: (None, *DrawState),
+}
+_ON = "go on in the folder in which the run was begun; or start a new run, which spends its own budget"
+
+
+def place_of(layout: RunLayout) -> str:
+    """Identity of a run folder where it lies: that of a random word in it, and of the very file that holds the word.
+
+    A copy of the file, or one that was restored, has another number on its disk or another time of change. The identity
+    stands in the ledger alone, so that no copy can bring it along.
+
+    Args:
+        layout: Of the run.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    file = layout.restricted.instance
+    if not file.is_file():
+        # Closed to others from the first: a later change of its mode would make it another place.
+        write_durably(file, json.dumps({"instance": secrets.token_hex(16)}) + "\n", mode=0o600)
+    found = file.stat()
+    word = file.read_bytes()
+    return hashlib.sha256(word + f"{found.st_ino} {found.st_ctime_ns}".encode()).hexdigest()[:32]
+
+
+def new_lines(
+    ledger: Ledger, run_id: str, geolevel: str, journal: Sequence[Attempt], place: str
+) -> tuple[AttemptLine, ...]:
+    """What the ledger lacks of the attempts in a journal, if both can be true.
+
+    Args:
+        ledger: As it is.
+        run_id: Identity of the run in it.
+        geolevel: The level.
+        journal: The attempts of the run at it.
+        place: Result of `place_of`.
+
+    Raises:
+        PrivacyGuardError: See `require_agreement`.
+    """
+    require_agreement(ledger, run_id, geolevel, journal, place)
+    known = {each.number: each for each in ledger.attempts_at(run_id, geolevel)}
+    lines = []
+    for attempt in journal:
+        if not attempt.instance:
+            continue  # nothing was drawn under it
+        line = known.get(attempt.number)
+        state, where = _TOLD[attempt.state], place if line is None else line.place
+        if line is None or line.state is not state:
+            lines.append(AttemptLine(run_id, geolevel, attempt.number, attempt.instance, state, where))
+    return tuple(lines)
+
+
+def require_agreement(ledger: Ledger, run_id: str, geolevel: str, journal: Sequence[Attempt], place: str) -> None:
+    """Refuse a folder that is behind the ledger, a ledger that is behind the folder, and an attempt open elsewhere.
+
+    A driver may have died between the step of the journal and that of the ledger: then one is a single step ahead,
+    which is no contradiction.
+
+    Args:
+        ledger: As it is.
+        run_id: Identity of the run in it.
+        geolevel: The level.
+        journal: The attempts of the run at it.
+        place: Result of `place_of`.
+
+    Raises:
+        PrivacyGuardError: Both cannot be true.
+    """
+    own = {each.number: each for each in journal}
+    known = {each.number: each for each in ledger.attempts_at(run_id, geolevel)}
+    for number, line in known.items():
+        attempt = own.get(number)
+        if attempt is None or attempt.instance != line.instance or attempt.state not in _NOT_BEHIND[line.state]:
+            raise PrivacyGuardError(
+                f"measurements of level {geolevel}: the ledger knows of attempt {number} as {line.state}, and the "
+                f"journal of this folder {_said(attempt, line)}. The folder was copied, restored or rolled back: "
+                "another one has gone on with the run, and may have published what it drew",
+                hint=f"nothing is drawn again here; {_ON}",
+            )
+        if attempt.state is State.OPENED and line.place != place:
+            raise PrivacyGuardError(
+                f"measurements of level {geolevel}: attempt {number} was opened in another place; this folder is a "
+                "copy, or was restored. Where it was opened it may still be drawn and published",
+                hint=f"nothing is drawn again here; {_ON}",
+            )
+    for number, attempt in own.items():
+        line_state = known[number].state if number in known else None
+        if attempt.instance and line_state not in _BEFORE[attempt.state]:
+            raise PrivacyGuardError(
+                f"measurements of level {geolevel}: the journal has attempt {number} as {attempt.state}, and the "
+                f"ledger {'does not know it' if line_state is None else f'as {line_state}'}. The ledger was rolled "
+                "back, or replaced by an older copy",
+                hint="bring back the ledger as it was; releases that it does not count cannot be charged by guessing",
+            )
+
+
+def _said(attempt: Attempt | None, line: AttemptLine) -> str:
+    if attempt is None:
+        return "does not know it"
+    return "has another one in its place" if attempt.instance != line.instance else f"as {attempt.state}"

@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING
 from das_spark.config import plan_to_config
 from das_spark.pipeline.charge import EntryIdentity, open_ledger
 from das_spark.pipeline.context import RunContext, is_insecure
-from das_spark.pipeline.ledgers import folder_of
 from das_spark.pipeline.levels import journal_of
 from das_spark.pipeline.logged import logged, note_application
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import require_safe_session, session
-from das_spark.store import RunLayout, created_at, hold_run, open_run, point_latest, require_kept, set_times
+from das_spark.store import (
+    RunLayout,
+    created_at,
+    hold_run,
+    ledger_folder,
+    open_run,
+    point_latest,
+    require_kept,
+    set_times,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +90,9 @@ def at_work(
         InputError: The input of a run with a key is not there.
     """
     insecure = is_insecure(key, origin)
-    ledgers = "" if key is None else str(folder_of(plan, layout))  # one that is named and not there is refused first
+    ledgers = (
+        "" if key is None else str(ledger_folder(plan, layout))
+    )  # one that is named and not there is refused first
     chosen = options or RunOptions()
     config = plan_to_config(plan)
     resumed = open_run(layout, plan.config_hash, config, ledger=ledgers, created=chosen.created)

@@ -9,11 +9,16 @@ from pyspark.sql import functions as F
 
 from das_spark.core import GROUP_TOTAL
 from das_spark.errors import InfeasibleError, InputError
-from das_spark.pipeline import ledgers
 from das_spark.pipeline.charge import enter_invariants
-from das_spark.pipeline.input_record import keep_problems, load_input_record, problems_kept, save_input_record
+from das_spark.pipeline.input_record import (
+    keep_problems,
+    load_input_record,
+    problems_kept,
+    require_unchanged,
+    save_input_record,
+)
+from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import adopt_spine, placed
-from das_spark.pipeline.taken_over import take_over_input
 from das_spark.spark import bounds, histograms, tables
 from das_spark.spark.conflicts import UnitRule, conflicts, settle
 from das_spark.spark.lists import list_total
@@ -40,7 +45,7 @@ def ingest(context: RunContext, identity: str) -> None:
 
     Args:
         context: The run.
-        identity: Of the input, as `ledgers.fingerprint` gives it: a resumed run goes on with what it began with.
+        identity: Of the input, as `fingerprint` gives it: a resumed run goes on with what it began with.
 
     Raises:
         InputError: If the input cannot be read, contradicts itself, or has changed since the run read it or while it
@@ -94,7 +99,7 @@ def placed_leaves(context: RunContext, identity: str) -> DataFrame:
     """
     if context.ingested_by is not None:
         enter_invariants(context.required_ledger())  # they are among what is taken over
-        take_over_input(context, context.ingested_by, identity)
+        reuse_input(context, context.ingested_by, identity)
     folder = context.layout.restricted.table("leaves")
     with problems_kept(context):
         if not finished(folder):
@@ -139,7 +144,7 @@ def _refuse_changed(context: RunContext, staging: Path) -> None:
     hashed = context.restricted_facts.input_files
     try:
         if hashed:
-            ledgers.require_unchanged(context.plan.input, hashed.values())
+            require_unchanged(context.plan.input, hashed.values())
     except InputError:
         discard(staging)
         raise

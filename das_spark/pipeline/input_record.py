@@ -1,26 +1,28 @@
-"""What was read, and what was wrong with it: restricted, kept beside the leaves, and found again by a resumed run."""
+"""The identity of an input, what was read of it, and what was wrong with it: kept beside the leaves, restricted."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from das_spark.config import SIMULATED
 from das_spark.errors import InputError, OutputError
-from das_spark.pipeline import ledgers
 from das_spark.spark.lists import list_total
 from das_spark.spark.readers import BadInputError
-from das_spark.store import OwnEntry, disk_errors, finished, require_held, write_durably
+from das_spark.store import LEDGER_SUFFIX, OwnEntry, disk_errors, finished, require_held, write_durably
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql import DataFrame
 
-    from das_spark.config import RunPlan
+    from das_spark.config import InputSettings, RunPlan
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.readers import Problem
     from das_spark.store import RunLayout
@@ -31,7 +33,7 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
 
     Args:
         context: The run.
-        identity: Result of `ledgers.fingerprint`.
+        identity: Result of `fingerprint`.
         leaves: The table of leaves, as written.
         problems: What was put right.
 
@@ -89,7 +91,7 @@ def load_input_record(context: RunContext, identity: str) -> None:
 
 
 def identity_of_input(plan: RunPlan, layout: RunLayout) -> tuple[str, list[dict[str, object]]]:
-    """What `ledgers.fingerprint` gives, without reading the files again where the leaves were made of them.
+    """What `fingerprint` gives, without reading the files again where the leaves were made of them.
 
     They are asked for their sizes and times of change as long as something is to be measured. After that the input may
     be withdrawn: it is what the run has recorded.
@@ -105,9 +107,9 @@ def identity_of_input(plan: RunPlan, layout: RunLayout) -> tuple[str, list[dict[
     if finished(restricted.table("leaves")) and restricted.input_record.is_file():
         record = json.loads(restricted.input_record.read_text(encoding="utf-8"))
         files = record.get("files")
-        if files is not None and (_is_measured(plan, layout) or ledgers.is_unchanged(plan.input, files)):
+        if files is not None and (_is_measured(plan, layout) or is_unchanged(plan.input, files)):
             return record["identity"], files
-    return ledgers.fingerprint(plan.input)
+    return fingerprint(plan.input)
 
 
 def _is_measured(plan: RunPlan, layout: RunLayout) -> bool:
@@ -159,3 +161,137 @@ def keep_problems(context: RunContext, problems: Sequence[Problem]) -> None:
     place = context.layout.restricted.input_problems
     with disk_errors(place), place.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(problem)) + "\n" for problem in problems)
+
+
+_BLOCK = 1 << 22
+
+
+def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
+    """Identity of an input: a checksum over its files' contents, or over the simulator's arguments.
+
+    Args:
+        settings: Where the input is.
+
+    Returns:
+        SHA-256 in hexadecimal, and name, size, time of change and checksum of each file (restricted), and whether it
+        is confidential: a table that only says which geounits exist is not, nor is what the reader does not read.
+
+    Raises:
+        InputError: If a file cannot be read.
+    """
+    whole = hashlib.sha256()
+    if settings.reader == SIMULATED:
+        whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
+        return whole.hexdigest(), []
+    found = dict(sorted(_files(settings).items()))
+    # Where nothing looks like what the reader reads, all of it may be.
+    known = any(found.values())
+    files = [_examined(path) | {"confidential": records or not known} for path, records in found.items()]
+    for content in sorted(str(each["sha256"]) for each in files):
+        whole.update(content.encode())
+    return whole.hexdigest(), files
+
+
+def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> bool:
+    """Whether the files of an input have the sizes and times of change that they had, and there is no other one.
+
+    Args:
+        settings: Where the input is.
+        files: As `fingerprint` gave them.
+
+    Raises:
+        InputError: A file or folder of the settings is not there.
+    """
+    return not _changed(settings, files)
+
+
+def require_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> None:
+    """Refuse an input that is not, after it was read, what its identity was taken from before.
+
+    Args:
+        settings: Where the input is.
+        files: As `fingerprint` gave them.
+
+    Raises:
+        InputError: A file has changed, is gone, or has come.
+    """
+    changed = _changed(settings, files)
+    if changed:
+        raise InputError(
+            f"{changed[0]}: changed while it was read; nothing of it is kept",
+            hint="let no file be delivered to [input] while a run reads it, and run the same command again",
+        )
+
+
+def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> list[str]:
+    before = {str(each["file"]): (each["bytes"], each["mtime_ns"]) for each in files}
+    now: dict[str, tuple[object, object]] = {}
+    if settings.reader != SIMULATED:
+        for path in _files(settings):
+            with suppress(FileNotFoundError):  # gone since its folder was listed
+                status = path.stat()
+                now[str(path)] = (status.st_size, status.st_mtime_ns)
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+
+
+def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """What the confidential files hold, whatever else lies beside them: by this the same people are known again.
+
+    Args:
+        settings: Where the input is.
+        identity: As `fingerprint` gave it.
+        files: The same; those that an earlier version has recorded count as confidential.
+
+    Returns:
+        Checksums, sorted; of an invented population, that of its arguments.
+    """
+    if settings.reader == SIMULATED:
+        return (identity,)
+    return tuple(sorted({str(each["sha256"]) for each in files if each.get("confidential", True)}))
+
+
+def _files(settings: InputSettings) -> dict[Path, bool]:
+    """Every file of the input, and whether it holds records: of a folder, what its reader reads of people and units."""
+    found: dict[Path, bool] = {}
+    for key in ("path", "persons", "units", "geography"):
+        name = getattr(settings, key)
+        if name is None:
+            continue
+        place = Path(name)
+        if place.is_dir():
+            inside = [each for each in place.rglob("*") if each.is_file() and not each.name.endswith(LEDGER_SUFFIX)]
+        elif place.is_file():
+            inside = [place]
+        else:
+            raise InputError(f"{place}: no such file or folder", hint="check [input] in the run file")
+        for each in inside:
+            records = key != "geography" and (key != "path" or each == place or _is_read(settings.reader, place, each))
+            found[each] = found.get(each, False) or records
+    return found
+
+
+def _is_read(reader: str, folder: Path, file: Path) -> bool:
+    """Whether a file of `input.path` holds what a reader takes for people or units, by its name."""
+    if reader == "pl94_summary":
+        return file.suffix == ".pl"
+    if reader in ("tidy_counts", "tidy_records", "cef_2020"):
+        return file.relative_to(folder).parts[0].partition(".")[0] in ("persons", "units")
+    return True
+
+
+def _examined(path: Path) -> dict[str, object]:
+    """Size and time of change of a file before it is read, and its checksum."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({type(error).__name__})", hint="check its permissions") from error
+    return {
+        "file": str(path),
+        "bytes": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "sha256": digest.hexdigest(),
+    }

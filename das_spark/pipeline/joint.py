@@ -21,12 +21,20 @@ from das_spark.config import (
     stages_of,
 )
 from das_spark.pipeline.driver import RunOptions
-from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.runner import charge, prepare, run_stages, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
-from das_spark.store import JointLayout, PublicManifest, RunLayout, disk_errors, now, set_times, write_durably
+from das_spark.store import (
+    JointLayout,
+    PublicManifest,
+    RunLayout,
+    disk_errors,
+    ledger_with,
+    now,
+    set_times,
+    write_durably,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,11 +23,10 @@ from das_spark.errors import ConfigurationError, DasError, OutputError, PrivacyG
 from das_spark.io.area_files import look_at_areas
 from das_spark.pipeline import rehearsal
 from das_spark.pipeline.charge import is_charged
-from das_spark.pipeline.ledgers import folder_of
 from das_spark.pipeline.space import require_beginning, roots_of
 from das_spark.privacy import require_table
 from das_spark.spark.readers import geography_reader, look, look_at_crosswalk
-from das_spark.store import finished, require_writable
+from das_spark.store import finished, ledger_folder, require_writable
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan, Stage
@@ -141,7 +140,7 @@ def _places(ahead: Ahead, kinds: Iterable[StageKind]) -> Iterator[Trial]:
     for key, folder in roots_of(ahead.plan, ahead.layout).items():
         yield Trial(key, partial(require_writable, folder), reads=True)
     if StageKind.MEASURE in kinds and ahead.plan.ledger.path is not None:  # the usual one is made beside the runs
-        yield Trial("ledger.path", lambda: require_writable(folder_of(ahead.plan, ahead.layout)), reads=True)
+        yield Trial("ledger.path", lambda: require_writable(ledger_folder(ahead.plan, ahead.layout)), reads=True)
     yield Trial("", partial(require_beginning, ahead.plan, ahead.layout), reads=True)
 
 

@@ -14,7 +14,6 @@ from das_spark.evaluation import EstimatedLevel, RunRecord, ShareLine, SpendingL
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.io.events import Event
 from das_spark.io.run_log import read_log
-from das_spark.pipeline.ledgers import ledger_with
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import (
     FINISHED,
@@ -35,6 +34,7 @@ from das_spark.store import (
     finished,
     is_held,
     is_public_root,
+    ledger_with,
     open_public,
     write_durably,
 )

@@ -15,7 +15,6 @@ from das_spark.io.events import Event
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
-from das_spark.pipeline.concluded import Concluded
 from das_spark.pipeline.driver import RunOptions, at_work
 from das_spark.pipeline.ingest import ingest, placed_leaves
 from das_spark.pipeline.levels import RunExecutor, stage_scope
@@ -26,7 +25,7 @@ from das_spark.pipeline.space import require_room
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
-from das_spark.store import RunLayout, clear_staging, guarded_staging, now, require_held, set_times
+from das_spark.store import CompletionRecord, RunLayout, clear_staging, guarded_staging, now, require_held, set_times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -221,7 +220,7 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, unt
         enter_manifest(context.ledger, entry, manifest.sha256)
     # What is examined is known again by its times of change, which are those that it keeps.
     set_times(context.layout.public.path, datetime.fromisoformat(context.created))
-    done = _examine(context, Concluded.of(context.layout, manifest.to_json()), stages)
+    done = _examine(context, CompletionRecord.of(context.layout, manifest.to_json()), stages)
     if stages == stages_of(context.plan):
         told = restricted_manifest(context)
         require_held(context.layout)
@@ -235,7 +234,7 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, unt
     return summary_of(context, manifest, done.verified)
 
 
-def _examine(context: RunContext, done: Concluded, stages: Sequence[Stage]) -> Concluded:
+def _examine(context: RunContext, done: CompletionRecord, stages: Sequence[Stage]) -> CompletionRecord:
     """Verify and evaluate what is written, unless that is done and nothing has changed since."""
     for stage in stages:
         if stage.kind is StageKind.VERIFY:

@@ -1,7 +1,7 @@
 """Sweeps: a grid of budgets, each several times, in one Spark application; what is finished is not run again.
 
 Every run of the grid is a run like any other, with its own folder, journal and ledger entry, and resumes like any
-other. The input is ingested by the first of them and taken over by the rest (`das_spark.pipeline.taken_over`).
+other. The input is ingested by the first of them and taken over by the rest (`das_spark.pipeline.reused_input`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from das_spark.config import ROOTS, difference, plan_to_config, require_dataset,
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.charge import is_charged, said_of_caps
 from das_spark.pipeline.driver import RunOptions
-from das_spark.pipeline.input_record import read_identity
-from das_spark.pipeline.ledgers import contents_of, fingerprint
+from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
 from das_spark.pipeline.preflight import try_stages
+from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
-from das_spark.pipeline.taken_over import holds_input
 from das_spark.spark.session import session
 from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, is_concluded, now
 

@@ -45,7 +45,16 @@ from das_spark.store.layout import (
     RunLayout,
     TablesLayout,
 )
-from das_spark.store.ledger import LEDGER_SUFFIX, Change, OwnEntry, read_ledger, unwritable, update_ledger
+from das_spark.store.ledger import (
+    LEDGER_SUFFIX,
+    Change,
+    DatasetLedger,
+    OwnEntry,
+    ledger_folder,
+    ledger_with,
+    read_ledger,
+    update_ledger,
+)
 from das_spark.store.lock import (
     VERIFYING,
     Staging,
@@ -56,7 +65,13 @@ from das_spark.store.lock import (
     require_held,
     staging_of,
 )
-from das_spark.store.manifest import MeasurementsManifest, PublicManifest, RestrictedManifest, StageRecord
+from das_spark.store.manifest import (
+    CompletionRecord,
+    MeasurementsManifest,
+    PublicManifest,
+    RestrictedManifest,
+    StageRecord,
+)
 from das_spark.store.runs import (
     RunMarker,
     created_at,
@@ -81,6 +96,8 @@ __all__ = [
     "Attempt",
     "Capabilities",
     "Change",
+    "CompletionRecord",
+    "DatasetLedger",
     "FileRecord",
     "FileSystem",
     "JointLayout",
@@ -117,6 +134,8 @@ __all__ = [
     "is_disk_full",
     "is_held",
     "is_public_root",
+    "ledger_folder",
+    "ledger_with",
     "link_parts",
     "names_in",
     "nearest",
@@ -140,7 +159,6 @@ __all__ = [
     "staging_of",
     "succeed",
     "sync_folder",
-    "unwritable",
     "update_ledger",
     "write_durably",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -145,14 +145,22 @@ def names_in(folder: Address) -> set[str]:
     return {name for name in found if not (name.startswith(".") and name.endswith(".tmp"))}
 
 
-def files_below(folder: Address, name: str) -> Iterator[str]:
-    """Every file of that name in a folder or, where it is a folder itself, below it: paths as seen from the folder."""
-    place = folder / name
-    if place.is_file():
-        yield name
-        return
-    for inner in system_of(place).names(str(place)):
-        yield from files_below(folder, f"{name}/{inner}")
+def files_below(folder: Address, *, without: Collection[str] = ()) -> list[str]:
+    """Every file in a folder and below it, by its path as seen from the folder, sorted part by part.
+
+    Args:
+        folder: Need not exist.
+        without: Names directly in the folder that are passed over, with all that is below them.
+    """
+    system = system_of(folder)
+    found, places = [], [name for name in system.names(str(folder)) if name not in without]
+    while places:
+        name = places.pop()
+        if system.is_file(f"{folder}/{name}"):
+            found.append(name)
+        else:
+            places += [f"{name}/{inner}" for inner in system.names(f"{folder}/{name}")]
+    return sorted(found, key=lambda each: each.split("/"))
 
 
 def make_folder(folder: Address, *, mode: int = 0o777) -> None:

@@ -110,6 +110,9 @@ class FileSystem(Protocol):
     def size(self, path: str) -> int:
         """Bytes of a file."""
 
+    def version(self, path: str) -> str:
+        """A text that changes whenever the file does, such as its size and time of change."""
+
     def make_folder(self, path: str, *, mode: int = 0o777) -> None:
         """Make a folder and those above it, as far as they are missing; nothing, where folders are mere prefixes."""
 
@@ -249,6 +252,11 @@ class PosixFileSystem:
     def size(self, path: str) -> int:
         """As `FileSystem`."""
         return os.stat(path).st_size
+
+    def version(self, path: str) -> str:
+        """As `FileSystem`."""
+        found = os.stat(path)
+        return f"{found.st_size} {found.st_mtime_ns}"
 
     def make_folder(self, path: str, *, mode: int = 0o777) -> None:
         """As `FileSystem`; the mode is that of the last folder."""

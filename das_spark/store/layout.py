@@ -306,7 +306,7 @@ class RestrictedLayout(Generic[Place]):
         return self.path / "begun.json"
 
     @property
-    def concluded(self) -> Place:
+    def completion(self) -> Place:
         """What was verified and evaluated, and of which files."""
         return self.path / "concluded.json"
 

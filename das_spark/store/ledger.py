@@ -1,24 +1,36 @@
-"""The file of a ledger: lines are added under an exclusive lock, durably, all or none; nothing is ever taken out."""
+"""The privacy ledger of a dataset, and the entry that a run keeps of itself.
+
+One file a dataset, in one folder: the operator's (`ledger.path`), or `ledgers` beside the runs. Nothing is ever written
+beside the input. Lines are added under an exclusive lock, durably, all or none; nothing is ever taken out. A ledger
+counts the runs of many machines, so that it lies on a disk with locks wherever the runs lie. A run's own entry is never
+behind it.
+"""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from das_spark.config import SIMULATED
 from das_spark.errors import PrivacyGuardError
 from das_spark.privacy import AttemptLine, Ledger, LedgerEntry, line_of
 from das_spark.store.commit import sync_folder, write_durably
 from das_spark.store.filesystem import Place, disk_errors
+from das_spark.store.layout import LEDGERS
+from das_spark.store.runs import RunMarker
 
 if TYPE_CHECKING:
-    from das_spark.store.layout import RestrictedLayout
+    from das_spark.config import InputSettings, RunPlan
+    from das_spark.store.layout import RestrictedLayout, RunLayout
 
 LEDGER_SUFFIX = ".privacy-ledger.jsonl"
 Mended = Callable[[Path], None]
@@ -197,3 +209,164 @@ class OwnEntry:
         state = _CHARGED if self.entered else _CHARGING
         record = {_LEDGER: state, **self.entry.as_record()}
         write_durably(restricted.ledger_entry, json.dumps(record, ensure_ascii=False), mode=0o600)
+
+
+def ledger_folder(plan: RunPlan, layout: RunLayout) -> Path:
+    """The folder of the ledgers of a run: the one that it was begun with, else the operator's, else that of the runs.
+
+    The last of them is made, and closed to others: names of ledgers may tell of inputs. No other folder is.
+
+    Args:
+        plan: The run.
+        layout: Where it lies, or will lie.
+
+    Returns:
+        An absolute path.
+
+    Raises:
+        PrivacyGuardError: A folder that was named cannot be reached or written.
+        OutputError: The folder with the runs cannot be made.
+    """
+    marker = RunMarker.find(layout.restricted.path)
+    begun = "" if marker is None else marker.ledger
+    if begun:
+        why = f"run {layout.run_id} was begun with the ledgers in {begun}, and"
+        return _reachable(
+            Path(begun), why, "bring that folder back (is its disk mounted?), or begin a run of another name"
+        )
+    if plan.ledger.path is not None:
+        folder = Path(plan.ledger.path).absolute()
+        return _reachable(folder, "ledger.path:", "make the folder, or mount its disk; it is never made by a run")
+    folder = layout.root.absolute() / LEDGERS
+    with disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.stat()
+        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+            folder.chmod(0o700)  # an earlier version left it open
+        sync_folder(folder.parent)
+    return _reachable(folder, "ledgers:", "name another folder: ledger.path")
+
+
+def ledger_with(layout: RunLayout) -> Ledger:
+    """The ledger in which a run stands; without runs where it has none, or none that can be read.
+
+    What cannot be read refuses runs; what is only said of a run is said all the same.
+
+    Args:
+        layout: Where the run lies.
+
+    Raises:
+        PrivacyGuardError: Its own entry cannot be understood.
+    """
+    own, marker = OwnEntry.find(layout.restricted), RunMarker.find(layout.restricted.path)
+    if own is None or marker is None or not marker.ledger:
+        return Ledger()
+    for file in sorted(Path(marker.ledger).glob(f"*{LEDGER_SUFFIX}")):
+        with suppress(PrivacyGuardError, OSError):
+            found = read_ledger(file)
+            if found.find(own.entry.run_id) is not None:
+                return found
+    return Ledger()
+
+
+def _reachable(folder: Path, why: str, hint: str) -> Path:
+    if not folder.is_dir():
+        raise PrivacyGuardError(f"{why} there is no folder {folder}", hint=hint)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PrivacyGuardError(f"{why} {folder} cannot be written", hint="get the right to write there from its owner")
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetLedger:
+    """The ledger of one dataset.
+
+    Attributes:
+        folder: Of the ledgers.
+        name: Of the dataset, or half of a checksum of its contents where it has none.
+    """
+
+    folder: Path
+    name: str
+
+    @classmethod
+    def of(cls, folder: Path, settings: InputSettings, contents: Sequence[str]) -> DatasetLedger:
+        """The ledger of an input.
+
+        Args:
+            folder: Result of `ledger_folder`.
+            settings: Of the input.
+            contents: Result of `contents_of`; of no account where the dataset has a name.
+        """
+        if settings.dataset:
+            return cls(folder, settings.dataset)
+        whole = contents[0] if settings.reader == SIMULATED else hashlib.sha256("".join(contents).encode()).hexdigest()
+        return cls(folder, whole[:32])
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return self.folder / f"{self.name}{LEDGER_SUFFIX}"
+
+    def read(self) -> Ledger:
+        """All runs, and nothing where there is no file yet.
+
+        Raises:
+            PrivacyGuardError: It cannot be understood, or not be written.
+        """
+        if not self.file.exists():
+            return Ledger()
+        if not os.access(self.file, os.R_OK | os.W_OK):
+            raise unwritable(self.file)
+        return read_ledger(self.file)
+
+    def refuse_same_people(self, contents: Sequence[str], identity: str) -> None:
+        """Refuse people that are counted under another name: releases from them would be summed in two places.
+
+        Runs under test keys are not summed, so that theirs do not count.
+
+        Args:
+            contents: Of the confidential files.
+            identity: Of the input, by which earlier versions named their ledgers.
+
+        Raises:
+            PrivacyGuardError: Another ledger of the folder has a run on the same contents, or cannot be understood.
+        """
+        for file in sorted(self.folder.glob(f"*{LEDGER_SUFFIX}")):
+            if file == self.file:
+                continue
+            other = file.name.removesuffix(LEDGER_SUFFIX)
+            for entry in read_ledger(file).real:
+                if other == identity[:32] or set(entry.contents) & set(contents):
+                    name = f"the dataset '{entry.dataset}'" if entry.dataset else f"{file}, without a name"
+                    raise PrivacyGuardError(
+                        f"the same records are counted under {name}: run {entry.run_id}",
+                        hint=f'set input.dataset = "{entry.dataset}"; two names would hide what all releases from '
+                        "these records cost together"
+                        if entry.dataset
+                        else f"rename that file to {self.file.name}, so that its runs are counted with this one",
+                    )
+
+    def refuse_left_behind(self, settings: InputSettings) -> None:
+        """Refuse an input beside which an earlier version has kept a ledger, as long as this one lacks its runs.
+
+        Args:
+            settings: Of the input.
+
+        Raises:
+            PrivacyGuardError: There are such runs, or that ledger cannot be understood.
+        """
+        known = {entry.run_id for entry in self.read().entries}
+        for name in filter(None, (settings.path, settings.persons, settings.units)):
+            beside = Path(name).resolve()
+            beside = beside.with_name(beside.name + LEDGER_SUFFIX)
+            if settings.reader == SIMULATED or not beside.is_file():
+                continue
+            if missing := [entry.run_id for entry in read_ledger(beside).real if entry.run_id not in known]:
+                raise PrivacyGuardError(
+                    f"{beside}: an earlier version counted runs on this input there ({', '.join(missing)}), which the "
+                    f"ledger of the dataset, {self.file}, does not have",
+                    hint="ledgers lie in one folder now (ledger.path): append the lines of that file to this one, and "
+                    "run the same command again",
+                )

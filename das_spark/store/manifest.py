@@ -12,12 +12,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from das_spark.errors import OutputError
-from das_spark.store.commit import FileRecord, write_durably
-from das_spark.store.filesystem import Address
+from das_spark.store.commit import FileRecord, files_below, write_durably
+from das_spark.store.filesystem import Address, system_of
+from das_spark.store.layout import STAGING
+
+if TYPE_CHECKING:
+    from das_spark.store.layout import PublicLayout, RunLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +224,64 @@ class MeasurementsManifest(_Manifest):
 
 def _kind(cls: type[_Manifest]) -> str:
     return cls.__name__.removesuffix("Manifest").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRecord:
+    """What is done of the last stages, and of which files.
+
+    Attributes:
+        files: Digest of the public files that were looked at.
+        passed: Whether they were verified, and every check has passed.
+        verified: What verification said in one line; empty where there was none.
+        accuracy: The figures of the accuracy report, by name (restricted); empty where there is none.
+    """
+
+    files: str
+    passed: bool = False
+    verified: str = ""
+    accuracy: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, layout: RunLayout, manifest: str) -> Self:
+        """What is done of the files that lie there now.
+
+        Args:
+            layout: Where the run lies.
+            manifest: Text of its public manifest.
+        """
+        now = cls(_digest(layout.public, manifest))
+        path = layout.restricted.completion
+        if not path.is_file():
+            return now
+        before = cls(**json.loads(path.read_text(encoding="utf-8")))
+        if before.files != now.files:
+            return now
+        there = layout.restricted.accuracy_json.is_file() and layout.restricted.accuracy_html.is_file()
+        return replace(
+            before,
+            passed=before.passed and layout.public.verification.is_file(),
+            accuracy=before.accuracy if there else {},
+        )
+
+    def save(self, layout: RunLayout) -> None:
+        """Keep what is done.
+
+        Args:
+            layout: Of the run; the file lies under its restricted root.
+
+        Raises:
+            OutputError: The disk is full.
+        """
+        write_durably(layout.restricted.completion, json.dumps(asdict(self), indent=1) + "\n")
+
+
+def _digest(public: PublicLayout, manifest: str) -> str:
+    """SHA-256 of the manifest, and of path and version of every other file that verification reads."""
+    whole = hashlib.sha256(manifest.encode())
+    # Written anew with every completion; the manifest holds what is verified of them.
+    ours = {public.manifest, public.verification, public.privacy_statement, public.privacy_ledger}
+    for name in files_below(public.path, without={STAGING, *(path.name for path in ours)}):
+        place = public.path / name
+        whole.update(f"{name} {system_of(place).version(str(place))}\n".encode())
+    return whole.hexdigest()

@@ -26,7 +26,7 @@ from das_spark.store.commit import (
     promoted_record,
     record_of,
 )
-from das_spark.store.filesystem import Address, Place, address_of, beside, disk_errors, system_of
+from das_spark.store.filesystem import Address, Place, address_of, beside, disk_errors
 from das_spark.store.layout import (
     JOINT_MARKER,
     LATEST,
@@ -207,14 +207,9 @@ def public_files(public: PublicLayout[Place], *, as_written: bool = False) -> tu
     Returns:
         Paths below the root, sizes and checksums, by path.
     """
-    apart = {public.manifest.name, public.verification.name, STAGING}
-    found = [
-        below
-        for name in system_of(public.path).names(str(public.path)) - apart
-        for below in files_below(public.path, name)
-    ]
+    names = files_below(public.path, without={public.manifest.name, public.verification.name, STAGING})
     record = promoted_record if as_written else record_of
-    return tuple(record(public.path / name, name) for name in sorted(found, key=lambda each: each.split("/")))
+    return tuple(record(public.path / name, name) for name in names)
 
 
 def open_run(

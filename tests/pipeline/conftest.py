@@ -23,11 +23,11 @@ from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.charge import enter_run, open_ledger
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
-from das_spark.pipeline.ledgers import fingerprint, folder_of
+from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.levels import estimate, measure
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
-from das_spark.store import RunLayout, created_at, open_run
+from das_spark.store import RunLayout, created_at, ledger_folder, open_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,7 +138,7 @@ class Workshop:
     def context(self, run_id: str, *settings: str, key: RunKey | None = None) -> RunContext:
         """A run opened, for stages to be called one by one."""
         plan, layout = self.plan(*settings), self.layout(run_id)
-        open_run(layout, plan.config_hash, ledger=str(folder_of(plan, layout)))
+        open_run(layout, plan.config_hash, ledger=str(ledger_folder(plan, layout)))
         given, progress = key or RunKey.insecure(TEST_KEY), Progress(lambda _: None, run_id)
         assert self.spark is not None
         ledger = open_ledger(plan, layout, progress, insecure=given.is_insecure)

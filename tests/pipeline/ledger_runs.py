@@ -15,9 +15,8 @@ from das_spark.config import InputSettings, LedgerSettings
 from das_spark.constraints import Invariants
 from das_spark.pipeline import levels
 from das_spark.pipeline.charge import RunLedger, open_ledger
-from das_spark.pipeline.ledgers import folder_of
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
-from das_spark.store import Journal, RunLayout, hold_run, open_run
+from das_spark.store import Journal, RunLayout, hold_run, ledger_folder, open_run
 
 LEVELS = ("State", "County")
 BUDGET = Budget(
@@ -33,7 +32,9 @@ def plan_of(*, total: str = "1/4", record: str = "person", dataset: str | None =
     persons = ledger.pop("persons", None)
     reader = "simulated" if persons is None else "tidy_counts"
     product = SimpleNamespace(name=f"p_{record}", record=record, unit_classes=(), counted_in_totals=f"{record}s")
-    spine = SimpleNamespace(names=LEVELS, leaf=SimpleNamespace(name=LEVELS[-1]), total_key_at=lambda _: None)
+    spine = SimpleNamespace(
+        names=LEVELS, leaf=SimpleNamespace(name=LEVELS[-1]), total_key_at=lambda _: None, index=LEVELS.index
+    )
     return SimpleNamespace(
         budget=replace(BUDGET, total=Fraction(total)),
         product=product,
@@ -42,6 +43,7 @@ def plan_of(*, total: str = "1/4", record: str = "person", dataset: str | None =
         input=InputSettings(reader, dataset=dataset, persons=None if persons is None else str(persons)),
         ledger=LedgerSettings(**ledger),
         acknowledged=(),
+        estimation=SimpleNamespace(estimator="top_down"),
     )
 
 
@@ -68,7 +70,7 @@ def opened(
 ) -> RunLedger:
     """The ledger of a run, opened by a driver, as `at_work` does it."""
     made, layout = plan_of(**plan), RunLayout.at(root, run_id)
-    open_run(layout, CONFIG, ledger=str(folder_of(made, layout)))
+    open_run(layout, CONFIG, ledger=str(ledger_folder(made, layout)))
     return open_ledger(made, layout, told or Told(), insecure=insecure)  # type: ignore[arg-type]
 
 
@@ -78,7 +80,7 @@ class Draws:
     def __init__(self) -> None:
         self.made: list[tuple[str, int]] = []
 
-    def __call__(self, context: Any, geolevel: str, attempt: int, staging: Path) -> None:
+    def __call__(self, context: Any, geolevel: str, attempt: int, staging: Path, parents: str | None) -> None:
         self.made.append((geolevel, attempt))
         staging.mkdir(parents=True)
         (staging / "part-0").write_bytes(os.urandom(16))
@@ -99,7 +101,12 @@ def drawing(monkeypatch: Any) -> Iterator[Draws]:
 def measure(run: RunLedger, geolevel: str) -> None:
     """The measure stage itself, of a run that holds its folder."""
     context = SimpleNamespace(
-        layout=run.layout, progress=run.progress, spark=None, is_insecure=run.insecure, required_ledger=lambda: run
+        plan=run.plan,
+        layout=run.layout,
+        progress=run.progress,
+        spark=None,
+        is_insecure=run.insecure,
+        required_ledger=lambda: run,
     )
     with hold_run(run.layout):
         levels.measure(context, geolevel)  # type: ignore[arg-type]

@@ -16,8 +16,7 @@ from ledger_runs import LEVELS, Draws, Told, drawing, measure, opened, plan_of, 
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline import levels
-from das_spark.pipeline.attempts import place_of
-from das_spark.pipeline.charge import RunLedger, agree, enter_level, enter_run, open_ledger
+from das_spark.pipeline.charge import RunLedger, agree, enter_level, enter_run, open_ledger, place_of
 from das_spark.privacy import DrawState
 from das_spark.store import Journal, hold_run
 

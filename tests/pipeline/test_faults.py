@@ -23,7 +23,7 @@ from das_spark.io import microdata_files as microdata_writer
 from das_spark.pipeline import charge as charge_module
 from das_spark.pipeline import driver as driver_module
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.pipeline import ledgers, levels, run_stages, runner
+from das_spark.pipeline import input_record, levels, run_stages, runner
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
 from das_spark.spark import run_tables
@@ -243,7 +243,7 @@ def test_a_driver_killed_in_every_stage_leaves_a_run_that_ends_with_the_same_byt
     for scene in scenes.values():
         kill_when(driver(workshop, "killed", "--test-key", tools.TEST_KEY), scene)
         assert not public.verification.exists()
-        identity, _ = ledgers.fingerprint(workshop.plan().input)
+        identity, _ = input_record.fingerprint(workshop.plan().input)
         ingest(workshop.context("killed"), identity)  # resumed here, where no JVM has to be started for it
     assert main(["run", str(workshop.run_file()), "--run-id", "killed", "--test-key", tools.TEST_KEY]) == 0
     assert tools.level_rows(public.path) == reference

@@ -17,7 +17,7 @@ from das_spark.cli.main import main
 from das_spark.config import InputSettings
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.pipeline import ledgers, run_stages
+from das_spark.pipeline import input_record, run_stages
 from das_spark.pipeline.input_record import identity_of_input, save_input_record
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
 from das_spark.spark.readers import IngestedTables
@@ -129,13 +129,13 @@ def read(tmp_path, monkeypatch):
     budget = Budget(Framework.PURE_DP, Fraction(1, 4), levels)
     settings = InputSettings("tidy_counts", persons=str(tmp_path / "persons.csv"))
     context = SimpleNamespace(layout=layout, plan=SimpleNamespace(input=settings, budget=budget))
-    identity, files = ledgers.fingerprint(settings)
+    identity, files = input_record.fingerprint(settings)
     leaves = layout.restricted.table("leaves")
     leaves.mkdir()
     succeed(leaves)
     layout.restricted.input_record.write_text(json.dumps({"identity": identity, "files": files}))
-    hashed, fingerprint = [], ledgers.fingerprint
-    monkeypatch.setattr(ledgers, "fingerprint", lambda given: (hashed.append(given), fingerprint(given))[1])
+    hashed, fingerprint = [], input_record.fingerprint
+    monkeypatch.setattr(input_record, "fingerprint", lambda given: (hashed.append(given), fingerprint(given))[1])
     return SimpleNamespace(
         run=(context.plan, layout),
         context=context,

@@ -17,10 +17,10 @@ import pytest
 
 from das_spark.config import InputSettings, LedgerSettings, SimulateSettings
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
-from das_spark.pipeline import ledgers
-from das_spark.pipeline.ledgers import Book, contents_of, folder_of
+from das_spark.pipeline import input_record
+from das_spark.pipeline.input_record import contents_of
 from das_spark.privacy import AttemptLine, Budget, DrawState, Framework, Ledger, LedgerEntry, LevelBudget, QueryShare
-from das_spark.store import LEDGER_SUFFIX, RunLayout, open_run
+from das_spark.store import LEDGER_SUFFIX, DatasetLedger, RunLayout, ledger_folder, open_run
 from das_spark.store import ledger as ledger_file
 
 HALF = Fraction(1, 2)
@@ -48,61 +48,61 @@ def tables(tmp_path: Path) -> Path:
 
 
 def test_the_identity_of_an_input_is_what_its_files_hold(tables, tmp_path):
-    identity, files = ledgers.fingerprint(settings(path=str(tables)))
+    identity, files = input_record.fingerprint(settings(path=str(tables)))
     assert [Path(str(each["file"])).name for each in files] == ["persons.csv", "units.csv"]
     assert [each["bytes"] for each in files] == [7, 5]
     one_by_one = settings(persons=f"{tables}/persons.csv", units=f"{tables}/units.csv")
-    assert ledgers.fingerprint(one_by_one)[0] == identity
+    assert input_record.fingerprint(one_by_one)[0] == identity
     elsewhere = tables.rename(tmp_path / "moved")
-    assert ledgers.fingerprint(settings(path=str(elsewhere)))[0] == identity
+    assert input_record.fingerprint(settings(path=str(elsewhere)))[0] == identity
     (elsewhere / "units.csv").write_text("unitz")
-    assert ledgers.fingerprint(settings(path=str(elsewhere)))[0] != identity
+    assert input_record.fingerprint(settings(path=str(elsewhere)))[0] != identity
 
 
 def test_a_ledger_in_the_folder_does_not_change_the_identity(tables):
-    before = ledgers.fingerprint(settings(path=str(tables)))
+    before = input_record.fingerprint(settings(path=str(tables)))
     (tables / ("persons.csv" + LEDGER_SUFFIX)).write_text("{}")
-    assert ledgers.fingerprint(settings(path=str(tables))) == before
+    assert input_record.fingerprint(settings(path=str(tables))) == before
 
 
 def test_files_that_change_while_they_are_read_are_named(tables):
     given = settings(path=str(tables))
-    _, files = ledgers.fingerprint(given)
+    _, files = input_record.fingerprint(given)
     (tables / ("persons.csv" + LEDGER_SUFFIX)).write_text("{}")  # a ledger is no input
-    ledgers.require_unchanged(given, files)
-    assert ledgers.is_unchanged(given, files)
+    input_record.require_unchanged(given, files)
+    assert input_record.is_unchanged(given, files)
     persons, units = tables / "persons.csv", tables / "units.csv"
     os.utime(persons, ns=(1, 1))
     with pytest.raises(InputError, match=r"persons\.csv: changed while it was read"):
-        ledgers.require_unchanged(given, files)
+        input_record.require_unchanged(given, files)
     os.utime(persons, ns=(1, files[0]["mtime_ns"]))
-    ledgers.require_unchanged(given, files)
+    input_record.require_unchanged(given, files)
     for change in (lambda: units.write_text("more units"), units.unlink):
         change()
         with pytest.raises(InputError, match=r"units\.csv: changed"):
-            ledgers.require_unchanged(given, files)
+            input_record.require_unchanged(given, files)
     (tables / "a further delivery.csv").touch()
     with pytest.raises(InputError, match=r"a further delivery\.csv: changed"):
-        ledgers.require_unchanged(given, files)
-    assert not ledgers.is_unchanged(given, files)
+        input_record.require_unchanged(given, files)
+    assert not input_record.is_unchanged(given, files)
 
 
 def test_a_simulated_input_is_known_by_its_arguments():
-    first, files = ledgers.fingerprint(settings(reader="simulated", simulate=SimulateSettings()))
+    first, files = input_record.fingerprint(settings(reader="simulated", simulate=SimulateSettings()))
     assert files == []
-    again, _ = ledgers.fingerprint(settings(reader="simulated"))
-    other, _ = ledgers.fingerprint(settings(reader="simulated", simulate=SimulateSettings(seed=2)))
+    again, _ = input_record.fingerprint(settings(reader="simulated"))
+    other, _ = input_record.fingerprint(settings(reader="simulated", simulate=SimulateSettings(seed=2)))
     assert first == again != other
 
 
 def test_a_missing_input_is_named(tmp_path):
     with pytest.raises(InputError, match="nowhere: no such file"):
-        ledgers.fingerprint(settings(path=str(tmp_path / "nowhere")))
+        input_record.fingerprint(settings(path=str(tmp_path / "nowhere")))
 
 
 def people_of(given: InputSettings) -> str:
     """Name of the ledger of an input that has no name of its own."""
-    return Book.of(Path(), given, contents_of(given, *ledgers.fingerprint(given))).name
+    return DatasetLedger.of(Path(), given, contents_of(given, *input_record.fingerprint(given))).name
 
 
 def test_a_readme_beside_the_tables_makes_no_other_people(tables):
@@ -114,7 +114,7 @@ def test_a_readme_beside_the_tables_makes_no_other_people(tables):
     (tables / "geography.csv").write_text("public")
     assert people_of(whole) == people_of(by_file) == alone
     assert people_of(replace(by_file, geography=str(tables / "geography.csv"))) == alone
-    assert ledgers.fingerprint(whole)[0] != ledgers.fingerprint(by_file)[0], (
+    assert input_record.fingerprint(whole)[0] != input_record.fingerprint(by_file)[0], (
         "a resumed run must read the same geography"
     )
     (tables / "units.csv").write_text("other units")
@@ -134,21 +134,21 @@ def test_of_a_folder_what_its_reader_reads_is_confidential(tmp_path, reader, rec
     for name in (*records, *others):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    _, files = ledgers.fingerprint(settings(reader=reader, path=str(tmp_path)))
+    _, files = input_record.fingerprint(settings(reader=reader, path=str(tmp_path)))
     found = {str(Path(str(each["file"])).relative_to(tmp_path)) for each in files if each["confidential"]}
     assert found == set(records)
 
 
 def test_where_nothing_looks_like_records_everything_is_confidential(tmp_path):
     (tmp_path / "strange.csv").write_text("x")
-    _, files = ledgers.fingerprint(settings(path=str(tmp_path)))
+    _, files = input_record.fingerprint(settings(path=str(tmp_path)))
     assert [each["confidential"] for each in files] == [True]
 
 
 def test_a_named_dataset_is_one_ledger_whatever_files_it_is_read_from(tables, tmp_path):
     (tmp_path / "persons.parquet").write_text("the same people in another form")
     forms = [settings(path=str(tables)), settings(persons=str(tmp_path / "persons.parquet"))]
-    names = {Book.of(tmp_path, replace(each, dataset="census-2020"), ("f" * 64,)).file for each in forms}
+    names = {DatasetLedger.of(tmp_path, replace(each, dataset="census-2020"), ("f" * 64,)).file for each in forms}
     assert names == {tmp_path / f"census-2020{LEDGER_SUFFIX}"}
     assert len({people_of(each) for each in forms}) == 2
 
@@ -158,7 +158,7 @@ def plan_with(ledger: Path | None = None, **given: Any) -> Any:
 
 
 def test_without_a_folder_of_its_own_the_ledger_lies_with_the_runs_and_nothing_beside_the_input(tables, tmp_path):
-    folder = folder_of(plan_with(path=str(tables)), RunLayout.at(tmp_path / "runs", "r"))
+    folder = ledger_folder(plan_with(path=str(tables)), RunLayout.at(tmp_path / "runs", "r"))
     assert folder == tmp_path / "runs" / "ledgers"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert sorted(each.name for each in tables.parent.iterdir()) == ["census"]
@@ -167,18 +167,18 @@ def test_without_a_folder_of_its_own_the_ledger_lies_with_the_runs_and_nothing_b
 def test_a_folder_that_is_named_is_never_made_and_must_be_writable(tmp_path):
     layout, named = RunLayout.at(tmp_path / "runs", "r"), tmp_path / "disk" / "ledgers"
     with pytest.raises(PrivacyGuardError, match="there is no folder") as caught:
-        folder_of(plan_with(named), layout)
+        ledger_folder(plan_with(named), layout)
     assert caught.value.exit_code == 3
     assert not named.parent.exists()
     assert not (tmp_path / "runs").exists(), "nor is another one taken in its place"
     named.mkdir(parents=True)
-    assert folder_of(plan_with(named), layout) == named
+    assert ledger_folder(plan_with(named), layout) == named
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PrivacyGuardError, match="cannot be written"):
-        folder_of(plan_with(tmp_path), RunLayout.at(tmp_path / "runs", "r"))
+        ledger_folder(plan_with(tmp_path), RunLayout.at(tmp_path / "runs", "r"))
 
 
 def test_a_run_goes_on_with_the_ledger_that_it_was_begun_with_or_not_at_all(tmp_path):
@@ -187,40 +187,40 @@ def test_a_run_goes_on_with_the_ledger_that_it_was_begun_with_or_not_at_all(tmp_
         folder.mkdir()
     layout = RunLayout.at(tmp_path / "runs", "r")
     open_run(layout, "0" * 64, ledger=str(first))
-    assert folder_of(plan_with(second), layout) == first
-    assert folder_of(plan_with(), layout) == first
+    assert ledger_folder(plan_with(second), layout) == first
+    assert ledger_folder(plan_with(), layout) == first
     first.rename(tmp_path / "unmounted")
     for asked in (plan_with(second), plan_with()):
         with pytest.raises(PrivacyGuardError, match=r"was begun with the ledgers in .*first, and there is no folder"):
-            folder_of(asked, layout)
+            ledger_folder(asked, layout)
     assert not (tmp_path / "runs" / "ledgers").exists()
 
 
 def test_the_same_records_under_another_name_are_refused_and_the_other_name_is_said(tmp_path):
-    book = Book(tmp_path, "census-2020")
+    book = DatasetLedger(tmp_path, "census-2020")
     one = replace(entry("a"), dataset="census", contents=("a" * 64, "b" * 64))
-    ledger_file.commit_entry(Book(tmp_path, "census").file, one)
+    ledger_file.commit_entry(DatasetLedger(tmp_path, "census").file, one)
     with pytest.raises(PrivacyGuardError, match="counted under the dataset 'census': run a"):
         book.refuse_same_people(("b" * 64,), "f" * 64)
     book.refuse_same_people(("c" * 64,), "f" * 64)
-    Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
+    DatasetLedger(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
 
 
 def test_runs_of_earlier_versions_on_the_same_files_are_not_forgotten(tmp_path):
     """Their ledgers are called by a checksum of all files of the input, and their entries say nothing of contents."""
-    earlier = Book(tmp_path, "f" * 32).file
+    earlier = DatasetLedger(tmp_path, "f" * 32).file
     ledger_file.commit_entry(earlier, entry("a"))
     with pytest.raises(PrivacyGuardError, match="without a name: run a") as caught:
-        Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
+        DatasetLedger(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)
     assert f"rename that file to census{LEDGER_SUFFIX}" in caught.value.hint
     earlier.write_text(replace(entry("a"), insecure=True).to_json() + "\n")
-    Book(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)  # runs under test keys are not summed
+    DatasetLedger(tmp_path, "census").refuse_same_people(("b" * 64,), "f" * 64)  # runs under test keys are not summed
 
 
 def test_another_ledger_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / f"other{LEDGER_SUFFIX}").write_text('{"format": 7}\n')
     with pytest.raises(PrivacyGuardError, match="privacy ledger, line 1"):
-        Book(tmp_path, "census").refuse_same_people((), "f" * 64)
+        DatasetLedger(tmp_path, "census").refuse_same_people((), "f" * 64)
 
 
 @pytest.mark.parametrize("key", ["path", "persons", "units"])
@@ -228,7 +228,7 @@ def test_a_ledger_that_an_earlier_version_left_beside_the_input_is_imported_or_r
     place = tables if key == "path" else tables / f"{key}.csv"
     beside = place.with_name(place.name + LEDGER_SUFFIX)
     beside.write_text(first_format(entry("earlier")) + "\n")
-    given, book = settings(**{key: str(place)}), Book(tmp_path, "census")
+    given, book = settings(**{key: str(place)}), DatasetLedger(tmp_path, "census")
     with pytest.raises(PrivacyGuardError, match=r"earlier version counted runs on this input there .earlier") as caught:
         book.refuse_left_behind(given)
     assert "append the lines of that file" in caught.value.hint

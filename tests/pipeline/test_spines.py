@@ -17,7 +17,7 @@ from das_spark.pipeline import estimate_from, open_source, run_stages, runner, s
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext
-from das_spark.pipeline.ledgers import fingerprint
+from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
 from das_spark.store import PublicLayout, RunLayout, created_at, open_run

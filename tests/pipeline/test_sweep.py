@@ -16,7 +16,7 @@ from das_spark.config import SweepPlan, load_sweep, plan_to_config
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.evaluation import report_from_json
 from das_spark.pipeline import Check, VerificationReport, run_sweep, runner, sweep, verify_run
-from das_spark.pipeline.ledgers import fingerprint
+from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.sweep import SweepSummary, carry_out
 from das_spark.privacy import Ledger, RunKey
 from das_spark.store import (

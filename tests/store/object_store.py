@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import threading
 from collections.abc import Callable, Iterator
@@ -85,6 +86,9 @@ class ObjectStore:
 
     def size(self, path: str) -> int:
         return len(self.read(path))
+
+    def version(self, path: str) -> str:
+        return hashlib.sha256(self.read(path)).hexdigest()
 
     def make_folder(self, path: str, *, mode: int = 0o777) -> None:
         pass

@@ -125,6 +125,9 @@ def test_files_are_written_read_listed_and_measured(folder, system):
         file.seek(4)
         assert file.read(3) == b"456"
     system.sync(str(folder / "a" / "b"))
+    before = system.version(str(folder / "a" / "b"))
+    put(folder / "a" / "b", b"other bytes")
+    assert system.version(str(folder / "a" / "b")) != before
     system.remove(str(folder / "a" / "b"))
     assert not system.is_file(str(folder / "a" / "b"))
 

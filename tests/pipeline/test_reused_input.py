@@ -11,11 +11,11 @@ import pytest
 from das_spark.config import RunPlan, plan_to_config
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.pipeline import taken_over
+from das_spark.pipeline import reused_input
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
-from das_spark.pipeline.ledgers import fingerprint
-from das_spark.pipeline.taken_over import holds_input, take_over_input
+from das_spark.pipeline.input_record import fingerprint
+from das_spark.pipeline.reused_input import holds_input, reuse_input
 from das_spark.store import PublicManifest, RunLayout, discard, finished, hold_run, part_files
 
 pytestmark = [pytest.mark.spark]
@@ -70,7 +70,7 @@ def test_a_run_of_another_budget_shares_the_files_and_reads_nothing(first, secon
 
 
 def test_what_one_run_removes_the_other_one_keeps(first, second):
-    take_over_input(second, first, identity_of(second))
+    reuse_input(second, first, identity_of(second))
     for table in ("leaves", "histograms"):
         discard(first.restricted.table(table))
     assert not holds_input(first, second.plan)
@@ -83,7 +83,7 @@ def test_taking_over_goes_on_wherever_it_was_interrupted(first, second, monkeypa
     class Died(BaseException):
         """Nothing in the product may catch it."""
 
-    calls, replace_folder = iter(range(100)), taken_over.replace_folder
+    calls, replace_folder = iter(range(100)), reused_input.replace_folder
 
     def dying(staging: Path, target: Path) -> None:
         replace_folder(staging, target)
@@ -92,11 +92,11 @@ def test_taking_over_goes_on_wherever_it_was_interrupted(first, second, monkeypa
             raise Died
 
     with monkeypatch.context() as patched:
-        patched.setattr(taken_over, "replace_folder", dying)
+        patched.setattr(reused_input, "replace_folder", dying)
         with pytest.raises(Died):
-            take_over_input(second, first, identity_of(second))
+            reuse_input(second, first, identity_of(second))
     assert not holds_input(second.layout, second.plan)
-    take_over_input(second, first, identity_of(second))
+    reuse_input(second, first, identity_of(second))
     assert parts(second.layout) == parts(first)
 
 
@@ -104,7 +104,7 @@ def test_what_a_run_has_of_its_own_stays(workshop, calm, first):
     own = workshop.ingested("own", calm, "budget.epsilon=1/3")
     shutil.rmtree(own.layout.restricted.table("histograms"))
     before = parts(own.layout)
-    take_over_input(own, first, identity_of(own))
+    reuse_input(own, first, identity_of(own))
     after = parts(own.layout)
     assert {name: after[name] for name in before} == before
     assert {name for name in after if after[name] == parts(first)[name]} == {
@@ -123,13 +123,13 @@ def test_what_a_run_has_of_its_own_stays(workshop, calm, first):
 def test_a_run_that_differs_in_more_than_its_budget_is_refused(workshop, first, setting, differing):
     other = workshop.context("other", setting)
     with pytest.raises(OutputError, match=f"first cannot be taken over: .* another {differing}"):
-        take_over_input(other, first, identity_of(other))
+        reuse_input(other, first, identity_of(other))
     assert not part_files(other.layout.restricted.table("leaves"))
 
 
 def test_another_input_is_refused(first, second):
     with pytest.raises(InputError, match="has changed since run first"):
-        take_over_input(second, first, "the input of tomorrow")
+        reuse_input(second, first, "the input of tomorrow")
     assert not finished(second.layout.restricted.table("leaves"))
 
 
@@ -138,12 +138,12 @@ def test_a_run_that_lost_some_of_it_is_refused(first, second, table):
     side = first.restricted if table in {"leaves", "histograms"} else first.public
     shutil.rmtree(side.table(table))
     with pytest.raises(OutputError, match="not all is there"):
-        take_over_input(second, first, identity_of(second))
+        reuse_input(second, first, identity_of(second))
 
 
 def test_a_run_at_work_or_without_a_manifest_is_refused(first, second):
     with hold_run(first), pytest.raises(OutputError, match="another driver is at work"):
-        take_over_input(second, first, identity_of(second))
+        reuse_input(second, first, identity_of(second))
     first.public.manifest.unlink()
     with pytest.raises(OutputError, match="no manifest"):
-        take_over_input(second, first, identity_of(second))
+        reuse_input(second, first, identity_of(second))

@@ -50,7 +50,7 @@ def holds_input(layout: RunLayout, plan: RunPlan) -> bool:
     return of_level and finished(layout.restricted.table("leaves")) and layout.restricted.input_record.is_file()
 
 
-def take_over_input(context: RunContext, source: RunLayout, identity: str) -> None:
+def reuse_input(context: RunContext, source: RunLayout, identity: str) -> None:
     """Give a run what another one has ingested; what the run has already stays as it is.
 
     Args:
