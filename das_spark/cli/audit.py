@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from das_spark.cli.options import Conf, Json, Overlays, Settings
-from das_spark.cli.render import console, table
+from das_spark.cli.render import console
 from das_spark.config import load_plan, load_run
+from das_spark.report import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

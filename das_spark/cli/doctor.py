@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
-from das_spark.cli.render import console, table
+from das_spark.cli.render import console
 from das_spark.errors import DasError, without_values
+from das_spark.report import table
 from das_spark.spark.java import usable_java
 
 PACKAGES = (

@@ -11,9 +11,10 @@ from das_spark.cli import log_format as events
 from das_spark.cli.interruption import resumable
 from das_spark.cli.log_format import Format, LogFormat
 from das_spark.cli.options import Output, Overlays, Run, RunId, require_name, with_output
-from das_spark.cli.render import console, table
+from das_spark.cli.render import console
 from das_spark.cli.runs import print_result
 from das_spark.config import load_plan
+from das_spark.report import table
 
 NOT_PROTECTED = "WARNING: the measurements were made under a test key. They protect nobody; every output is marked."
 

@@ -11,9 +11,10 @@ import typer
 from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey
 from das_spark.cli.plan_record import joint_record, plan_record
-from das_spark.cli.render import console, number, size, table
+from das_spark.cli.render import console
 from das_spark.config import BANNER, CENSUS, JointPlan, RunPlan, load_run, published_from_people, stage_names, stages_of
 from das_spark.privacy import Framework
+from das_spark.report import number, size, table
 
 if TYPE_CHECKING:
     from rich.console import Console

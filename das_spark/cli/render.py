@@ -1,15 +1,12 @@
-"""How numbers and tables look in the terminal."""
+"""Where the command line prints, and how it names places; `das_spark.report` says how tables and numbers look."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 #: Width of tables where no terminal says one: log files and pipes.
 PLAIN_WIDTH = 160
@@ -18,53 +15,6 @@ PLAIN_WIDTH = 160
 def console() -> Console:
     """Where results are printed: standard output."""
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False)
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> Group:
-    """A table without frames, which survives in a log file.
-
-    Args:
-        title: Printed above.
-        columns: Headings.
-        rows: Cells, turned to text.
-        left: How many first columns hold text; the others are numbers and stand to the right.
-    """
-    cells = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for place, column in enumerate(columns):
-        cells.add_column(column, justify="left" if place < left else "right", overflow="fold")
-    for row in rows:
-        cells.add_row(*(cell if isinstance(cell, str) else str(cell) for cell in row))
-    return Group(Text(title, style="bold"), cells)
-
-
-def number(value: float | None) -> str:
-    """A measured or computed number, to four significant digits; a dash for none and for NaN.
-
-    Args:
-        value: The number, or None.
-
-    Returns:
-        The text; from 10,000 on a whole number with commas.
-    """
-    if value is None or isnan(value):
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"  # noqa: PLR2004 - from there on, digits suffice
-
-
-def size(count: float) -> str:
-    """A number of bytes.
-
-    Args:
-        count: Bytes, 0 or more.
-
-    Returns:
-        Three significant digits and a unit of powers of 1,000, from B to TB.
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:  # noqa: PLR2004 - a thousand of a unit is one of the next
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def shown_places(places: Mapping[str, Path]) -> list[tuple[str, str]]:

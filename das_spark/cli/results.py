@@ -12,9 +12,10 @@ import typer
 
 from das_spark.cli import run_record
 from das_spark.cli.options import Run
-from das_spark.cli.render import console, size, table
+from das_spark.cli.render import console
 from das_spark.errors import OutputError
 from das_spark.privacy import LedgerEntry
+from das_spark.report import size, table
 
 if TYPE_CHECKING:
     from rich.console import Console

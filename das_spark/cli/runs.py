@@ -21,9 +21,10 @@ from das_spark.cli.options import (
     require_name,
     with_output,
 )
-from das_spark.cli.render import console, shown_places, table
+from das_spark.cli.render import console, shown_places
 from das_spark.config import JointPlan, load_run, names_until
 from das_spark.errors import ConfigurationError
+from das_spark.report import table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from das_spark.cli.render import console, table
+from das_spark.cli.render import console
+from das_spark.report import table
 
 
 class FileLayout(StrEnum):

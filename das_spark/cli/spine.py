@@ -9,8 +9,9 @@ import typer
 
 from das_spark.cli import spine_report
 from das_spark.cli.options import AreaReader, Json, Settings
-from das_spark.cli.render import console, number, table
+from das_spark.cli.render import console
 from das_spark.config import absolute
+from das_spark.report import number, table
 
 if TYPE_CHECKING:
     from das_spark.io.spine_files import SpineRecord

@@ -9,8 +9,9 @@ import typer
 
 from das_spark.cli.interruption import resumable
 from das_spark.cli.options import Conf, Overlays, Settings, TestKey, listed
-from das_spark.cli.render import console, shown_places, table
+from das_spark.cli.render import console, shown_places
 from das_spark.cli.runs import warn_of_test_key
+from das_spark.report import table
 
 #: What `--samples` says where nothing is to be compared with.
 NONE = "none"

@@ -17,7 +17,7 @@ from das_spark.config.load import Problems, read_tables, run_file_of
 from das_spark.config.plan import RunPlan
 from das_spark.config.resolve import plan_of, refuse_parts, resolve
 from das_spark.errors import BudgetError, ConfigurationError
-from das_spark.evaluation.sampling import SHARES
+from das_spark.evaluation import SHARES
 from das_spark.privacy import Framework, exact
 
 #: Runs at each budget, as in the published runs on the census of 1940.

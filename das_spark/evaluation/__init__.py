@@ -1,23 +1,52 @@
-"""How good the protected counts are: error figures, the accuracy report as data, and the page that shows it."""
+"""How good the protected counts are, in numbers, and what reports say of them.
 
-from das_spark.evaluation.comparing import Difference, paired_difference, unpaired_difference
-from das_spark.evaluation.lines import Criterion, QueryErrors
-from das_spark.evaluation.metrics import ErrorFigures, Frequencies, frequencies_of, pooled
-from das_spark.evaluation.pooling import Spread, pool, spread
-from das_spark.evaluation.present import present_accuracy
+A task reduces pairs of histograms to rows that add up (`tallies`); from the summed rows come the metric rows
+(`metric_rows`) of an `AccuracyReport` (`accuracy`), of one run or of several pooled. `statistics` is the registry of
+figures of residuals; `study` computes them with their uncertainty, `samples` sets simple random samples beside them,
+`comparison` compares two configurations, `sweep` several budgets, `spine` two spines, `run_record` what a run did.
+Each ends in one function `present_...`, which turns the numbers into a `das_spark.report.Report` for every medium.
+RESTRICTED, but for spines: residuals tell of confidential counts.
+"""
+
+from das_spark.evaluation.accuracy import (
+    RESTRICTED,
+    TOTAL,
+    AccuracyReport,
+    Entry,
+    pool,
+    report_from_json,
+    spread,
+)
+from das_spark.evaluation.comparison import (
+    Over,
+    RunComparison,
+    compare_reports,
+    method_of,
+    present_comparison,
+)
+from das_spark.evaluation.metric_rows import (
+    Criterion,
+    HomogeneityLine,
+    QueryErrors,
+    homogeneity_lines_of,
+    lines_of,
+)
+from das_spark.evaluation.metrics import (
+    Frequencies,
+    frequencies_of,
+    pooled,
+    quantiles,
+)
+from das_spark.evaluation.present import (
+    present_accuracy,
+)
 from das_spark.evaluation.privacy_loss import (
     AS_CODED,
-    AS_WRITTEN,
     FLAXMAN,
     LossCurve,
     LossSettings,
-    PrivacyLoss,
-    empirical_privacy_loss,
     loss_curve,
 )
-from das_spark.evaluation.queries import compared_queries, demographic_groups
-from das_spark.evaluation.report import AccuracyReport, Entry, report_from_json
-from das_spark.evaluation.run_comparison import ComparedLine, RunComparison, compare_reports, present_comparison
 from das_spark.evaluation.run_record import (
     ESTIMATE,
     FAMILY_FIGURES,
@@ -35,76 +64,110 @@ from das_spark.evaluation.run_record import (
     StageMetrics,
     present_run,
 )
-from das_spark.evaluation.sampling import (
-    CLOSEST,
+from das_spark.evaluation.samples import (
     SHARES,
     SHARES_OF_FIGURE_2,
-    ClosestSample,
+    Draw,
+    ResidualSums,
+    ResidualTally,
     SampleEntry,
     SamplePoint,
     SampleReport,
+    StratifiedCells,
+    TallyKey,
     closest_sample,
+    entries_of,
+    gather,
+    residuals,
 )
 from das_spark.evaluation.spine import (
-    CategoryFigures,
-    Distances,
-    LevelMove,
     SharePath,
     SpineLevelLine,
     SpineReport,
     present_spine,
     share_path,
 )
-from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, ResidualTable, StatisticKind
-from das_spark.evaluation.study import Statistic, Study, statistics_of, study_of
+from das_spark.evaluation.statistics import (
+    LOSS,
+    PLATEAU,
+    STATISTICS,
+    StatisticKind,
+)
+from das_spark.evaluation.study import (
+    REPLICATES,
+    PooledStatistic,
+    Study,
+    statistics_of,
+    study_of,
+)
 from das_spark.evaluation.study_figures import (
-    TradeOffPoint,
-    bias_by_index,
     bias_figure,
     loss_figure,
-    residuals_and_loss,
-    trade_off,
 )
-from das_spark.evaluation.sweep import CurvePoint, SweepReport, present_sweep, sweep_report
-from das_spark.evaluation.uncertainty import Interval, bootstrap, over_runs
+from das_spark.evaluation.sweep import (
+    SweepReport,
+    present_sweep,
+    sweep_report,
+)
+from das_spark.evaluation.tallies import (
+    MARGINAL_PRODUCT,
+    ComparedSide,
+    Comparison,
+    ErrorTally,
+    Paired,
+    absolute_differences,
+    compared_queries,
+    demographic_groups,
+    in_order,
+    paired,
+    sizes_of,
+    tally,
+    total_of,
+)
+from das_spark.evaluation.uncertainty import (
+    Interval,
+    over_runs,
+)
 
 __all__ = [
     "AS_CODED",
-    "AS_WRITTEN",
-    "CLOSEST",
     "ESTIMATE",
     "FAMILY_FIGURES",
     "FLAXMAN",
     "LOSS",
+    "MARGINAL_PRODUCT",
     "MEASURE",
     "PLATEAU",
     "PUBLIC_RECORD",
+    "REPLICATES",
+    "RESTRICTED",
     "RESTRICTED_RECORD",
     "SHARES",
     "SHARES_OF_FIGURE_2",
     "STATISTICS",
+    "TOTAL",
     "AccuracyReport",
-    "CategoryFigures",
-    "ClosestSample",
-    "ComparedLine",
+    "ComparedSide",
+    "Comparison",
     "Criterion",
-    "CurvePoint",
-    "Difference",
-    "Distances",
+    "Draw",
     "Entry",
-    "ErrorFigures",
+    "ErrorTally",
     "EstimatedLevel",
     "FamilyLine",
     "Frequencies",
+    "HomogeneityLine",
     "Incident",
     "Interval",
-    "LevelMove",
     "LossCurve",
     "LossSettings",
     "Opening",
-    "PrivacyLoss",
+    "Over",
+    "Paired",
+    "PooledStatistic",
     "QueryErrors",
-    "ResidualTable",
+    "ResidualSums",
+    "ResidualTally",
     "RunComparison",
     "RunRecord",
     "SampleEntry",
@@ -115,27 +178,30 @@ __all__ = [
     "SpendingLine",
     "SpineLevelLine",
     "SpineReport",
-    "Spread",
     "StageLine",
     "StageMetrics",
-    "Statistic",
     "StatisticKind",
+    "StratifiedCells",
     "Study",
     "SweepReport",
-    "TradeOffPoint",
-    "bias_by_index",
+    "TallyKey",
+    "absolute_differences",
     "bias_figure",
-    "bootstrap",
     "closest_sample",
     "compare_reports",
     "compared_queries",
     "demographic_groups",
-    "empirical_privacy_loss",
+    "entries_of",
     "frequencies_of",
+    "gather",
+    "homogeneity_lines_of",
+    "in_order",
+    "lines_of",
     "loss_curve",
     "loss_figure",
+    "method_of",
     "over_runs",
-    "paired_difference",
+    "paired",
     "pool",
     "pooled",
     "present_accuracy",
@@ -143,13 +209,15 @@ __all__ = [
     "present_run",
     "present_spine",
     "present_sweep",
+    "quantiles",
     "report_from_json",
-    "residuals_and_loss",
+    "residuals",
     "share_path",
+    "sizes_of",
     "spread",
     "statistics_of",
     "study_of",
     "sweep_report",
-    "trade_off",
-    "unpaired_difference",
+    "tally",
+    "total_of",
 ]

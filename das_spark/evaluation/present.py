@@ -8,19 +8,22 @@ from fractions import Fraction
 from math import nan
 from typing import Final
 
-from das_spark.evaluation.bins import FIFTIES
-from das_spark.evaluation.closest import ClosestLine, closest_table
-from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
-from das_spark.evaluation.homogeneity import DEFINITIONS
-from das_spark.evaluation.homogeneity_lines import HomogeneityLine
-from das_spark.evaluation.lines import ALL, Criterion, ErrorPart, QueryErrors
+from das_spark.evaluation.accuracy import (
+    RESTRICTED,
+    TOTAL,
+    AccuracyReport,
+    Entry,
+    RunSpread,
+    definitions,
+    headline_spreads,
+)
+from das_spark.evaluation.metric_rows import ALL, Criterion, ErrorPart, HomogeneityLine, QueryErrors
 from das_spark.evaluation.metrics import Frequencies
-from das_spark.evaluation.pooling import Spread, headline_spreads
 from das_spark.evaluation.privacy_loss import AS_CODED
-from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.sampling import SampleReport
-from das_spark.evaluation.study import Statistic, Study, statistics_table
+from das_spark.evaluation.samples import ClosestLine, SampleReport, closest_table
+from das_spark.evaluation.study import PooledStatistic, Study, statistics_table
 from das_spark.evaluation.study_figures import TradeOffPoint, bias_by_index, loss_figure, trade_off
+from das_spark.evaluation.tallies import DEFINITIONS, FIFTIES
 from das_spark.evaluation.uncertainty import Interval
 from das_spark.report import (
     CSV,
@@ -47,7 +50,7 @@ from das_spark.report import (
 
 #: The share of geounits that shall meet the criterion. Source: U.S. Census Bureau, announcement of spring 2021 on the
 #: tuning of the redistricting data: the largest group within 5 percentage points at least 95 % of the time, in any
-#: geographic entity of 500 people or more (`das_spark.evaluation.lines.LEAST_POPULATIONS`).
+#: geographic entity of 500 people or more (`das_spark.evaluation.metric_rows.LEAST_POPULATIONS`).
 AIM: Final = Fraction(95, 100)
 #: Fewer geounits than these make no point of a curve.
 _FEWEST: Final = 5
@@ -74,7 +77,7 @@ _LARGEST: Final = (
 _SPREAD: Final = "Mean absolute residual in each run (dots) and its mean over the runs (squares)."
 
 
-def present_accuracy(report: AccuracyReport, spreads: Sequence[Spread] = (), study: Study | None = None) -> Report:
+def present_accuracy(report: AccuracyReport, spreads: Sequence[RunSpread] = (), study: Study | None = None) -> Report:
     """What every medium says of the accuracy of one run, or of several pooled.
 
     Args:
@@ -132,7 +135,7 @@ def _around(value: float, interval: Interval | None) -> Cell:
     return value if interval is None else Span(interval.low, interval.high, interval.level, value)
 
 
-def _intervals(statistics: Iterable[Statistic]) -> dict[tuple[str, str], dict[str, Interval]]:
+def _intervals(statistics: Iterable[PooledStatistic]) -> dict[tuple[str, str], dict[str, Interval]]:
     """Of every place and measure the intervals over residuals by name of the error figure, as far as there are any."""
     found: dict[tuple[str, str], dict[str, Interval]] = {}
     for one in statistics:
@@ -363,7 +366,7 @@ def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLi
         yield replace(figure, caption=f"{closest.place}, {closest.measure}: {figure.caption}")
 
 
-def _spread(report: AccuracyReport, spreads: Sequence[Spread]) -> Iterator[ReportSection]:
+def _spread(report: AccuracyReport, spreads: Sequence[RunSpread]) -> Iterator[ReportSection]:
     """Of whole levels what is shown first; all of it in JSON."""
     agreeing = [
         one for one in spreads if (one.figure, one.population) == ("one_minus_tvd", ALL) and one.bins != FIFTIES.name
@@ -379,7 +382,7 @@ def _spread(report: AccuracyReport, spreads: Sequence[Spread]) -> Iterator[Repor
     )
 
 
-def _spread_table(name: str, spreads: Iterable[Spread], media: frozenset[Medium]) -> ReportTable:
+def _spread_table(name: str, spreads: Iterable[RunSpread], media: frozenset[Medium]) -> ReportTable:
     columns = (
         *map(ReportColumn, ("place", "measure", "population", "figure")),
         ReportColumn("values", "each run", media=PAGE | JSON),
@@ -393,7 +396,7 @@ def _spread_table(name: str, spreads: Iterable[Spread], media: frozenset[Medium]
     return ReportTable(name, "", columns, rows, media=media)
 
 
-def _figures(report: AccuracyReport, spreads: Sequence[Spread]) -> Iterator[Figure]:
+def _figures(report: AccuracyReport, spreads: Sequence[RunSpread]) -> Iterator[Figure]:
     """As far as there is something to draw."""
     shown = [entry for entry in report.entries if entry.frequencies.total]
     if shown:
@@ -441,7 +444,7 @@ def _signed_errors(entries: Sequence[Entry], counted: str) -> Figure:
     return Figure(_SIGNED, (Panel((*boxes, Guide(x=0)), axis, rows=_rows(entries)),))
 
 
-def _spread_over_runs(spreads: Sequence[Spread], counted: str) -> Figure:
+def _spread_over_runs(spreads: Sequence[RunSpread], counted: str) -> Figure:
     dots = [(value, row) for row, one in enumerate(spreads) for value in one.values]
     curves = (
         Curve([value for value, _ in dots], [row for _, row in dots], "", 0, "none", 0, alpha=0.6),
@@ -450,7 +453,7 @@ def _spread_over_runs(spreads: Sequence[Spread], counted: str) -> Figure:
     return Figure(_SPREAD, (Panel(curves, Axis(counted, "symlog"), rows=_rows(spreads)),))
 
 
-def _rows(rows: Sequence[Entry] | Sequence[Spread]) -> tuple[str, ...]:
+def _rows(rows: Sequence[Entry] | Sequence[RunSpread]) -> tuple[str, ...]:
     return tuple(f"{row.place}: {row.measure}" for row in rows)
 
 

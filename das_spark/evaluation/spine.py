@@ -185,9 +185,9 @@ def _figure(figure: Callable[..., Any], values: NDArray[Any]) -> float:
     return float(figure(values)) if values.size else float("nan")
 
 
-SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 1
 
-DEFINITIONS: Final[Mapping[str, str]] = MappingProxyType(
+_DEFINITIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "before": "the census spine of the same blocks; what an optimised spine has between counties and block groups "
         "takes the place of the tracts there, which have the sum of those shares",
@@ -272,14 +272,14 @@ class SpineReport:
     def to_json(self) -> str:
         """The report as text: shares as fractions, an entity a line; null where there is no finite number."""
         head = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": _SCHEMA_VERSION,
             "kind": self.kind,
             "framework": self.framework,
             "budget": str(self.budget),
             "blocks": self.blocks,
             "facts": dict(self.facts),
             "notes": list(self.notes),
-            "definitions": dict(DEFINITIONS),
+            "definitions": dict(_DEFINITIONS),
             "before": [_level_json(level) for level in self.before],
             "after": [_level_json(level) for level in self.after],
             "moves": [_fractions_json(asdict(move)) | {"after": str(move.after)} for move in self.moves],
@@ -303,8 +303,8 @@ class SpineReport:
         """
         try:
             data = json.loads(text)
-            if data["schema_version"] != SCHEMA_VERSION:
-                raise InputError(f"report on a spine of version {data['schema_version']}, expected {SCHEMA_VERSION}")
+            if data["schema_version"] != _SCHEMA_VERSION:
+                raise InputError(f"report on a spine of version {data['schema_version']}, expected {_SCHEMA_VERSION}")
             return cls(
                 data["kind"],
                 data["framework"],
@@ -435,7 +435,7 @@ def present_spine(spine: SpineReport) -> Report:
             "geography only.",
         ),
         notes=spine.notes,
-        definitions=DEFINITIONS,
+        definitions=_DEFINITIONS,
     )
 
 

@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import UndefinedError
-from das_spark.evaluation.closest import ClosestLine, closest_line
+from das_spark.evaluation.accuracy import AccuracyReport, Entry, pool
 from das_spark.evaluation.metrics import Frequencies, Residuals
-from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED
-from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.sampling import SampleReport, unequal_seeds_note
+from das_spark.evaluation.samples import ClosestLine, SampleReport, closest_line, unequal_seeds_note
 from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, ResidualTable, StatisticKind
 from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, over_runs
 from das_spark.report import CSV, JSON, PAGE, PEOPLE, PROGRAMS, Medium, ReportColumn, ReportTable, Span
@@ -35,7 +33,7 @@ _SHORT: Final = {LOSS: "largest", PLATEAU: "plateau"}
 
 
 @dataclass(frozen=True, slots=True)
-class Statistic:
+class PooledStatistic:
     """One figure of pooled residuals.
 
     Attributes:
@@ -71,7 +69,7 @@ class Statistic:
         return fmean(defined) if len(defined) == len(self.of_runs) > 1 else None
 
 
-def statistics_of(reports: Sequence[AccuracyReport], *, replicates: int = REPLICATES) -> tuple[Statistic, ...]:
+def statistics_of(reports: Sequence[AccuracyReport], *, replicates: int = REPLICATES) -> tuple[PooledStatistic, ...]:
     """Every statistic of every geolevel and area, of several runs pooled.
 
     Args:
@@ -94,7 +92,7 @@ def statistics_of(reports: Sequence[AccuracyReport], *, replicates: int = REPLIC
             each_run = [of[kind][0] for of in of_runs]
             defined = [each for each in each_run if each is not None]
             found.append(
-                Statistic(
+                PooledStatistic(
                     *(entry.place, entry.measure, kind.name, kind.settings, kind.unit or pooled.counted),
                     entry.frequencies.total,
                     value,
@@ -154,7 +152,7 @@ class Study:
     """
 
     report: AccuracyReport
-    statistics: tuple[Statistic, ...]
+    statistics: tuple[PooledStatistic, ...]
     samples: SampleReport | None
     closest: tuple[ClosestLine, ...]
 
@@ -184,7 +182,9 @@ def study_of(
     return Study(replace(pooled, notes=(*pooled.notes, *notes)), statistics, samples, closest)
 
 
-def _closest(report: AccuracyReport, statistics: Sequence[Statistic], samples: SampleReport) -> Iterator[ClosestLine]:
+def _closest(
+    report: AccuracyReport, statistics: Sequence[PooledStatistic], samples: SampleReport
+) -> Iterator[ClosestLine]:
     """One for all that was sampled too and is not exact."""
     losses = {
         (one.place, one.measure): one.value for one in statistics if (one.name, one.settings) == (LOSS, AS_CODED.name)
@@ -200,7 +200,7 @@ def _closest(report: AccuracyReport, statistics: Sequence[Statistic], samples: S
 
 
 def statistics_table(
-    statistics: Iterable[Statistic],
+    statistics: Iterable[PooledStatistic],
     title: str = "",
     *,
     name: str = "statistics",

@@ -14,11 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import UndefinedError
-from das_spark.evaluation.homogeneity import Definition
-from das_spark.evaluation.kernel_density import kernel_density, standard_deviation
+from das_spark.evaluation.accuracy import AccuracyReport
 from das_spark.evaluation.metrics import Frequencies, pooled, quantiles
-from das_spark.evaluation.privacy_loss import AS_CODED, LossCurve, LossSettings, loss_curve
-from das_spark.evaluation.report import AccuracyReport
+from das_spark.evaluation.privacy_loss import (
+    AS_CODED,
+    LossCurve,
+    LossSettings,
+    kernel_density,
+    loss_curve,
+    standard_deviation,
+)
+from das_spark.evaluation.tallies import Definition
 from das_spark.report import STROKES, Axis, Curve, Figure, Guide, Panel, Violins
 
 #: More bins than these are joined by twos, threes and so on.

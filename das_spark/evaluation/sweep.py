@@ -16,16 +16,22 @@ from math import isfinite
 from typing import Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.closest import ClosestLine, closest_line, closest_table
-from das_spark.evaluation.definitions import RESTRICTED, TOTAL, definitions
-from das_spark.evaluation.homogeneity import DEFINITIONS
+from das_spark.evaluation.accuracy import RESTRICTED, TOTAL, AccuracyReport, Entry, definitions, pool
 from das_spark.evaluation.metrics import ErrorFigures
-from das_spark.evaluation.pooling import pool
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
-from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.sampling import CLOSEST, ClosestSample, SampleEntry, SamplePoint, SampleReport
+from das_spark.evaluation.samples import (
+    CLOSEST,
+    ClosestLine,
+    ClosestSample,
+    SampleEntry,
+    SamplePoint,
+    SampleReport,
+    closest_line,
+    closest_table,
+)
 from das_spark.evaluation.study import span_of
 from das_spark.evaluation.study_figures import TradeOffPoint, bias_figure, loss_figure, trade_off
+from das_spark.evaluation.tallies import DEFINITIONS
 from das_spark.evaluation.uncertainty import LEVEL, Interval, over_runs
 from das_spark.report import (
     CSV,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.evaluation import AccuracyReport, compared_queries, demographic_groups, present_accuracy
-from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation import TOTAL, AccuracyReport, compared_queries, demographic_groups, present_accuracy
 from das_spark.io.area_files import require_areas
 from das_spark.pipeline.finished import (
     FinishedRun,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.config import differing_settings
 from das_spark.errors import InputError
-from das_spark.evaluation.run_comparison import Over, RunComparison, compare_reports, method_of
+from das_spark.evaluation import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of
 from das_spark.pipeline.finished import FinishedRun, check_same_shape, require_one_truth, require_truths
 from das_spark.spark.compare import difference_frequencies
@@ -16,7 +16,7 @@ from das_spark.spark.evaluate import evaluate_levels
 from das_spark.spark.session import session
 
 if TYPE_CHECKING:
-    from das_spark.evaluation.metrics import Frequencies
+    from das_spark.evaluation import Frequencies
     from das_spark.pipeline.finished import Pair
 
 

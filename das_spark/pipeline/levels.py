@@ -19,7 +19,7 @@ from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measureme
 from das_spark.core import ESTIMATORS, Needs
 from das_spark.errors import EstimationError, OutputError, PrivacyGuardError
 from das_spark.estimation import FamilyStatus
-from das_spark.evaluation.run_record import FAMILY_FIGURES
+from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.io.events import Event
 from das_spark.pipeline.charge import agree
 from das_spark.spark import tables

@@ -14,10 +14,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, without_values
-from das_spark.evaluation.definitions import TOTAL
-from das_spark.evaluation.differences import absolute_differences
-from das_spark.evaluation.metrics import Frequencies
-from das_spark.evaluation.tally import Side
+from das_spark.evaluation import TOTAL, ComparedSide, Frequencies, absolute_differences
 from das_spark.spark.lists import flat_lists
 
 if TYPE_CHECKING:
@@ -102,7 +99,7 @@ class _Differences:
         )
 
 
-def _side(batch: pa.RecordBatch, name: str) -> Side:
+def _side(batch: pa.RecordBatch, name: str) -> ComparedSide:
     cells, offsets = flat_lists(batch.column(f"{name}_cells"), np.int64)
     counts, _ = flat_lists(batch.column(f"{name}_counts"), np.int64)
-    return Side(np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts)
+    return ComparedSide(np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts)

@@ -16,13 +16,25 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import without_values
-from das_spark.evaluation.bins import sizes_of
-from das_spark.evaluation.definitions import TOTAL
-from das_spark.evaluation.homogeneity_lines import HomogeneityLine, homogeneity_lines_of
-from das_spark.evaluation.lines import Criterion, QueryErrors, lines_of
-from das_spark.evaluation.queries import in_order, total_of
-from das_spark.evaluation.report import AccuracyReport, Entry
-from das_spark.evaluation.tally import Comparison, Paired, Side, Tally, paired, tally
+from das_spark.evaluation import (
+    TOTAL,
+    AccuracyReport,
+    ComparedSide,
+    Comparison,
+    Criterion,
+    Entry,
+    ErrorTally,
+    HomogeneityLine,
+    Paired,
+    QueryErrors,
+    homogeneity_lines_of,
+    in_order,
+    lines_of,
+    paired,
+    sizes_of,
+    tally,
+    total_of,
+)
 from das_spark.spark.evaluate_areas import Areas, area_entries
 from das_spark.spark.lists import flat_lists
 
@@ -123,7 +135,7 @@ class LevelLines:
     homogeneity: tuple[HomogeneityLine, ...]
 
 
-def level_lines(name: str, subject: Subject, summed: Tally) -> LevelLines:
+def level_lines(name: str, subject: Subject, summed: ErrorTally) -> LevelLines:
     """The lines of one geolevel.
 
     Args:
@@ -177,7 +189,7 @@ def _joined(truth: DataFrame, estimate: DataFrame) -> DataFrame:
     return true.join(estimate.select("geocode", "cells", "counts"), "geocode", "full")
 
 
-def _summed(joined: DataFrame, comparison: Comparison) -> Tally:
+def _summed(joined: DataFrame, comparison: Comparison) -> ErrorTally:
     """The tallies of all geounits together: one Spark job."""
     rows = joined.mapInArrow(without_values(TallyTask(comparison)), _ROWS)
     sums = rows.groupBy("line", "bin", "value").agg(F.sum("frequency").alias("frequency"))
@@ -185,13 +197,15 @@ def _summed(joined: DataFrame, comparison: Comparison) -> Tally:
     return tally_of(table)
 
 
-def tally_of(rows: pa.Table) -> Tally:
+def tally_of(rows: pa.Table) -> ErrorTally:
     """Rows of tallies, summed and sorted, as arrays.
 
     Args:
         rows: Columns line, bin, value and frequency.
     """
-    return Tally(*(rows.column(name).to_numpy().astype(np.int64) for name in ("line", "bin", "value", "frequency")))
+    return ErrorTally(
+        *(rows.column(name).to_numpy().astype(np.int64) for name in ("line", "bin", "value", "frequency"))
+    )
 
 
 def _entries(place: str, found: Sequence[QueryErrors], comparison: Comparison, strata: Query) -> list[Entry]:
@@ -231,7 +245,7 @@ class TallyTask:
         for prefix in ("true_", ""):
             cells, offsets = flat_lists(batch.column(f"{prefix}cells"), np.int64)
             counts, _ = flat_lists(batch.column(f"{prefix}counts"), np.int64)
-            sides.append(Side(np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts))
+            sides.append(ComparedSide(np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts))
         return paired(sides[0], sides[1], batch.num_rows, self.comparison.queries[0].size)
 
 

@@ -15,9 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, without_values
-from das_spark.evaluation.definitions import TOTAL
-from das_spark.evaluation.metrics import Frequencies
-from das_spark.evaluation.report import Entry
+from das_spark.evaluation import TOTAL, Entry, Frequencies
 from das_spark.geography import ENTITY_CODES
 from das_spark.spark.lists import flat_lists
 

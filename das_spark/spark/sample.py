@@ -20,17 +20,19 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, without_values
-from das_spark.evaluation.metrics import Frequencies, pooled
-from das_spark.evaluation.sample_draws import Draw
-from das_spark.evaluation.sample_tally import (
+from das_spark.evaluation import (
+    Draw,
+    Frequencies,
     ResidualSums,
     ResidualTally,
+    SampleReport,
     StratifiedCells,
     TallyKey,
+    entries_of,
     gather,
+    pooled,
     residuals,
 )
-from das_spark.evaluation.sampling import SampleReport, entries_of
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.spark.lists import flat_lists, list_total
 from das_spark.spark.spine_rows import text_column, together

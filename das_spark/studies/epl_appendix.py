@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings
+from das_spark.evaluation import AS_CODED, LossSettings
 from das_spark.report import Axis, Cell, Figure, Guide, Panel, Report, ReportTable, Whiskers
 from das_spark.simulation import generator
 from das_spark.simulation.census_1940 import districts, people, plan

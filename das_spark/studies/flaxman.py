@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-from das_spark.evaluation.privacy_loss import FLAXMAN
+from das_spark.evaluation import FLAXMAN
 from das_spark.report import (
     PROGRAMS,
     STROKES,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError, UndefinedError
-from das_spark.evaluation.privacy_loss import LossCurve, LossSettings, loss_curve
+from das_spark.evaluation import LossCurve, LossSettings, loss_curve
 from das_spark.privacy import DiscreteLaplace, GeounitAddresses, RunKey, StreamDomain, cumulative_table, sample
 from das_spark.report import STROKES, Axis, Curve, Figure, Guide, Panel
 

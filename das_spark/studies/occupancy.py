@@ -22,9 +22,7 @@ from scipy.special import ndtri
 
 from das_spark.errors import InputError
 from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, estimate_family
-from das_spark.evaluation.metrics import frequencies_of
-from das_spark.evaluation.quintiles import FIFTHS, Quintile, quintile_thresholds, quintiles
-from das_spark.evaluation.uncertainty import Interval, over_runs
+from das_spark.evaluation import Interval, frequencies_of, over_runs
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import RunKey
 from das_spark.studies import demonstration as published
@@ -43,6 +41,7 @@ from das_spark.studies.occupancy_releases import (
     release_people,
     release_totals,
 )
+from das_spark.studies.quintiles import FIFTHS, Quintile, quintile_thresholds, quintiles
 
 Counts = NDArray[np.int64]
 Reported = Callable[[str], None]

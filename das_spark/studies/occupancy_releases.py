@@ -58,11 +58,11 @@ from das_spark.core import (
 )
 from das_spark.errors import ConfigurationError, EstimationError, QueryError
 from das_spark.estimation import FamilyBounds, FamilyPlan, FamilyProblem
-from das_spark.evaluation.quintiles import Quintile, quintiles
 from das_spark.histogram import Attribute, Query, Schema
 from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table
 from das_spark.studies.demonstration import GEOLEVEL_SHARES, HOUSEHOLD_QUERIES, PERSON_QUERIES, TOTALS
 from das_spark.studies.housing import COUNTY, HOUSEHOLD_SHAPE, HOUSING_LEVELS, PERSON_SHAPE, Housing, HousingLevel
+from das_spark.studies.quintiles import Quintile, quintiles
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.evaluation.definitions import RESTRICTED
-from das_spark.evaluation.quintiles import Quintile
+from das_spark.evaluation import RESTRICTED
 from das_spark.report import (
     PROGRAMS,
     Axis,
@@ -40,6 +39,7 @@ from das_spark.studies.occupancy import (
     study_occupancy,
 )
 from das_spark.studies.occupancy_releases import ARMS, AS_PUBLISHED, UNBOUNDED
+from das_spark.studies.quintiles import Quintile
 from das_spark.studies.results import study_json, study_report, study_table
 
 Counts = NDArray[np.int64]

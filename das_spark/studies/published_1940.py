@@ -28,7 +28,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final
 
-from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation import TOTAL
 from das_spark.products.e2e_1940 import STRATA
 from das_spark.simulation.states_1940 import COUNTIES, DISTRICTS, STATES
 

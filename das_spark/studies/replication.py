@@ -22,20 +22,24 @@ from typing import Any, Final
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation import (
+    AS_CODED,
+    LOSS,
+    MARGINAL_PRODUCT,
+    REPLICATES,
+    RESTRICTED,
+    SHARES_OF_FIGURE_2,
+    TOTAL,
     AccuracyReport,
-    Statistic,
+    PooledStatistic,
+    SamplePoint,
+    SampleReport,
     bias_figure,
+    closest_sample,
     loss_figure,
     pool,
     report_from_json,
     statistics_of,
 )
-from das_spark.evaluation.definitions import RESTRICTED, TOTAL
-from das_spark.evaluation.homogeneity import MARGINAL_PRODUCT
-from das_spark.evaluation.privacy_loss import AS_CODED
-from das_spark.evaluation.sampling import SHARES_OF_FIGURE_2, SamplePoint, SampleReport, closest_sample
-from das_spark.evaluation.statistics import LOSS
-from das_spark.evaluation.study import REPLICATES
 from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import (
     PAGE,
@@ -463,7 +467,7 @@ def our_figures(
     return {key: measured for key, measured in found.items() if key in known}
 
 
-def _of_release(epsilon: Fraction, statistics: Sequence[Statistic]) -> Iterator[tuple[FigureKey, OurFigure]]:
+def _of_release(epsilon: Fraction, statistics: Sequence[PooledStatistic]) -> Iterator[tuple[FigureKey, OurFigure]]:
     for one in statistics:
         if one.settings in ("", AS_CODED.name):
             name = PRIVACY_LOSS if one.name == LOSS else one.name
@@ -486,7 +490,7 @@ def _points(samples: SampleReport) -> list[SamplePoint]:
 
 
 def _nearest(
-    epsilon: Fraction, statistics: Sequence[Statistic], points: Sequence[SamplePoint]
+    epsilon: Fraction, statistics: Sequence[PooledStatistic], points: Sequence[SamplePoint]
 ) -> Iterator[tuple[FigureKey, OurFigure]]:
     """The share of the sample whose loss is nearest, as table 1 chose it."""
     of = {(one.name, one.settings): one.value for one in statistics if (one.place, one.measure) == (_COUNTY, STRATA)}

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from das_spark.errors import InputError
-from das_spark.evaluation.metrics import Frequencies
-from das_spark.evaluation.quintiles import FIFTHS, Quintile, quintile_thresholds
+from das_spark.evaluation import Frequencies
 from das_spark.pipeline.accuracy import pairs
 from das_spark.pipeline.finished import FinishedRun, require_truths
 from das_spark.products import PRODUCTS
 from das_spark.spark.session import session
 from das_spark.studies.occupancy import LevelOccupancy, Occupancy, OccupancyReport
 from das_spark.studies.occupancy_report import RunOccupancy
+from das_spark.studies.quintiles import FIFTHS, Quintile, quintile_thresholds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ import argparse
 from fractions import Fraction
 from pathlib import Path
 
-from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.accuracy import TOTAL
 from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import ReportColumn, shown
 from das_spark.studies.published_1940 import PRIVACY_LOSS, FigureKey, bias_at, nearest_share, protected, sampled

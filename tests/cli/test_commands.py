@@ -24,10 +24,9 @@ from das_spark.evaluation import (
     frequencies_of,
     study_of,
 )
-from das_spark.evaluation.bins import COUNTY, FIFTIES
-from das_spark.evaluation.lines import CriterionPart, ErrorPart
-from das_spark.evaluation.sample_draws import Draw
-from das_spark.evaluation.sampling import entries_of
+from das_spark.evaluation.metric_rows import CriterionPart, ErrorPart
+from das_spark.evaluation.samples import Draw, entries_of
+from das_spark.evaluation.tallies import COUNTY, FIFTIES
 from das_spark.pipeline import Check, VerificationReport, finished, study
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
 from das_spark.store import PublicManifest, RunLayout, StageRecord, discard, open_run, require_kept

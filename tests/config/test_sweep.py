@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from das_spark.config import difference, load_plan, load_sweep, sample_shares, without_total
 from das_spark.errors import ConfigurationError
-from das_spark.evaluation.sampling import SHARES
+from das_spark.evaluation.samples import SHARES
 
 CONF = Path(__file__).parents[2] / "conf"
 QUICKSTART = CONF / "quickstart.toml"

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from das_spark.evaluation import AccuracyReport, Entry, Study, frequencies_of, study_of
-from das_spark.evaluation.homogeneity import DEFINITIONS
-from das_spark.evaluation.homogeneity_lines import HomogeneityLine
-from das_spark.evaluation.sampling import SampleEntry, SampleReport
+from das_spark.evaluation.metric_rows import HomogeneityLine
+from das_spark.evaluation.samples import SampleEntry, SampleReport
+from das_spark.evaluation.tallies import DEFINITIONS
 
 STRATA = "race * hispanic"
 SHARES = (Fraction(1, 250), Fraction(1, 40), Fraction(1, 2))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
-from das_spark.evaluation.sampling import SampleEntry, SampleReport
+from das_spark.evaluation.samples import SampleEntry, SampleReport
 
 PLACES = (("State", "total", 0.0, 2), ("County", "total", 4.0, 200), ("County", "race * hispanic", 2.0, 900))
 BUDGETS = (Fraction(4), Fraction(1, 2), Fraction(1))

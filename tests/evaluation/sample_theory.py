@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, norm
 
-from das_spark.evaluation.sample_draws import Draw
+from das_spark.evaluation.samples import Draw
 
 #: People up to whom the law of a residual is summed term by term.
 _TERM_BY_TERM: Final = 1000

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from das_spark.evaluation.bins import Bins
-from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT, homogeneity_index
-from das_spark.evaluation.homogeneity_lines import (
+from das_spark.evaluation.metric_rows import (
     HomogeneityLine,
     homogeneity_json,
     homogeneity_lines_of,
@@ -21,8 +19,17 @@ from das_spark.evaluation.homogeneity_lines import (
 )
 from das_spark.evaluation.metrics import frequencies_of
 from das_spark.evaluation.present import homogeneity_table
-from das_spark.evaluation.queries import in_order
-from das_spark.evaluation.tally import Comparison, Side, paired, tally
+from das_spark.evaluation.tallies import (
+    EMPTY_STRATA,
+    MARGINAL_PRODUCT,
+    Bins,
+    ComparedSide,
+    Comparison,
+    homogeneity_index,
+    in_order,
+    paired,
+    tally,
+)
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.report import CSV, csv_text
 
@@ -57,7 +64,7 @@ def populations(draw):
 
 def side(dense):
     owner, cell = np.nonzero(dense)
-    return Side(owner.astype(np.int64), cell.astype(np.int64), dense[owner, cell].astype(np.int64))
+    return ComparedSide(owner.astype(np.int64), cell.astype(np.int64), dense[owner, cell].astype(np.int64))
 
 
 def lines(truth, estimate):

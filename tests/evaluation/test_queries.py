@@ -4,7 +4,7 @@ import pytest
 
 from das_spark.errors import QueryError
 from das_spark.evaluation import compared_queries, demographic_groups
-from das_spark.evaluation.queries import total_of
+from das_spark.evaluation.tallies import total_of
 from das_spark.histogram import Attribute, Schema
 
 SCHEMA = Schema(

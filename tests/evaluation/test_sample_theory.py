@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from sample_theory import sample_median_absolute, sample_rmse, sample_standard_deviation
 from scipy import stats
 
-from das_spark.evaluation.sample_draws import Draw
-from das_spark.evaluation.sampling import SHARES
+from das_spark.evaluation.samples import SHARES, Draw
 
 HALF = Fraction(1, 2)
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from made_study import STRATA, made_run
 from scipy.stats import gaussian_kde
 
-from das_spark.evaluation.homogeneity import MARGINAL_PRODUCT
 from das_spark.evaluation.metrics import Frequencies, frequencies_of
 from das_spark.evaluation.privacy_loss import AS_CODED, AS_WRITTEN, loss_curve
 from das_spark.evaluation.study_figures import (
@@ -26,6 +25,7 @@ from das_spark.evaluation.study_figures import (
     violin,
     violin_limit,
 )
+from das_spark.evaluation.tallies import MARGINAL_PRODUCT
 from das_spark.report import drawn
 from das_spark.report.figures import MARKERS, PALETTE
 

@@ -13,8 +13,8 @@ from made_runs import LEVELS, PRODUCT, finished_run, manifest
 
 from das_spark.errors import InputError, OutputError, PrivacyGuardError
 from das_spark.evaluation import report_from_json, study_of
-from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT
-from das_spark.evaluation.run_comparison import PAIRED
+from das_spark.evaluation.comparison import PAIRED
+from das_spark.evaluation.tallies import EMPTY_STRATA, MARGINAL_PRODUCT
 from das_spark.pipeline import accuracy
 from das_spark.pipeline.accuracy import evaluate_runs, subject_of_plan
 from das_spark.pipeline.compare import compare_runs

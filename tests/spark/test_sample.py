@@ -7,8 +7,7 @@ import pytest
 
 from das_spark.errors import InputError
 from das_spark.evaluation.metrics import frequencies_of
-from das_spark.evaluation.sample_draws import Draw
-from das_spark.evaluation.sampling import SampleReport
+from das_spark.evaluation.samples import Draw, SampleReport
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark import sample

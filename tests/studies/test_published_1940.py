@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from das_spark.evaluation.definitions import TOTAL
+from das_spark.evaluation.accuracy import TOTAL
 from das_spark.products.e2e_1940 import E2E_1940, STRATA
 from das_spark.studies.published_1940 import (
     GEOUNITS,

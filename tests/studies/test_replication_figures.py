@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
-from das_spark.evaluation.homogeneity import EMPTY_STRATA, MARGINAL_PRODUCT
-from das_spark.evaluation.homogeneity_lines import HomogeneityLine
-from das_spark.evaluation.sampling import SHARES_OF_FIGURE_2, SampleEntry, SampleReport
+from das_spark.evaluation.metric_rows import HomogeneityLine
+from das_spark.evaluation.samples import SHARES_OF_FIGURE_2, SampleEntry, SampleReport
+from das_spark.evaluation.tallies import EMPTY_STRATA, MARGINAL_PRODUCT
 from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import page
 from das_spark.studies.published_1940 import PRIVACY_LOSS, bias_at, nearest_share, protected, sampled

@@ -1,5 +1,7 @@
 """Lines by population in the report: they survive the file, add up over sizes and runs, and spread."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 
@@ -18,10 +20,9 @@ from das_spark.evaluation import (
     report_from_json,
     spread,
 )
-from das_spark.evaluation.bins import BLOCK, FIFTIES
-from das_spark.evaluation.lines import CriterionPart, ErrorPart
-from das_spark.evaluation.pooling import headline_spreads
-from das_spark.evaluation.shares import PARTS
+from das_spark.evaluation.accuracy import headline_spreads
+from das_spark.evaluation.metric_rows import CriterionPart, ErrorPart
+from das_spark.evaluation.tallies import BLOCK, FIFTIES, PARTS
 from das_spark.report import json_text, page
 
 

@@ -1,26 +1,42 @@
-"""Lines of the accuracy report by query and by population of the geounits, and what is computed from them.
+"""Rows of the accuracy report by query and by population of the geounits, and what is computed from them.
 
-A line is kept in parts, one a class of population, with nothing but integers that add up; whole lines, lines above a
-size, and several runs together are sums of parts.
+Each is kept in parts, one a class of population or index of homogeneity, with nothing but integers that add up; all
+classes together, classes above a size, and several runs together are sums of parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import nan
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from das_spark.errors import InputError
-from das_spark.evaluation.bins import Bins
 from das_spark.evaluation.metrics import Frequencies, absolute_quantiles, figures, pooled
-from das_spark.evaluation.shares import PARTS
-from das_spark.evaluation.tally import COUNTED, EMPTY, GEOUNITS, SUM, UNDEFINED, WITHIN, Comparison, Line, Tally
+from das_spark.evaluation.tallies import (
+    BINS,
+    COUNTED,
+    DEFINITIONS,
+    EMPTY,
+    GEOUNITS,
+    PARTS,
+    SUM,
+    UNDEFINED,
+    WITHIN,
+    Bins,
+    Comparison,
+    Definition,
+    ErrorTally,
+    TallyLine,
+)
+from das_spark.evaluation.uncertainty import LEVEL, Interval, interval_of_mean, over_runs
 
 #: What stands for all classes of population together.
 ALL: Final = "all"
 #: The criteria are told of all geounits, and of those with at least so many people: the size from which the Census
-#: Bureau, when it announced the criterion in spring 2021, wanted it met (`das_spark.evaluation.figures.AIM`).
+#: Bureau, when it announced the criterion in spring 2021, wanted it met (`das_spark.evaluation.present.AIM`).
 LEAST_POPULATIONS: Final = (500,)
 
 CriterionName = Literal["largest group", "total"]
@@ -199,7 +215,7 @@ class Criterion:
         yield from ((self.bins.label(part.bin), part) for part in self.parts)
 
 
-def lines_of(place: str, comparison: Comparison, summed: Tally) -> tuple[list[QueryErrors], list[Criterion]]:
+def lines_of(place: str, comparison: Comparison, summed: ErrorTally) -> tuple[list[QueryErrors], list[Criterion]]:
     """The lines of a geolevel.
 
     Args:
@@ -226,7 +242,7 @@ def lines_of(place: str, comparison: Comparison, summed: Tally) -> tuple[list[Qu
     return errors, criteria
 
 
-def _sums(found: Tally) -> dict[int, dict[int, int]]:
+def _sums(found: ErrorTally) -> dict[int, dict[int, int]]:
     """Class -> which sum -> the sum."""
     sums: dict[int, dict[int, int]] = {}
     for bin_, value, frequency in zip(*map(list, (found.bin, found.value, found.frequency)), strict=True):
@@ -235,7 +251,7 @@ def _sums(found: Tally) -> dict[int, dict[int, int]]:
 
 
 def _error_parts(
-    line: Line, found: Tally, geounits: Mapping[int, Mapping[int, int]], answers: int
+    line: TallyLine, found: ErrorTally, geounits: Mapping[int, Mapping[int, int]], answers: int
 ) -> tuple[ErrorPart, ...]:
     parts = []
     for bin_, of in geounits.items():
@@ -295,3 +311,237 @@ def _by_bin(lines: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> tuple
         for part in line.parts:
             parts.setdefault(part.bin, []).append(part)
     return tuple(join(parts[bin_]) for bin_ in sorted(parts))
+
+
+def number_json(value: float) -> float | None:
+    """JSON knows no NaN.
+
+    Args:
+        value: A number, or NaN.
+
+    Returns:
+        The number, or None for NaN.
+    """
+    return None if value != value else value  # noqa: PLR0124 - NaN
+
+
+def numbers_json(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """Numbers by name, without NaN.
+
+    Args:
+        numbers: Numbers by name, some of them perhaps NaN.
+
+    Returns:
+        The same, with None for NaN.
+    """
+    return {name: number_json(value) for name, value in numbers.items()}
+
+
+def residuals_json(frequencies: Frequencies) -> dict[str, list[int]]:
+    """How often each residual occurs.
+
+    Args:
+        frequencies: Of the residuals, people.
+
+    Returns:
+        Distinct residuals (`values`) and how often each occurs (`counts`).
+    """
+    return {"values": frequencies.values.tolist(), "counts": frequencies.counts.tolist()}
+
+
+def frequencies_of_json(content: Mapping[str, Any], double_zero: int) -> Frequencies:
+    """The same, read again.
+
+    Args:
+        content: Result of `residuals_json`.
+        double_zero: Counts that are zero in both histograms, which it does not hold.
+    """
+    values, counts = (np.array(content[name], dtype=np.int64) for name in ("values", "counts"))
+    return Frequencies(values, counts, double_zero)
+
+
+def errors_json(line: QueryErrors) -> dict[str, Any]:
+    """The errors of a query with their figures; residuals by class, so that runs can be pooled later.
+
+    Args:
+        line: Errors of one query in one geolevel.
+    """
+    return {
+        "place": line.place,
+        "query": line.query,
+        "answers": line.answers,
+        "bins": line.bins.name,
+        "figures": _figures(line.whole),
+        "by_population": [
+            {
+                "population": line.bins.label(part.bin),
+                "bin": part.bin,
+                "figures": _figures(part),
+                "residuals": residuals_json(part.frequencies),
+            }
+            for part in line.parts
+        ],
+    }
+
+
+def errors_of_json(content: Mapping[str, Any]) -> QueryErrors:
+    """The same, read again; figures are computed anew.
+
+    Args:
+        content: Result of `errors_json`.
+    """
+    parts = []
+    for part in content["by_population"]:
+        shown = part["figures"]
+        frequencies = frequencies_of_json(part["residuals"], shown["double_zero"])
+        parts.append(ErrorPart(part["bin"], shown["geounits"], shown["counted"], frequencies))
+    bins = BINS[content["bins"]]
+    return QueryErrors(content["place"], content["query"], content["answers"], bins, tuple(parts))
+
+
+def criterion_json(line: Criterion) -> dict[str, Any]:
+    """A criterion with its figures and the sums that they are made of.
+
+    Args:
+        line: Of one geolevel.
+    """
+    return {
+        "place": line.place,
+        "criterion": line.name,
+        "query": line.query,
+        "bins": line.bins.name,
+        "figures": [{"population": label} | numbers_json(part.numbers()) for label, part in line.rows()],
+        "sums": [asdict(part) for part in line.parts],
+    }
+
+
+def criterion_of_json(content: Mapping[str, Any]) -> Criterion:
+    """The same, read again; figures are computed anew.
+
+    Args:
+        content: Result of `criterion_json`.
+    """
+    parts = tuple(CriterionPart(**part) for part in content["sums"])
+    return Criterion(content["place"], content["criterion"], content["query"], BINS[content["bins"]], parts)
+
+
+def _figures(part: ErrorPart) -> dict[str, Any]:
+    return numbers_json(part.numbers()) | {name: list(values) for name, values in part.lists().items()}
+
+
+#: What is told of the residuals of each index, beside the bias and its intervals.
+_FIGURES = ("rmse", "median_absolute", "p95_absolute")
+
+
+@dataclass(frozen=True, slots=True)
+class HomogeneityLine:
+    """Residuals of totals in one geolevel by the homogeneity index of the geounit.
+
+    Attributes:
+        place: The geolevel.
+        definition: Which index.
+        strata: Name of the query of stratified counts.
+        cells: How many strata it has.
+        parts: Index and residuals, ascending; an index that no geounit has is missing.
+        of_runs: Where runs are pooled: index and the bias of each run, people, of indices that every run has.
+    """
+
+    place: str
+    definition: Definition
+    strata: str
+    cells: int
+    parts: tuple[tuple[int, Frequencies], ...]
+    of_runs: tuple[tuple[int, tuple[float, ...]], ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells lines apart."""
+        return (self.place, self.definition, self.strata)
+
+    def numbers(self) -> Iterator[tuple[int, Mapping[str, float]]]:
+        """Of every index how many residuals, the bias in people, and what is told of residuals elsewhere.
+
+        `low` and `high` are the ends of the 95 % interval of the bias over residuals (Student's t, as if they were
+        independent), NaN for a single one; `low_over_runs` and `high_over_runs` those over the biases of the runs, NaN
+        for a single run.
+        """
+        biases = dict(self.of_runs)
+        for index, residuals in self.parts:
+            shown, runs = figures(residuals), biases.get(index, ())
+            low, high = _ends(interval_of_mean(residuals.values, residuals.counts, LEVEL))
+            found = {"n": shown.n, "bias": shown.bias, "low": low, "high": high}
+            found["low_over_runs"], found["high_over_runs"] = _ends(over_runs(runs, LEVEL) if len(runs) > 1 else None)
+            yield index, found | {name: getattr(shown, name) for name in _FIGURES}
+
+
+def homogeneity_lines_of(place: str, comparison: Comparison, summed: ErrorTally) -> list[HomogeneityLine]:
+    """The lines of a geolevel, one a definition of the index; none where the comparison has no strata.
+
+    Args:
+        place: The geolevel.
+        comparison: What was compared.
+        summed: Tallies of all geounits; each line, index and residual once, residuals ascending in an index.
+    """
+    found = []
+    for at, line in enumerate(comparison.lines()):
+        if line.subject in DEFINITIONS:
+            strata, rows = comparison.queries[line.query], summed.of(at)
+            parts = [
+                (int(index), Frequencies(rows.value[rows.bin == index], rows.frequency[rows.bin == index]))
+                for index in np.unique(rows.bin)
+            ]
+            found.append(HomogeneityLine(place, line.subject, strata.name, strata.rows, tuple(parts)))
+    return found
+
+
+def pooled_homogeneity(lines: Sequence[HomogeneityLine]) -> HomogeneityLine:
+    """One line of several runs together.
+
+    Args:
+        lines: Of one key, at least one.
+    """
+    parts: dict[int, list[Frequencies]] = {}
+    for line in lines:
+        for index, residuals in line.parts:
+            parts.setdefault(index, []).append(residuals)
+    whole = tuple((index, pooled(parts[index])) for index in sorted(parts))
+    biases = tuple(
+        (index, tuple(figures(each).bias for each in parts[index]))
+        for index in sorted(parts)
+        if len(parts[index]) == len(lines) > 1
+    )
+    first = lines[0]
+    return HomogeneityLine(first.place, first.definition, first.strata, first.cells, whole, biases)
+
+
+def _ends(interval: Interval | None) -> tuple[float, float]:
+    return (nan, nan) if interval is None else (interval.low, interval.high)
+
+
+def homogeneity_json(line: HomogeneityLine) -> dict[str, Any]:
+    """A line as JSON values, with its residuals, so that runs can be pooled later.
+
+    Args:
+        line: Of one run, or of several pooled.
+    """
+    parts = [
+        {"index": index, "figures": numbers_json(numbers), "residuals": residuals_json(residuals)}
+        for (index, numbers), (_, residuals) in zip(line.numbers(), line.parts, strict=True)
+    ]
+    return {
+        "place": line.place,
+        "definition": line.definition,
+        "strata": line.strata,
+        "cells": line.cells,
+        "by_index": parts,
+    }
+
+
+def homogeneity_of_json(content: Mapping[str, Any]) -> HomogeneityLine:
+    """The same, read again; figures are computed anew, but those over runs: residuals are kept of all runs together.
+
+    Args:
+        content: Result of `homogeneity_json`.
+    """
+    parts = tuple((part["index"], frequencies_of_json(part["residuals"], 0)) for part in content["by_index"])
+    return HomogeneityLine(content["place"], content["definition"], content["strata"], content["cells"], parts)

@@ -1,5 +1,7 @@
 """Two configurations side by side, against scipy and dense arrays."""
 
+from __future__ import annotations
+
 import csv
 import io
 import json
@@ -12,9 +14,8 @@ from scipy import stats
 
 from das_spark.errors import InputError
 from das_spark.evaluation import AccuracyReport, Entry, compare_reports, frequencies_of, present_comparison
-from das_spark.evaluation.differences import absolute_differences
-from das_spark.evaluation.run_comparison import PAIRED, method_of
-from das_spark.evaluation.tally import Side
+from das_spark.evaluation.comparison import PAIRED, method_of
+from das_spark.evaluation.tallies import ComparedSide, absolute_differences
 from das_spark.histogram import Attribute, Schema
 from das_spark.report import csv_files, page
 
@@ -24,7 +25,7 @@ OF = ("County", "total")
 
 def side(dense):
     owner, cell = np.nonzero(dense)
-    return Side(owner.astype(np.int64), cell.astype(np.int64), dense[owner, cell].astype(np.int64))
+    return ComparedSide(owner.astype(np.int64), cell.astype(np.int64), dense[owner, cell].astype(np.int64))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 12))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError
-from das_spark.evaluation.metrics import Frequencies, frequencies_of, quantiles
+from das_spark.evaluation import Frequencies, frequencies_of, quantiles
 
 FIFTHS: Final = 5
 #: Whiskers of a box end at the last difference within so many lengths of the box (Tukey).

@@ -1,6 +1,13 @@
-"""Tallies and the lines made of them, against dense arrays and loops over geounits."""
+"""Classes of population: every geounit is in one, at the edges that the released metrics have.
+
+- The criteria, against fractions geounit by geounit.
+- Tallies and the lines made of them, against dense arrays and loops over geounits.
+"""
+
+from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,12 +15,155 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import InputError
-from das_spark.evaluation.bins import FIFTIES, Bins
-from das_spark.evaluation.lines import lines_of
-from das_spark.evaluation.queries import in_order, total_of
-from das_spark.evaluation.shares import PARTS
-from das_spark.evaluation.tally import Comparison, Side, Tally, paired, tally
+from das_spark.evaluation.metric_rows import lines_of
+from das_spark.evaluation.tallies import (
+    BINS,
+    BLOCK,
+    COUNTY,
+    FIFTIES,
+    MAGNITUDE,
+    PARTS,
+    Bins,
+    ComparedSide,
+    Comparison,
+    ErrorTally,
+    in_order,
+    largest_share,
+    paired,
+    relative_error,
+    sizes_of,
+    tally,
+    total_of,
+)
 from das_spark.histogram import Attribute, Recode, Schema
+
+
+@pytest.mark.parametrize(
+    ("bins", "population", "label"),
+    [
+        (BLOCK, 0, "0"),
+        (BLOCK, 1, "1 to 9"),
+        (BLOCK, 9, "1 to 9"),
+        (BLOCK, 10, "10 to 99"),
+        (BLOCK, 999, "100 to 999"),
+        (BLOCK, 1_000, "1,000 or more"),
+        (COUNTY, 0, "0 to 1,000"),
+        (COUNTY, 1_000, "0 to 1,000"),
+        (COUNTY, 1_001, "1,001 to 9,999"),
+        (COUNTY, 1_000_000, "1,000,000 or more"),
+        (MAGNITUDE, 9_999_999, "1,000,000 to 9,999,999"),
+        (FIFTIES, 0, "0 to 49"),
+        (FIFTIES, 50, "50 to 99"),
+        (FIFTIES, 2_499, "2,450 to 2,499"),
+        (FIFTIES, 2_500, "2,500 or more"),
+    ],
+)
+def test_a_population_is_in_the_class_that_names_it(bins, population, label):
+    assert bins.label(int(bins.place(np.array([population]))[0])) == label
+
+
+@given(st.sampled_from(list(BINS.values())), st.lists(st.integers(0, 10**8), min_size=1))
+def test_a_class_begins_where_the_one_before_ends(bins, populations):
+    for population, place in zip(populations, bins.place(np.array(populations)).tolist(), strict=True):
+        assert bins.least(place) <= population
+        assert place == bins.number - 1 or population < bins.least(place + 1)
+
+
+def test_there_are_fifty_steps_and_an_open_class():
+    assert FIFTIES.number == 51
+
+
+def test_blocks_and_counties_have_classes_of_their_own():
+    assert [sizes_of(level).name for level in ("Block", "County", "Tract")] == ["block", "county", "magnitude"]
+
+
+@pytest.mark.parametrize("upper", [(), (-1, 2), (3, 3), (4, 2)])
+def test_edges_that_do_not_ascend_are_refused(upper):
+    with pytest.raises(InputError, match="edges"):
+        Bins("odd", upper)
+
+
+counts = st.lists(st.integers(0, 40), min_size=3, max_size=3)
+geounits = st.lists(st.tuples(counts, counts), min_size=1, max_size=8)
+
+
+def expected(truth, estimate):
+    """The definition, in exact fractions: within, undefined, difference."""
+    if sum(truth) == sum(estimate) == 0:
+        return True, False, Fraction(0)
+    if 0 in (sum(truth), sum(estimate)):
+        return False, True, Fraction(0)
+    group = estimate.index(max(estimate))
+    difference = abs(Fraction(estimate[group], sum(estimate)) - Fraction(truth[group], sum(truth)))
+    return difference <= Fraction(5, 100), False, difference
+
+
+def sparse(pairs):
+    """Answers that are positive somewhere, as the tally gives them."""
+    truth, estimate = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
+    owner, place = np.nonzero((truth > 0) | (estimate > 0))
+    return len(pairs), owner, truth[owner, place], estimate[owner, place]
+
+
+def check(found, pairs):
+    for number, (truth, estimate) in enumerate(pairs):
+        within, undefined, difference = expected(list(truth), list(estimate))
+        assert (bool(found.within[number]), bool(found.undefined[number])) == (within, undefined)
+        assert abs(int(found.parts[number]) - difference * PARTS) <= 1
+
+
+@given(geounits)
+def test_the_share_of_the_largest_group_is_that_of_the_definition(pairs):
+    check(largest_share(*sparse(pairs)), pairs)
+
+
+def test_of_equal_groups_the_first_in_the_order_of_the_answers_is_taken():
+    # Protected 5, 5: the first group has 0.5 against 0.52; the second has it against 0.48.
+    found = largest_share(*sparse([([52, 48, 0], [5, 5, 0]), ([100, 0, 0], [0, 3, 3])]))
+    assert found.parts.tolist() == [PARTS * 2 // 100, PARTS // 2]
+
+
+@pytest.mark.parametrize(
+    ("truth", "estimate", "within", "undefined"),
+    [
+        ([0, 0, 0], [0, 0, 0], True, False),
+        ([0, 0, 0], [0, 1, 0], False, True),
+        ([2, 0, 0], [0, 0, 0], False, True),
+        ([2, 0, 0], [7, 0, 0], True, False),
+        ([10, 10, 0], [11, 9, 0], True, False),  # exactly 5 points, which is more in floating point
+        ([1_000, 1_000, 0], [1_101, 899, 0], False, False),
+    ],
+)
+def test_empty_geounits_and_the_edge_of_the_tolerance(truth, estimate, within, undefined):
+    found = largest_share(*sparse([(truth, estimate)]))
+    assert (bool(found.within[0]), bool(found.undefined[0])) == (within, undefined)
+    assert not (undefined and found.parts[0])
+
+
+def test_no_answer_anywhere_is_no_error():
+    found = largest_share(*sparse([([0, 0, 0], [0, 0, 0])] * 2))
+    assert found.within.tolist() == [True, True]
+
+
+def test_populations_whose_products_do_not_fit_64_bits_are_compared_exactly():
+    half = 10**12
+    pairs = [([half, half, 0], [half + half // 10, half - half // 10, 0])]
+    check(largest_share(*sparse(pairs)), pairs)
+    pairs = [([half, half, 0], [half + half // 10 + 1, half - half // 10 - 1, 0])]
+    check(largest_share(*sparse(pairs)), pairs)
+    assert not largest_share(*sparse(pairs)).within[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), min_size=1))
+def test_the_relative_error_of_a_total_of_zero_is_the_error(pairs):
+    truth, estimate = np.array(pairs).T
+    found = relative_error(truth, estimate)
+    for number, (true, protected) in enumerate(pairs):
+        error = Fraction(abs(protected - true), max(1, true))
+        assert bool(found.within[number]) == (error <= Fraction(5, 100))
+        assert abs(int(found.parts[number]) - error * PARTS) <= 1
+    assert not found.undefined.any()
+
 
 SCHEMA = Schema(
     "small",
@@ -28,7 +178,7 @@ COMPARISON = Comparison(QUERIES, Bins("magnitude", (0, 9, 99)))
 
 def side(dense):
     owner, cell = np.nonzero(dense)
-    return Side(owner.astype(np.int64), cell.astype(np.int64), dense[owner, cell].astype(np.int64))
+    return ComparedSide(owner.astype(np.int64), cell.astype(np.int64), dense[owner, cell].astype(np.int64))
 
 
 def tallied(truth, estimate):
@@ -43,7 +193,7 @@ def summed(tallies):
         for *key, frequency in rows:
             sums[tuple(key)] += frequency
     rows = [(*key, frequency) for key, frequency in sorted(sums.items())]
-    return Tally(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
+    return ErrorTally(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
 
 
 def lines(truth, estimate, cuts=()):

@@ -18,12 +18,17 @@ from statistics import fmean
 from typing import Any, Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.comparing import Difference, paired_difference, unpaired_difference
-from das_spark.evaluation.definitions import RESTRICTED
+from das_spark.evaluation.accuracy import RESTRICTED, AccuracyReport
 from das_spark.evaluation.metrics import Frequencies, figures
-from das_spark.evaluation.report import AccuracyReport
-from das_spark.evaluation.study import Statistic, statistics_of
-from das_spark.evaluation.uncertainty import LEVEL, Interval, student_interval
+from das_spark.evaluation.study import PooledStatistic, statistics_of
+from das_spark.evaluation.uncertainty import (
+    LEVEL,
+    Interval,
+    MeanDifference,
+    paired_difference,
+    student_interval,
+    unpaired_difference,
+)
 from das_spark.report import (
     CSV,
     PEOPLE,
@@ -46,7 +51,7 @@ Method = Literal["welch", "paired_runs", "paired_geounits"]
 
 #: Mean difference of absolute residuals of the same geounits (and strata) in both.
 PAIRED: Final = "absolute_residual_by_geounit"
-SCHEMA_VERSION: Final = 2
+_SCHEMA_VERSION: Final = 2
 _FORM: Final = ",.4g"
 
 
@@ -110,7 +115,7 @@ class RunComparison:
 
     def to_json(self) -> str:
         """The comparison as text."""
-        content = {"schema_version": SCHEMA_VERSION, "classification": RESTRICTED, **asdict(self)}
+        content = {"schema_version": _SCHEMA_VERSION, "classification": RESTRICTED, **asdict(self)}
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
@@ -199,11 +204,11 @@ _NOTES: Final[Mapping[Method, str]] = {
 }
 
 _FEWEST: Final = 2
-_Both = tuple[Statistic, Statistic]
+_Both = tuple[PooledStatistic, PooledStatistic]
 _Sides = tuple[Sequence[AccuracyReport], Sequence[AccuracyReport]]
 
 
-def _by_entry(sides: tuple[Sequence[Statistic], Sequence[Statistic]]) -> dict[tuple[str, str], list[_Both]]:
+def _by_entry(sides: tuple[Sequence[PooledStatistic], Sequence[PooledStatistic]]) -> dict[tuple[str, str], list[_Both]]:
     """Place and measure -> the figures of both sides; of those that both have."""
     second = {(one.place, one.measure, one.name, one.settings): one for one in sides[1]}
     found: dict[tuple[str, str], list[_Both]] = {}
@@ -259,7 +264,7 @@ def _over_geounits(differences: Sequence[Frequencies], mean: float) -> Interval 
     return replace(student_interval(mean, sqrt(variance / n), n - 1, LEVEL), over="geounits")
 
 
-def _line(one: Statistic, other: Statistic, method: Method) -> ComparedLine:
+def _line(one: PooledStatistic, other: PooledStatistic, method: Method) -> ComparedLine:
     """A figure of both sides: mean of the runs' own figures."""
     first, second = _mean(one), _mean(other)
     difference = None if first is None or second is None else first - second
@@ -272,17 +277,17 @@ def _line(one: Statistic, other: Statistic, method: Method) -> ComparedLine:
     return ComparedLine(*of, n, first, second, difference, interval, pairs, p)
 
 
-def _over_runs(first: Sequence[float], second: Sequence[float], method: Method) -> Difference:
+def _over_runs(first: Sequence[float], second: Sequence[float], method: Method) -> MeanDifference:
     compare = paired_difference if method == "paired_runs" else unpaired_difference
     return compare(first, second, LEVEL)
 
 
-def _mean(one: Statistic) -> float | None:
+def _mean(one: PooledStatistic) -> float | None:
     values = _defined(one)
     return fmean(values) if len(values) == len(one.of_runs) else None
 
 
-def _defined(one: Statistic) -> list[float]:
+def _defined(one: PooledStatistic) -> list[float]:
     return [value for value in one.of_runs if value is not None]
 
 

@@ -9,7 +9,7 @@ from matplotlib.cbook import boxplot_stats
 
 from das_spark.errors import InputError
 from das_spark.evaluation.metrics import Frequencies, frequencies_of
-from das_spark.evaluation.quintiles import box_figures, quintile_thresholds, quintiles
+from das_spark.studies.quintiles import box_figures, quintile_thresholds, quintiles
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 

@@ -1,9 +1,15 @@
-"""The report as data: it survives the file, pools exactly and tells the spread over runs."""
+"""The report as data: it survives the file, pools exactly and tells the spread over runs.
+
+- The spread of figures over runs.
+"""
+
+from __future__ import annotations
 
 import json
 
 import numpy as np
 import pytest
+from made_study import made_run
 
 from das_spark.errors import InputError
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of, pool, report_from_json, spread
@@ -63,3 +69,9 @@ def test_reports_of_different_things_are_not_pooled():
 def test_a_line_that_is_not_there_is_named():
     with pytest.raises(InputError, match="no line State, total"):
         report("a").entry("State", "total")
+
+
+def test_figures_that_no_run_has_a_number_of_have_no_spread():
+    found = spread([made_run(1), made_run(2)])
+    assert {one.place for one in found} == {"County"}  # in districts nothing is compared
+    assert all(value == value for one in found for value in (one.mean, one.standard_deviation, *one.values))  # noqa: PLR0124 - NaN
