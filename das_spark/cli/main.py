@@ -1,4 +1,4 @@
-"""The door of the command line: the commands, their exit codes, and how an error is said.
+"""The door of the command line: the commands, their exit codes, and how an error is reported.
 
 Exit codes: 0 done, 1 the run failed, 2 usage or configuration, 3 refused by a privacy guard, 130 interrupted.
 """
@@ -37,6 +37,7 @@ from das_spark.cli import (
 from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.store import is_disk_full, no_room
+from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -126,18 +127,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = DEBUG in arguments
     arguments = [argument for argument in arguments if argument != DEBUG]
-    said = _Errors(log_format.wanted(arguments), debug, arguments)
+    errors_as = _Errors(log_format.wanted(arguments), debug, arguments)
     try:
         # Where errors are events, those of the command line itself come here, too, instead of being printed.
-        code = app(args=arguments, prog_name="das-spark", standalone_mode=said.are_text)
+        code = app(args=arguments, prog_name="das-spark", standalone_mode=errors_as.are_text)
     except SystemExit as end:
         # The command line itself turns an interruption into this code, and says nothing.
         if end.code == INTERRUPTED:
-            return said.say(KeyboardInterrupt())
+            return errors_as.report(KeyboardInterrupt())
         return end.code if isinstance(end.code, int) else FAILED
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is said once
-        return said.say(error)
-    return said.say(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: what comes here is reported once
+        return errors_as.report(error)
+    return errors_as.report(KeyboardInterrupt()) if code == INTERRUPTED else code if isinstance(code, int) else 0
 
 
 def _guard_process() -> None:
@@ -160,7 +161,7 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class _Errors:
-    """How the error that ends a command is said."""
+    """How the error that ends a command is reported."""
 
     form: log_format.LogFormat
     debug: bool
@@ -170,8 +171,8 @@ class _Errors:
     def are_text(self) -> bool:
         return self.form is log_format.LogFormat.TEXT
 
-    def say(self, error: BaseException) -> int:
-        """Say it once, and give the exit code."""
+    def report(self, error: BaseException) -> int:
+        """Print it once, and give the exit code."""
         if self.debug:
             traceback.print_exc()
         if is_disk_full(error) and not isinstance(error, DasError):
@@ -200,7 +201,9 @@ class _Errors:
             is_error = "" if exit_code == INTERRUPTED else "error: "
             typer.echo(f"das-spark: {is_error}{text or message}", err=True)
         else:
-            log_format.print_error(message, exit_code, code, hint)
+            log_format.print_event(
+                Event.COMMAND_FAILED, err=True, code=code, exit_code=exit_code, message=message, hint=hint or None
+            )
         return exit_code
 
 

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from das_spark.cli import log_format as events
 from das_spark.cli.interruption import resumable
-from das_spark.cli.log_format import Format, LogFormat
+from das_spark.cli.log_format import Format, LogFormat, print_event, progress_lines
 from das_spark.cli.options import Output, Overlays, Run, RunId, require_name, with_output
 from das_spark.cli.render import console
 from das_spark.cli.runs import print_result
@@ -83,9 +82,9 @@ def estimate(
     out = console()
     name = run_id or usual_run_id(f"{source.plan.name}-estimate")
     with resumable(name):
-        summary = estimate_from(source, run_id=name, progress=events.say(log_format, out.print))
+        summary = estimate_from(source, run_id=name, progress=progress_lines(log_format, out.print))
     print_result(out, log_format, summary)
     if summary.insecure and log_format is LogFormat.JSON:
-        events.print_warning(NOT_PROTECTED)
+        print_event(Event.COMMAND_WARNED, err=True, text=NOT_PROTECTED)
     elif summary.insecure:
         typer.secho(NOT_PROTECTED, fg=typer.colors.RED, bold=True, err=True)

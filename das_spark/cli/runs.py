@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from das_spark.cli import log_format as events
 from das_spark.cli.interruption import resumable
-from das_spark.cli.log_format import Format, LogFormat
+from das_spark.cli.log_format import Format, LogFormat, print_event, progress_lines
 from das_spark.cli.options import (
     Conf,
     Output,
@@ -70,7 +69,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if resume and run_id is not None:
         require_begun(plan, run_id, until)
     out = console()
-    progress = events.say(log_format, out.print)
+    progress = progress_lines(log_format, out.print)
     name = run_id or usual_run_id(plan.name)
     with resumable(name):
         if isinstance(plan, JointPlan):
@@ -94,7 +93,7 @@ def warn_of_test_key(test_key: str | None, log_format: LogFormat = LogFormat.TEX
     if test_key is None:
         return
     if log_format is LogFormat.JSON:
-        events.print_warning(TEST_KEY_WARNING)
+        print_event(Event.COMMAND_WARNED, err=True, text=TEST_KEY_WARNING)
     else:
         typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)
 
@@ -111,7 +110,9 @@ def print_result(out: Console, log_format: LogFormat, summary: RunSummary | Join
         summary: Of the run.
     """
     if log_format is LogFormat.JSON:
-        events.print_result(summary.run_id, summary.figures, summary.paths, finished=summary.finished)
+        places = {name: str(path) for name, path in summary.paths.items()} if summary.finished else None
+        event = Event.RUN_FINISHED if summary.finished else Event.RUN_LEFT
+        print_event(event, summary.run_id, figures=dict(summary.figures), paths=places)
         return
     figures = {**summary.figures, **(summary.restricted if out.is_terminal else {})}
     out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures.items(), left=2))

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.events import Event
 from das_spark.pipeline.input_record import contents_of, identity_of_input
 from das_spark.privacy import AttemptLine, DeclaredInvariants, DrawState, EntryState, Ledger, LedgerEntry, compose
 from das_spark.store import (
@@ -36,6 +35,7 @@ from das_spark.store import (
     update_ledger,
     write_durably,
 )
+from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
@@ -112,7 +112,7 @@ def open_ledger(
     """
     folder = ledger_folder(plan, layout)
     if plan.ledger.path is not None and Path(plan.ledger.path).absolute() != folder:
-        progress.say(f"ledger: the run goes on with that of {folder}, with which it was begun")
+        progress.report(f"ledger: the run goes on with that of {folder}, with which it was begun")
     new = identity_of_entry or EntryIdentity(created_at(layout))
     book = DatasetLedger(folder, plan.input.dataset or "")
     run = RunLedger(plan, layout, progress, insecure, new, book, "", together=together)
@@ -175,7 +175,7 @@ def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
     _require_same(run, own)
     entry, ledger = _enter(run, own, _as_charged(run, own))
     cost = {"framework": entry.framework.value, "total": str(entry.total)}
-    run.progress.note(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
+    run.progress.log(Event.LEDGER_ENTERED, entry=entry.run_id, **cost)
     return entry, ledger
 
 
@@ -193,7 +193,7 @@ def enter_level(run: RunLedger, entry: LedgerEntry, geolevel: str) -> tuple[Ledg
     require_held(run.layout)  # another driver may be further
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
     entry, ledger = _enter(run, OwnEntry.find(run.layout.restricted), entry.with_completed(geolevel))
-    run.progress.note(Event.LEDGER_COMPLETED, geolevel=geolevel)
+    run.progress.log(Event.LEDGER_COMPLETED, geolevel=geolevel)
     return entry, ledger
 
 
@@ -407,19 +407,19 @@ def _caught_up(run: RunLedger, entry: LedgerEntry) -> LedgerEntry:
 def _say_begun(run: RunLedger) -> None:
     """A ledger that was not there is no proof that nothing was ever released: whoever looks must know."""
     dataset = f" of dataset {run.plan.input.dataset}" if run.plan.input.dataset else ""
-    run.progress.say(
+    run.progress.report(
         f"WARNING: the privacy ledger{dataset} in {run.book.folder} was begun with this run: releases that are counted"
         " in other ledgers are not known here"
     )
-    run.progress.note(Event.LEDGER_BEGUN, file=str(run.book.file))
+    run.progress.log(Event.LEDGER_BEGUN, file=str(run.book.file))
 
 
 def _updated(run: RunLedger, change: Change) -> Ledger:
     """The ledger after a change; a ledger that was mended is told of."""
 
     def tell(file: Path) -> None:
-        run.progress.say("ledger: a last line that was half written is cut off; nothing was drawn under it")
-        run.progress.note(Event.LEDGER_MENDED, file=str(file))
+        run.progress.report("ledger: a last line that was half written is cut off; nothing was drawn under it")
+        run.progress.log(Event.LEDGER_MENDED, file=str(file))
 
     return update_ledger(run.book.file, change, tell)
 

@@ -12,7 +12,7 @@ from das_spark.config import plan_to_config
 from das_spark.pipeline.charge import EntryIdentity, open_ledger
 from das_spark.pipeline.context import RunContext, is_insecure
 from das_spark.pipeline.levels import journal_of
-from das_spark.pipeline.logged import logged, note_application
+from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import require_safe_session, session
 from das_spark.store import (
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.origin import Origin
-    from das_spark.pipeline.progress import Progress
     from das_spark.privacy import RunKey
 
 
@@ -107,7 +106,7 @@ def at_work(
                 plan, layout, progress, insecure=insecure, identity_of_entry=identity, together=chosen.together
             )
         started = spark or session(f"das_spark {layout.run_id}")
-        note_application(progress, started)
+        log_application(progress, started)
         executor_timeout(started.sparkContext)  # a wrong one is found here, and not in the first stage
         context = RunContext(
             plan,

@@ -119,7 +119,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     if problems:
         # What and how much tells of the input: it stands in the restricted record.
         record = context.layout.restricted.input_problems
-        context.progress.say(f"ingest: the files do not agree in all that they say; see {record}")
+        context.progress.report(f"ingest: the files do not agree in all that they say; see {record}")
     staging = staging_of(context.layout, context.layout.restricted) / "leaves"
     with disk_errors(staging):
         try:
@@ -181,7 +181,7 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
     settle(leaves, rule).write.parquet(str(settled))
     discard(staging)
     # How many there are follows from the people: it stands in the restricted record of the input.
-    context.progress.say("ingest: units changed to what the people allow where they contradicted them")
+    context.progress.report("ingest: units changed to what the people allow where they contradicted them")
     expected = "units that the people of the geounit can live in"
     return settled, (Problem(_units_file(plan.input), "units", expected, number),)
 

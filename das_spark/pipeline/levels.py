@@ -20,7 +20,6 @@ from das_spark.core import ESTIMATORS, Needs
 from das_spark.errors import EstimationError, OutputError, PrivacyGuardError
 from das_spark.estimation import FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
-from das_spark.io.events import Event
 from das_spark.pipeline.charge import agree
 from das_spark.spark import tables
 from das_spark.spark.level_pass import (
@@ -38,6 +37,7 @@ from das_spark.spark.session import require_safe_session
 from das_spark.store import Journal, Step, discard, disk_errors, finished, replace_folder, require_held, staging_of
 from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, file_name
 from das_spark.store.tables import TABLES
+from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -129,10 +129,10 @@ def measure(context: RunContext, geolevel: str) -> None:
     decision = journal.next_step(geolevel)
     agreed()
     place = {"geolevel": geolevel, "attempt": decision.number}
-    note = context.progress.note
+    log = context.progress.log
     if decision.step is Step.DRAW:
         if decision.number > 1:
-            note(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
+            log(Event.LEVEL_DESTROYED, geolevel=geolevel, attempt=decision.number - 1)
         require_safe_session(context.spark, insecure=context.is_insecure)
         require_held(context.layout)
         parents = _level_above(context, geolevel, estimated=geolevel not in _upward_levels(context))
@@ -140,21 +140,21 @@ def measure(context: RunContext, geolevel: str) -> None:
         _require_own_addresses(context, geolevel)
         journal.open(geolevel, decision.number)
         agreed()
-        note(Event.LEVEL_OPENED, **place)
+        log(Event.LEVEL_OPENED, **place)
         staging = context.layout.restricted.staging("measurements", geolevel, decision.number)
         with disk_errors(staging):
             written = _draw(context, geolevel, decision.number, staging, parents)
-        note(Event.LEVEL_DRAWN, **place)
+        log(Event.LEVEL_DRAWN, **place)
         require_held(context.layout)
         journal.stage(geolevel, decision.number, written)
         agreed()
-        note(Event.LEVEL_STAGED, **place)
+        log(Event.LEVEL_STAGED, **place)
     if decision.step is Step.NOTHING:
-        note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")
+        log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="measure")
     else:
         require_held(context.layout)
         journal.promote(geolevel, decision.number)
-        note(Event.LEVEL_PROMOTED, **place)
+        log(Event.LEVEL_PROMOTED, **place)
 
 
 def _needs(context: RunContext) -> Needs:
@@ -235,7 +235,7 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     """
     target = context.tables.folder("upward", geolevel)
     if finished(target):
-        context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
+        context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
         return
     above = _level_above(context, geolevel)
     sums = None
@@ -272,7 +272,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
     """
     target = context.tables.folder("estimates", geolevel)
     if finished(target):
-        context.progress.note(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
+        context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")
         return
     above = _level_above(context, geolevel)
     if above is not None:
@@ -305,7 +305,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
             discard(staging)
             raise
         seconds = context.spark.read.schema(tables.SECONDS).parquet(str(staging / "seconds"))
-        _note_slowest(context, geolevel, found.join(seconds, "family"))
+        _log_slowest(context, geolevel, found.join(seconds, "family"))
         _commit(context, staging, {table: context.tables.folder(table, geolevel) for table in names}, written)
 
 
@@ -362,11 +362,11 @@ def _require_every_geounit(context: RunContext, table: str, geolevel: str) -> No
         )
 
 
-def _note_slowest(context: RunContext, geolevel: str, found: DataFrame) -> None:
+def _log_slowest(context: RunContext, geolevel: str, found: DataFrame) -> None:
     """Keep the times of the slowest families in the log, which is restricted."""
     slowest = found.orderBy(F.col("seconds").desc(), "family").limit(SLOWEST).select(*FAMILY_FIGURES, "seconds")
     families = [row.asDict() | {"seconds": round(row["seconds"], 6)} for row in slowest.collect()]
-    context.progress.note(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
+    context.progress.log(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
 
 
 def _refuse_failures(context: RunContext, geolevel: str, found: DataFrame) -> None:
@@ -381,7 +381,7 @@ def _refuse_failures(context: RunContext, geolevel: str, found: DataFrame) -> No
         (problems / f"{geolevel}.{row['family']}.npz").write_bytes(row["problem"])
     named = "; ".join(f"{row['family']} ({row['status']}: {row['message']})" for row in rows)
     number = failed.count()
-    context.progress.note(
+    context.progress.log(
         Event.FAMILIES_FAILED, geolevel=geolevel, families=number, named=[row["family"] for row in rows]
     )
     raise EstimationError(

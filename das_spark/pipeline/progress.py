@@ -1,55 +1,40 @@
-"""Say how far a run is: a line a stage and level, names for its jobs in Spark's own displays, lines in its log."""
+"""The log of a run from its opening to its end, and its stages: named in Spark's displays, timed, reported, logged."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from das_spark.errors import DasError, OutputError
-from das_spark.io.events import Event
-from das_spark.io.run_log import ProgressLine, RunLog
+from das_spark import __version__
+from das_spark.errors import DasError, OutputError, PrivacyGuardError
+from das_spark.pipeline.run_record import write_page
 from das_spark.spark.executors import ExecutorWait
 from das_spark.spark.stage_metrics import StageMeter
+from das_spark.telemetry import Event, Reporter, RunLog
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from das_spark.config import RunPlan
+    from das_spark.store import RunLayout
+
 
 @dataclass(slots=True)
-class Progress:
-    """Lines of progress, and the wall time of each stage (restricted: times tell of the input).
+class Progress(Reporter):
+    """What a run logs with, and the wall time of each stage (restricted: times tell of the input).
 
     Attributes:
-        say: Where a line goes.
-        run_id: Names the run in Spark's displays.
         every: Seconds between two lines of a long stage.
         seconds: Wall time by stage.
-        log: The restricted log of the run, where there is one.
     """
 
-    say: Callable[[str], None]
-    run_id: str
     every: float = 10.0
     seconds: dict[str, float] = field(default_factory=dict)
-    log: RunLog | None = None
-
-    def note(self, event: Event, **fields: object) -> None:
-        """Append an event to the log of the run; nothing happens where there is none.
-
-        Args:
-            event: What happened.
-            fields: What it carries; None is left out.
-
-        Raises:
-            OutputError: The disk is full.
-        """
-        if self.log is not None:
-            self.log.note(event, **fields)
 
     @contextmanager
     def stage(self, spark: SparkSession, name: str, families: int | None = None) -> Iterator[None]:
@@ -66,8 +51,8 @@ class Progress:
         context = spark.sparkContext
         group = f"{self.run_id}/{name}"
         context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
-        self.note(Event.STAGE_STARTED, stage=name, families=families)
-        meter = StageMeter.started(context, group) if self.log is not None else None
+        self.log(Event.STAGE_STARTED, stage=name, families=families)
+        meter = StageMeter.started(context, group) if self.run_log is not None else None
         wait = ExecutorWait.of(context, group)
         start = time.monotonic()
         try:
@@ -76,7 +61,7 @@ class Progress:
         except Exception as caught:
             error = wait.cause_of(caught)
             spent = round(time.monotonic() - start, 3)
-            self._note_failure({"stage": name, "families": families, "seconds": spent}, meter, error)
+            self._log_failure({"stage": name, "families": families, "seconds": spent}, meter, error)
             if error is caught:
                 raise
             raise error from caught
@@ -85,17 +70,13 @@ class Progress:
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
         extent = f"{families:,} families, " if families is not None else ""
         facts: dict[str, object] = {"stage": name, "families": families, "seconds": round(spent, 1)}
-        self._tell(f"{name}: {extent}{spent:.1f} s", Event.STAGE_FINISHED, facts)
-        self.note(Event.STAGE_FINISHED, **facts | {"seconds": round(spent, 3), "spark": _cost(meter)})
+        self.report(f"{name}: {extent}{spent:.1f} s", Event.STAGE_FINISHED, facts)
+        self.log(Event.STAGE_FINISHED, **facts | {"seconds": round(spent, 3), "spark": _cost(meter)})
 
-    def _tell(self, text: str, event: Event, facts: dict[str, object]) -> None:
-        """Say a line; where it goes may be a collector of logs, so that its facts are those in the text."""
-        self.say(ProgressLine(text, event, self.run_id, facts))
-
-    def _note_failure(self, facts: Mapping[str, object], meter: StageMeter | None, error: Exception) -> None:
+    def _log_failure(self, facts: Mapping[str, object], meter: StageMeter | None, error: Exception) -> None:
         code = error.code if isinstance(error, DasError) else None
         with suppress(OutputError):  # the error itself is what must be heard of
-            self.note(Event.STAGE_FAILED, **facts, spark=_cost(meter), code=code, error=type(error).__name__)
+            self.log(Event.STAGE_FAILED, **facts, spark=_cost(meter), code=code, error=type(error).__name__)
 
     @contextmanager
     def _watched(self, wait: ExecutorWait, name: str, families: int | None) -> Iterator[None]:
@@ -117,18 +98,18 @@ class Progress:
             with suppress(Exception):
                 # A stage of many small jobs has no known extent: its share done would jump to and fro.
                 step = _step(wait.context, wait.group) if families is not None else None
-                self._say_how_far(name, families, time.monotonic() - start, watched, step)
+                self._report_extent(name, families, time.monotonic() - start, watched, step)
             with suppress(Exception):
                 if waited := wait.seconds():
-                    self._say_no_executor(name, waited)
+                    self._report_no_executor(name, waited)
 
-    def _say_no_executor(self, name: str, waited: float) -> None:
+    def _report_no_executor(self, name: str, waited: float) -> None:
         facts: dict[str, object] = {"stage": name, "seconds": float(round(waited))}
-        self._tell(f"{name}: no executor for {waited:.0f} s", Event.EXECUTORS_MISSING, facts)
-        self.note(Event.EXECUTORS_MISSING, **facts)
+        self.report(f"{name}: no executor for {waited:.0f} s", Event.EXECUTORS_MISSING, facts)
+        self.log(Event.EXECUTORS_MISSING, **facts)
 
-    def _say_how_far(
-        self, name: str, families: int | None, spent: float, watched: _Watched, step: _Step | None
+    def _report_extent(
+        self, name: str, families: int | None, spent: float, watched: _Watched, step: _SparkStage | None
     ) -> None:
         facts: dict[str, object] = {"stage": name, "families": families, "seconds": float(round(spent))}
         extent = f"{families:,} families, " if families is not None else ""
@@ -142,8 +123,8 @@ class Progress:
                 text += f", about {left:.0f} s for the others"
         if text != watched.line:
             watched.line = text
-            self._tell(text, Event.STAGE_PROGRESS, facts)
-            self.note(Event.STAGE_PROGRESS, **facts | {"seconds": round(spent, 3)})
+            self.report(text, Event.STAGE_PROGRESS, facts)
+            self.log(Event.STAGE_PROGRESS, **facts | {"seconds": round(spent, 3)})
 
 
 def _cost(meter: StageMeter | None) -> dict[str, object] | None:
@@ -152,7 +133,7 @@ def _cost(meter: StageMeter | None) -> dict[str, object] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _SparkStage:
     """One of Spark's own stages, of which a stage of the run has several, in one job or one after another.
 
     Attributes:
@@ -172,10 +153,10 @@ class _Step:
 class _Watched:
     """What was seen and said last of a stage of the run."""
 
-    step: _Step | None = None
+    step: _SparkStage | None = None
     line: str = ""
 
-    def seconds_left(self, step: _Step) -> float | None:
+    def seconds_left(self, step: _SparkStage) -> float | None:
         """How long the other tasks of a step take, if like those done; None where none has ended since the last look.
 
         The last tasks may be the longest: while none ends, nobody can say when they will.
@@ -186,7 +167,7 @@ class _Watched:
         return step.seconds / step.done * (step.tasks - step.done)
 
 
-def _step(context: SparkContext, group: str) -> _Step | None:
+def _step(context: SparkContext, group: str) -> _SparkStage | None:
     """The stage of Spark's that keeps a job group at work: of those not done, the one with most tasks to do."""
     tracker = context.statusTracker()
     found = []
@@ -202,4 +183,81 @@ def _step(context: SparkContext, group: str) -> _Step | None:
         return None
     most = max(found, key=lambda each: (each.numTasks - each.numCompletedTasks, -each.stageId))
     submitted = tracker._jtracker.getStageInfo(most.stageId).submissionTime() / 1000
-    return _Step(most.stageId, most.numCompletedTasks, most.numTasks, max(time.time() - submitted, 0.0))
+    return _SparkStage(most.stageId, most.numCompletedTasks, most.numTasks, max(time.time() - submitted, 0.0))
+
+
+@contextmanager
+def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: bool, insecure: bool) -> Iterator[None]:
+    """Open the log of a run that is held, and log how the driver ends. A killed driver logs nothing more.
+
+    Args:
+        layout: Where the run lies.
+        plan: What it does.
+        progress: Gets the log.
+        resumed: Whether the run existed before.
+        insecure: Whether it is made under a test key.
+
+    Raises:
+        OutputError: The log cannot be written.
+    """
+    log = progress.run_log = RunLog(layout.restricted.log, layout.run_id)
+    progress.log(
+        Event.RUN_RESUMED if resumed else Event.RUN_OPENED,
+        product=plan.product.name,
+        geolevels=list(plan.spine.names),
+        config_hash=plan.config_hash,
+        insecure=insecure,
+        software=__version__,
+    )
+    try:
+        yield
+    except KeyboardInterrupt:
+        progress.log(Event.RUN_INTERRUPTED)
+        raise
+    except Exception as error:
+        with suppress(OutputError):  # of the first error somebody must hear, also where the disk is full
+            _log_failure(progress, error)
+            _leave_page(layout, progress)
+        raise
+    if log.last is not Event.RUN_FINISHED:
+        progress.log(Event.RUN_LEFT)
+    _leave_page(layout, progress)
+
+
+def log_application(progress: Progress, spark: SparkSession) -> None:
+    """Let all further lines of the log name the Spark application.
+
+    Args:
+        progress: Of the run.
+        spark: Its session.
+    """
+    context = spark.sparkContext
+    if progress.run_log is not None:
+        progress.run_log.application = str(context.applicationId)
+        with suppress(Exception):  # YARN alone counts attempts; elsewhere there is none
+            progress.run_log.attempt = str(context._jsc.sc().applicationAttemptId().get())
+    progress.log(
+        Event.SPARK_STARTED,
+        master=str(context.master),
+        version=str(spark.version),
+        cores=int(context.defaultParallelism),
+    )
+
+
+def _log_failure(progress: Progress, error: Exception) -> None:
+    """Messages of our own errors hold nothing confidential; of others, of Spark's say, that is not known."""
+    if isinstance(error, PrivacyGuardError):
+        progress.log(Event.GUARD_REFUSED, code=error.code, message=error.message, hint=error.hint or None)
+    if isinstance(error, DasError):
+        ours: dict[str, object] = {"code": error.code, "message": error.message, "hint": error.hint or None}
+    else:
+        ours = {}
+    exit_code = error.exit_code if isinstance(error, DasError) else 1
+    progress.log(Event.RUN_FAILED, error=type(error).__name__, exit_code=exit_code, **ours)
+
+
+def _leave_page(layout: RunLayout, progress: Progress) -> None:
+    try:
+        write_page(layout)
+    except Exception as error:  # noqa: BLE001 - a run is not worth less because its page could not be drawn
+        progress.log(Event.PAGE_FAILED, error=type(error).__name__)

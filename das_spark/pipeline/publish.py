@@ -24,7 +24,6 @@ from das_spark.config import (
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import records_of, write_microdata
-from das_spark.io.run_log import read_log
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.origin import Origin
 from das_spark.pipeline.run_history import logged_stages
@@ -42,6 +41,7 @@ from das_spark.store import (
     require_held,
     write_durably,
 )
+from das_spark.telemetry import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from das_spark.evaluation import FamilyLine, Incident, Opening, StageLine, StageMetrics
-from das_spark.io.events import INFO, Event
-from das_spark.io.run_log import COMMON
+from das_spark.telemetry import COMMON, INFO, Event
 
 Line = Mapping[str, Any]
 

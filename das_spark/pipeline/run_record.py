@@ -12,8 +12,6 @@ from das_spark import report
 from das_spark.errors import OutputError
 from das_spark.evaluation import EstimatedLevel, RunRecord, ShareLine, SpendingLine, present_run
 from das_spark.io.diagnostics_files import read_level_diagnostics
-from das_spark.io.events import Event
-from das_spark.io.run_log import read_log
 from das_spark.pipeline.publish import INSECURE
 from das_spark.pipeline.run_history import (
     FINISHED,
@@ -38,6 +36,7 @@ from das_spark.store import (
     open_public,
     write_durably,
 )
+from das_spark.telemetry import Event, read_log
 
 #: Families of most work that are kept of a level where times are not known.
 MOST_FAMILIES: Final = 20

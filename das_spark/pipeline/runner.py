@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from das_spark.config import OF_A_LEVEL, PREPARING, Stage, StageKind, require_dataset, stages_of, stages_until, steps_of
 from das_spark.core import run_levels
 from das_spark.errors import VerificationError
-from das_spark.io.events import Event
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
@@ -230,7 +229,7 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, unt
     if stages != stages_of(context.plan):
         return stopped(context, stages)
     clear_staging(context.layout)  # empty by now
-    context.progress.note(Event.RUN_FINISHED)
+    context.progress.log(Event.RUN_FINISHED)
     return summary_of(context, manifest, done.verified)
 
 
@@ -254,4 +253,4 @@ def _examine(context: RunContext, done: CompletionRecord, stages: Sequence[Stage
 
 def _note_verification(context: RunContext, report: VerificationReport) -> None:
     failed = [f"{check.name} {check.geolevel}".rstrip() for check in report.failures]
-    context.progress.note(Event.VERIFICATION_FINISHED, passed=report.passed, checks=len(report.checks), failed=failed)
+    context.progress.log(Event.VERIFICATION_FINISHED, passed=report.passed, checks=len(report.checks), failed=failed)

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from das_spark.errors import OutputError
-from das_spark.io.events import Event
 from das_spark.spark.session import in_local_mode
 from das_spark.store import nearest, part_files, require_space
+from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from das_spark.config import RunPlan
@@ -122,7 +122,7 @@ def require_room(context: RunContext) -> None:
         OutputError: A disk has less room than that.
     """
     room = room_of(context.plan, KnownSizes.of(context))
-    context.progress.note(Event.SPACE_ESTIMATED, public=room.public, restricted=room.restricted, scratch=room.scratch)
+    context.progress.log(Event.SPACE_ESTIMATED, public=room.public, restricted=room.restricted, scratch=room.scratch)
     places = [(context.layout.public.path, room.public), (context.layout.restricted.path, room.restricted)]
     spark = context.spark.sparkContext
     if in_local_mode(spark):  # elsewhere it is on the disks of executors

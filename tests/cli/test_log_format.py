@@ -16,14 +16,10 @@ from das_spark.cli.log_format import LogFormat, wanted
 from das_spark.cli.main import main
 from das_spark.cli.runs import print_result
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.io.events import Event
-from das_spark.io.run_log import ProgressLine
+from das_spark.telemetry import Event, Reporter
 
 CONF = Path(__file__).parents[2] / "conf"
 RUN = ["run", str(CONF / "quickstart.toml"), "--log-format", "json"]
-LINE = ProgressLine(
-    "ingest: 1.5 s", Event.STAGE_FINISHED, "first", {"stage": "ingest", "families": None, "seconds": 1.5}
-)
 
 
 def events(text):
@@ -41,7 +37,8 @@ def run(monkeypatch):
 
 
 def finished(plan, *, progress, **_):
-    progress(LINE)
+    fields = {"stage": "ingest", "families": None, "seconds": 1.5}
+    Reporter(progress, "first").report("ingest: 1.5 s", Event.STAGE_FINISHED, fields)
     progress("run 1 of 2: first")
     return summary()
 

@@ -26,7 +26,7 @@ def test_a_run_whose_journal_is_lost_is_refused_before_it_is_charged(dry_worksho
     (published / "part-0").touch()
     if whole:
         succeed(published)
-    monkeypatch.setattr(driver, "note_application", lambda *_: None)
+    monkeypatch.setattr(driver, "log_application", lambda *_: None)
     monkeypatch.setattr(driver, "executor_timeout", lambda *_: None)
     monkeypatch.setattr(driver, "require_safe_session", lambda *_, **__: None)
     monkeypatch.setattr(runner, "_read_input", lambda *_: "f" * 64)

@@ -12,7 +12,6 @@ import pytest
 from ledger_runs import BUDGET, Told, epsilon, opened, plan_of
 
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.io.events import Event
 from das_spark.pipeline import charge as charge_module
 from das_spark.pipeline.charge import (
     RunLedger,
@@ -25,6 +24,7 @@ from das_spark.pipeline.charge import (
 )
 from das_spark.privacy import Cap, EntryState, Ledger
 from das_spark.store import Journal, OwnEntry, RunLayout, hold_run
+from das_spark.telemetry import Event
 
 
 def again(run: RunLedger, **change: Any) -> RunLedger:

@@ -20,7 +20,7 @@ LOST = {
     "before it publishes leaves": (ingest_stage, "save_input_record", lambda run: run.restricted.table("leaves")),
     "while it reads": (run_tables, "discard", lambda run: run.public.level("geounits", "State")),
     "while it draws": (levels, "_draw", lambda run: run.public.level("measurements", "State")),
-    "while it estimates": (levels, "_note_slowest", lambda run: run.public.level("estimates", "State")),
+    "while it estimates": (levels, "_log_slowest", lambda run: run.public.level("estimates", "State")),
     "while it deals people to units": (microdata_files, "_run", lambda run: run.public.microdata("person", "parquet")),
     "while it sums up": (publish, "public_files", lambda run: run.public.manifest),
     "while it verifies": (assess, "_complete", lambda run: run.public.verification),

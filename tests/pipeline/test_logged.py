@@ -8,12 +8,11 @@ import pytest
 
 from das_spark.cli.main import main
 from das_spark.errors import OutputError, PrivacyGuardError
-from das_spark.io.events import Event
-from das_spark.io.run_log import COMMON, read_log
-from das_spark.pipeline import logged as module
+from das_spark.pipeline import progress as module
 from das_spark.pipeline import run_stages, runner
 from das_spark.pipeline.run_record import known_run
 from das_spark.store import RestrictedManifest
+from das_spark.telemetry import COMMON, Event, read_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 
@@ -168,7 +167,7 @@ def test_an_unfinished_attempt_that_is_drawn_again_is_noted(workshop, calm, monk
     noted = []
     context = workshop.ingested("again", calm)
     tools.charge(context)
-    monkeypatch.setattr(type(context.progress), "note", lambda _, event, **fields: noted.append((event, fields)))
+    monkeypatch.setattr(type(context.progress), "log", lambda _, event, **fields: noted.append((event, fields)))
     from das_spark.pipeline import levels
 
     with tools.dying(levels, "_draw"):

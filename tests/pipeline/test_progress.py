@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from types import SimpleNamespace
@@ -9,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from das_spark.errors import SessionError
-from das_spark.io.run_log import RunLog, read_log
 from das_spark.pipeline import progress as module
 from das_spark.pipeline.progress import Progress
+from das_spark.telemetry import RunLog, read_log
 
 
 @pytest.fixture
@@ -20,6 +21,17 @@ def spark_session():
     groups = []
     context = SimpleNamespace(setJobGroup=lambda *group, **_: groups.append(group), master="local[2]")
     return SimpleNamespace(sparkContext=context, groups=groups)
+
+
+class Records(logging.Handler):
+    """What whoever follows a run is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def emit(self, record):
+        self.found.append(record)
 
 
 def test_a_stage_ends_with_one_line_and_its_time(spark_session):
@@ -75,14 +87,19 @@ def watched(spark_session, monkeypatch, *steps, families=1234):
 
 
 def test_a_long_stage_says_how_many_tasks_are_done_and_how_long_the_others_take(spark_session, monkeypatch):
-    (line,) = watched(spark_session, monkeypatch, module._Step(7, 1, 4, 20.0))
+    (line,) = watched(spark_session, monkeypatch, module._SparkStage(7, 1, 4, 20.0))
     assert line == (
         "estimate County: 1,234 families, 0 s so far; 1 of 4 tasks of Spark's stage 7, about 60 s for the others"
     )
 
 
 def test_the_parts_of_a_stage_are_told_apart_and_none_is_the_whole(spark_session, monkeypatch):
-    steps = [module._Step(7, 3, 4, 6.0), None, module._Step(8, 0, 64, 0.1), module._Step(8, 16, 64, 30.0)]
+    steps = [
+        module._SparkStage(7, 3, 4, 6.0),
+        None,
+        module._SparkStage(8, 0, 64, 0.1),
+        module._SparkStage(8, 16, 64, 30.0),
+    ]
     lines = watched(spark_session, monkeypatch, *steps)
     assert [line.partition("; ")[2] for line in lines] == [
         "3 of 4 tasks of Spark's stage 7, about 2 s for the others",
@@ -94,28 +111,30 @@ def test_the_parts_of_a_stage_are_told_apart_and_none_is_the_whole(spark_session
 
 
 def test_no_line_is_said_twice_and_a_task_that_lasts_is_not_always_about_to_end(spark_session, monkeypatch):
-    lines = watched(spark_session, monkeypatch, *[module._Step(7, 63, 64, 63.0 + seconds) for seconds in range(9)])
+    lines = watched(
+        spark_session, monkeypatch, *[module._SparkStage(7, 63, 64, 63.0 + seconds) for seconds in range(9)]
+    )
     assert len(set(lines)) == len(lines) == 2
     assert [line.endswith("about 1 s for the others") for line in lines] == [True, False]
 
 
 def test_a_stage_without_executors_says_so_and_ends_with_that_as_its_error(spark_session, monkeypatch):
-    ended, lines = threading.Event(), []
+    ended, records = threading.Event(), Records()
     context = spark_session.sparkContext
     context.master, context.getConf = "spark://host:7077", lambda: {"spark.das_spark.executorTimeout": "0"}
     context.cancelJobGroup = lambda _: ended.set()
     monkeypatch.setattr(module.ExecutorWait, "_is_stuck", lambda _: True)
-    progress = Progress(lines.append, "r1", every=0.01)
+    progress = Progress(records, "r1", every=0.01)
 
     def job():
         assert ended.wait(10)
-        while "ingest: no executor for 0 s" not in lines:
+        while "ingest: no executor for 0 s" not in [each.getMessage() for each in records.found]:
             time.sleep(0.01)
         raise ValueError("a job was cancelled")
 
     with pytest.raises(SessionError, match="no executor"), progress.stage(spark_session, "ingest"):
         job()
-    assert {line.event.value for line in lines} == {"stage.progress", "executors.missing"}
+    assert {each.event.value for each in records.found} == {"stage.progress", "executors.missing"}
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
@@ -141,27 +160,27 @@ def test_a_stage_of_unknown_extent_says_how_long_it_runs(spark_session):
     assert lines[0] == "ingest: 0 s so far"
 
 
-def test_a_line_knows_its_event_and_holds_all_that_the_event_says(spark_session, monkeypatch):
-    lines = []
-    progress = Progress(lines.append, "r1", every=0.01)
-    monkeypatch.setattr(module, "_step", lambda *_: module._Step(7, 1, 4, 20.0))
+def test_an_event_has_the_figures_that_the_line_for_people_holds_and_no_others(spark_session, monkeypatch):
+    records = Records()
+    progress = Progress(records, "r1", every=0.01)
+    monkeypatch.setattr(module, "_step", lambda *_: module._SparkStage(7, 1, 4, 20.0))
     for name, families in (("estimate County", 1234), ("ingest", None)):
-        before = len(lines)
+        before = len(records.found)
         with progress.stage(spark_session, name, families):
-            while len(lines) == before:
+            while len(records.found) == before:
                 time.sleep(0.01)
-    assert {line.event.value for line in lines} == {"stage.progress", "stage.finished"}
-    for line in lines:
-        assert line.run_id == "r1"
-        said = {name: form(line, name, value) for name, value in line.fields.items() if value is not None}
-        assert said["stage"] in ("estimate County", "ingest")
-        assert all(text in line for text in said.values()), (said, line)
+    assert {each.event.value for each in records.found} == {"stage.progress", "stage.finished"}
+    for record in records.found:
+        assert record.run_id == "r1"
+        texts = {name: form(record, name, value) for name, value in record.fields.items()}
+        assert texts["stage"] in ("estimate County", "ingest")
+        assert all(text in record.getMessage() for text in texts.values()), texts
 
 
-def form(line, name, value):
-    """How a fact is said in the line for people."""
+def form(record, name, value):
+    """How a figure stands in the line for people."""
     if name == "seconds":
-        return f"{value:.0f} s so far" if line.event.value == "stage.progress" else f"{value:.1f} s"
+        return f"{value:.0f} s so far" if record.event.value == "stage.progress" else f"{value:.1f} s"
     forms = {
         "stage": str,
         "families": "{:,} families".format,
@@ -174,8 +193,8 @@ def form(line, name, value):
 
 
 def test_a_failed_stage_is_in_the_log_with_its_error_and_without_its_message(spark_session, tmp_path):
-    log = RunLog.open(tmp_path / "log.jsonl", "r1")
-    progress = Progress(lambda _: None, "r1", log=log)
+    log = RunLog(tmp_path / "log.jsonl", "r1")
+    progress = Progress(lambda _: None, "r1", log)
     with pytest.raises(ValueError, match="secret"), progress.stage(spark_session, "ingest"):
         raise ValueError("a secret")
     started, failed = read_log(log.path).lines
@@ -185,8 +204,8 @@ def test_a_failed_stage_is_in_the_log_with_its_error_and_without_its_message(spa
 
 
 def test_a_driver_that_is_killed_in_a_stage_says_nothing_more(spark_session, tmp_path):
-    log = RunLog.open(tmp_path / "log.jsonl", "r1")
-    progress = Progress(lambda _: None, "r1", log=log)
+    log = RunLog(tmp_path / "log.jsonl", "r1")
+    progress = Progress(lambda _: None, "r1", log)
     with pytest.raises(SystemExit), progress.stage(spark_session, "ingest"):
         raise SystemExit
     assert [line["event"] for line in read_log(log.path).lines] == ["stage.started"]

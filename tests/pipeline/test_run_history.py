@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from das_spark.evaluation import FAMILY_FIGURES
-from das_spark.io.events import Event
 from das_spark.pipeline.run_history import (
     KILLED,
     has_ended,
@@ -12,6 +11,7 @@ from das_spark.pipeline.run_history import (
     openings_of,
     slowest_families,
 )
+from das_spark.telemetry import Event
 
 
 def line(opening: int, event: Event, second: int = 0, **fields):

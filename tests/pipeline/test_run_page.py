@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from browser import opened
 
-from das_spark.io.run_log import read_log
 from das_spark.pipeline.run_record import known_run, write_page
 from das_spark.store import PublicManifest, RestrictedManifest
+from das_spark.telemetry import read_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from das_spark.io.events import Event
-from das_spark.io.run_log import RunLog
 from das_spark.pipeline.run_history import LEFT
 from das_spark.pipeline.run_record import page_of, run_record, write_page
 from das_spark.store import RunLayout, open_run
+from das_spark.telemetry import Event, RunLog
 
 
 @pytest.fixture
@@ -19,9 +18,9 @@ def layout(tmp_path) -> RunLayout:
 
 
 def driver(layout: RunLayout, first: Event, last: Event) -> None:
-    log = RunLog.open(layout.restricted.log, layout.run_id)
-    log.note(first, product="p", geolevels=["State"], config_hash="0" * 64, insecure=False, software="1")
-    log.note(last)
+    log = RunLog(layout.restricted.log, layout.run_id)
+    log.log(first, product="p", geolevels=["State"], config_hash="0" * 64, insecure=False, software="1")
+    log.log(last)
 
 
 def test_a_run_that_was_told_to_stop_is_left(layout):

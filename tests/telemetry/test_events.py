@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.io.events import ERROR, INFO, WARNING, Event
+from das_spark.telemetry import Event
+from das_spark.telemetry.events import ERROR, INFO, WARNING
 
 PACKAGE = Path(__file__).parents[2] / "das_spark"
-REGISTRY = PACKAGE / "io" / "events.py"
+REGISTRY = PACKAGE / "telemetry" / "events.py"
 
 
 #: What collectors of logs rely on: a code keeps its level and its fields for ever. This list only grows.
@@ -89,7 +90,7 @@ def test_what_is_promised_to_collectors_stays():
 
 
 def test_the_search_finds_what_is_told_and_forgives_what_is_compared():
-    source = "note(Event.A, x=1)\nself.log.note(Event.B if y else Event.C)\nif line == Event.D: pass\n"
+    source = "log(Event.A, x=1)\nself.run_log.log(Event.B if y else Event.C)\nif line == Event.D: pass\n"
     assert members_used(source) == {"A", "B", "C"}
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import stat
 
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.io.events import Event
-from das_spark.io.run_log import COMMON, ProgressLine, RunLog, line_of, read_log
+from das_spark.telemetry import COMMON, Event, JsonLines, Reporter, RunLog, log_record, read_log
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ def path(tmp_path):
 
 
 def test_a_line_has_what_every_line_has_and_the_fields_that_have_a_value(path):
-    log = RunLog.open(path, "r1")
+    log = RunLog(path, "r1")
     log.application, log.attempt = "app-7", "2"
-    log.note(Event.STAGE_STARTED, stage="measure County", families=None)
+    log.log(Event.STAGE_STARTED, stage="measure County", families=None)
     (line,) = read_log(path).lines
     assert set(line) == {*COMMON, "stage"}
     assert {name: line[name] for name in COMMON if name != "time"} == {
@@ -36,35 +36,35 @@ def test_a_line_has_what_every_line_has_and_the_fields_that_have_a_value(path):
 
 
 def test_nobody_else_may_read_it(path):
-    RunLog.open(path, "r1").note(Event.RUN_LEFT)
+    RunLog(path, "r1").log(Event.RUN_LEFT)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_second_driver_appends_under_the_next_number(path):
-    RunLog.open(path, "r1").note(Event.RUN_OPENED)
+    RunLog(path, "r1").log(Event.RUN_OPENED)
     first = path.read_bytes()
-    second = RunLog.open(path, "r1")
-    second.note(Event.RUN_RESUMED)
+    second = RunLog(path, "r1")
+    second.log(Event.RUN_RESUMED)
     assert path.read_bytes().startswith(first)
     assert [line["opening"] for line in read_log(path).lines] == [1, 2]
 
 
 def test_every_event_is_there_as_soon_as_it_is_noted(path):
-    log = RunLog.open(path, "r1")
+    log = RunLog(path, "r1")
     for number in range(1, 4):
-        log.note(Event.LEVEL_OPENED, geolevel="County", attempt=number)
+        log.log(Event.LEVEL_OPENED, geolevel="County", attempt=number)
         assert len(read_log(path).lines) == number
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20, 60])
 def test_what_a_killed_driver_left_half_written_is_counted_and_spoils_no_other_line(path, cut):
-    log = RunLog.open(path, "r1")
-    log.note(Event.RUN_OPENED)
-    log.note(Event.STAGE_STARTED, stage="ingest")
+    log = RunLog(path, "r1")
+    log.log(Event.RUN_OPENED)
+    log.log(Event.STAGE_STARTED, stage="ingest")
     path.write_bytes(path.read_bytes()[:-cut])
     torn = (2,) if cut > 1 else ()  # without its line feed alone a line is still whole
     assert read_log(path).torn == torn
-    RunLog.open(path, "r1").note(Event.RUN_RESUMED)
+    RunLog(path, "r1").log(Event.RUN_RESUMED)
     again = read_log(path)
     assert again.torn == torn
     assert [line["event"] for line in again.lines][-1] == "run.resumed"
@@ -73,7 +73,7 @@ def test_what_a_killed_driver_left_half_written_is_counted_and_spoils_no_other_l
 
 @pytest.mark.parametrize("strange", [b"[]", b'"text"', b'{"event": "x"}', b"\xff\xfe", b""])
 def test_a_line_that_is_no_event_is_torn(path, strange):
-    RunLog.open(path, "r1").note(Event.RUN_OPENED)
+    RunLog(path, "r1").log(Event.RUN_OPENED)
     with path.open("ab") as file:
         file.write(strange + b"\n")
     assert read_log(path).torn == (2,)
@@ -89,18 +89,49 @@ def test_no_log_is_an_empty_one_and_a_folder_is_an_error(path):
 def test_a_place_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
-        RunLog(tmp_path / "file" / "log.jsonl", "r1", 1).note(Event.RUN_LEFT)
+        RunLog(tmp_path / "file" / "log.jsonl", "r1").log(Event.RUN_LEFT)
+
+
+def printed(*records):
+    stream = io.StringIO()
+    handler = JsonLines(stream)
+    for record in records:
+        handler.handle(record)
+    return stream.getvalue()
 
 
 def test_a_line_for_a_collector_is_one_line_and_names_no_run_where_there_is_none():
-    line = line_of(Event.COMMAND_FAILED, "", {"message": "two\nlines", "hint": None})
-    assert "\n" not in line
+    line = printed(log_record(Event.COMMAND_FAILED, {"message": "two\nlines", "hint": None}))
+    assert line.count("\n") == 1
     record = json.loads(line)
     assert record.pop("time")
     assert record == {"event": "command.failed", "level": "error", "message": "two\nlines"}
 
 
-def test_a_line_of_progress_is_a_text_that_knows_its_event():
-    line = ProgressLine("ingest: 1.0 s", Event.STAGE_FINISHED, "r1", {"stage": "ingest", "seconds": 1.0})
-    assert line == "ingest: 1.0 s"
-    assert (line.event, line.run_id, line.fields["stage"]) == (Event.STAGE_FINISHED, "r1", "ingest")
+def test_a_report_is_a_text_for_people_and_an_event_for_programs():
+    texts, stream = [], io.StringIO()
+    for to in (texts.append, JsonLines(stream)):
+        reporter = Reporter(to, "r1")
+        reporter.report("ingest: 100 %, 1.0 s", Event.STAGE_FINISHED, {"stage": "ingest", "seconds": 1.0})
+        reporter.report("  a remark")
+    assert texts == ["ingest: 100 %, 1.0 s", "  a remark"]
+    stage, remark = map(json.loads, stream.getvalue().splitlines())
+    assert (stage["run_id"], stage["event"], stage["seconds"]) == ("r1", "stage.finished", 1.0)
+    assert (remark["event"], remark["text"]) == ("command.said", "a remark")
+
+
+def test_what_is_logged_alone_reaches_the_restricted_log_and_nobody_else(path):
+    texts = []
+    reporter = Reporter(texts.append, "r1")
+    reporter.log(Event.RUN_OPENED)  # there is no log yet
+    reporter.run_log = RunLog(path, "r1")
+    reporter.log(Event.LEVEL_OPENED, geolevel="County", attempt=1)
+    assert texts == []
+    assert [line["event"] for line in read_log(path).lines] == ["level.opened"]
+
+
+def test_a_stream_that_nobody_reads_ends_the_command():
+    stream = io.StringIO()
+    stream.close()
+    with pytest.raises(ValueError, match="closed"):
+        JsonLines(stream).handle(log_record(Event.COMMAND_SAID, {}))
