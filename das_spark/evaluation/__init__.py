@@ -55,7 +55,7 @@ from das_spark.evaluation.run_record import (
     RESTRICTED_RECORD,
     EstimatedLevel,
     FamilyLine,
-    Incident,
+    LogEntry,
     Opening,
     RunRecord,
     ShareLine,

@@ -224,7 +224,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class LogEntry:
     """A warning or an error of the log. RESTRICTED.
 
     Attributes:
@@ -295,7 +295,7 @@ class RunRecord:
         shares: What the run may spend, by level.
         spending: All runs on the input, this one among them.
         openings: The drivers that worked on it.
-        incidents: Warnings and errors of the log.
+        warnings: Warnings and errors of the log.
         torn: Lines of the log that cannot be read.
     """
 
@@ -309,7 +309,7 @@ class RunRecord:
     shares: tuple[ShareLine, ...] = ()
     spending: tuple[SpendingLine, ...] = ()
     openings: tuple[Opening, ...] = ()
-    incidents: tuple[Incident, ...] = ()
+    warnings: tuple[LogEntry, ...] = ()
     torn: int = 0
 
     def slowest(self, most: int) -> list[FamilyLine]:
@@ -489,8 +489,8 @@ def _log(record: RunRecord) -> Iterable[ReportSection]:
     note = torn if record.torn else ""
     table = ReportTable.of("drivers", "Drivers", _DRIVER_HEADINGS, drivers, note=note, media=PEOPLE)
     yield ReportSection("Drivers", (table,) if drivers else ("The run has no log.",))
-    found = [(each.time, each.event, each.text) for each in record.incidents]
-    table = ReportTable.of("incidents", "Warnings and errors", ("time (UTC)", "event", "what"), found, media=PEOPLE)
+    found = [(each.time, each.event, each.text) for each in record.warnings]
+    table = ReportTable.of("warnings", "Warnings and errors", ("time (UTC)", "event", "what"), found, media=PEOPLE)
     yield ReportSection("Warnings and errors", (table,) if found else ("None.",))
 
 

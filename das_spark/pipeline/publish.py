@@ -26,7 +26,6 @@ from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import records_of, write_microdata
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.origin import Origin
-from das_spark.pipeline.run_history import logged_stages
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry, StatementFacts, privacy_statement
 from das_spark.spark.census import census_histograms, on_census
@@ -41,7 +40,7 @@ from das_spark.store import (
     require_held,
     write_durably,
 )
-from das_spark.telemetry import read_log
+from das_spark.telemetry import logged_stages, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,15 +13,6 @@ from das_spark.errors import OutputError
 from das_spark.evaluation import EstimatedLevel, RunRecord, ShareLine, SpendingLine, present_run
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.pipeline.publish import INSECURE
-from das_spark.pipeline.run_history import (
-    FINISHED,
-    LEFT,
-    has_ended,
-    incidents_of,
-    logged_stages,
-    openings_of,
-    slowest_families,
-)
 from das_spark.privacy import LedgerEntry
 from das_spark.store import (
     OwnEntry,
@@ -36,7 +27,17 @@ from das_spark.store import (
     open_public,
     write_durably,
 )
-from das_spark.telemetry import Event, read_log
+from das_spark.telemetry import (
+    FINISHED,
+    LEFT,
+    Event,
+    has_ended,
+    logged_stages,
+    openings_of,
+    read_log,
+    slowest_families,
+    warnings_of,
+)
 
 #: Families of most work that are kept of a level where times are not known.
 MOST_FAMILIES: Final = 20
@@ -156,7 +157,7 @@ def run_record(layout: RunLayout) -> RunRecord:
         shares=_shares(entry),
         spending=_spending(layout),
         openings=openings,
-        incidents=incidents_of(log.lines),
+        warnings=warnings_of(log.lines),
         torn=len(log.torn),
     )
 

@@ -4,21 +4,38 @@
 `logging` by `log_record`. Handlers of `logging` take such records: `RunLog` appends them to the log of a run, which is
 restricted; `JsonLines` prints them as JSON, `TextLines` hands their text to a function. `Reporter` is what a run logs
 with: `log` writes to the restricted log alone, `report` to whoever follows the run as well, with the figures that the
-text for people holds and no others. `read_log` reads a log back.
+text for people holds and no others. `read_log` reads a log back; `history` says what its lines say together: stages and
+their cost, drivers and how they ended, warnings and errors.
 """
 
 from das_spark.telemetry.events import INFO, Event
+from das_spark.telemetry.history import (
+    FINISHED,
+    LEFT,
+    has_ended,
+    logged_stages,
+    openings_of,
+    slowest_families,
+    warnings_of,
+)
 from das_spark.telemetry.logs import COMMON, JsonLines, LogContents, Reporter, RunLog, TextLines, log_record, read_log
 
 __all__ = [
     "COMMON",
+    "FINISHED",
     "INFO",
+    "LEFT",
     "Event",
     "JsonLines",
     "LogContents",
     "Reporter",
     "RunLog",
     "TextLines",
+    "has_ended",
     "log_record",
+    "logged_stages",
+    "openings_of",
     "read_log",
+    "slowest_families",
+    "warnings_of",
 ]

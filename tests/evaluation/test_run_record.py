@@ -17,7 +17,7 @@ from das_spark.evaluation import (
     RESTRICTED_RECORD,
     EstimatedLevel,
     FamilyLine,
-    Incident,
+    LogEntry,
     Opening,
     RunRecord,
     ShareLine,
@@ -45,7 +45,7 @@ RECORD = RunRecord(
     shares=(ShareLine("County", "1/3", {"hhgq": "1/2", "detailed": "1/2"}, released=True),),
     spending=(SpendingLine("r#1", "2030", "e2e_1940", "person", "pure_dp", "1/4", "1/12", insecure=True),),
     openings=(Opening(1, "T1", "T2", "app-1", "failed: DAS500"), Opening(2, "T3", "T4", "", "finished")),
-    incidents=(Incident("T2", "run.failed", "message: <full>"),),
+    warnings=(LogEntry("T2", "run.failed", "message: <full>"),),
     torn=1,
 )
 
@@ -94,7 +94,7 @@ def test_every_fact_has_its_row():
     assert tables["shares"][1] == ["County", "1/3", "hhgq: 1/2; detailed: 1/2", "yes"]
     assert tables["spending"][1][-3:] == ["1/4", "1/12", "test (insecure)"]
     assert [row[-1] for row in tables["drivers"][1:]] == ["failed: DAS500", "finished"]
-    assert tables["incidents"][1] == ["T2", "run.failed", "message: <full>"]
+    assert tables["warnings"][1] == ["T2", "run.failed", "message: <full>"]
 
 
 def test_families_are_in_the_order_of_their_times_where_these_are_known():

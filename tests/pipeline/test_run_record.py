@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from das_spark.pipeline.run_history import LEFT
 from das_spark.pipeline.run_record import page_of, run_record, write_page
 from das_spark.store import RunLayout, open_run
-from das_spark.telemetry import Event, RunLog
+from das_spark.telemetry import LEFT, Event, RunLog
 
 
 @pytest.fixture

@@ -1,17 +1,17 @@
-"""Stages, drivers and incidents from the lines of a log, whatever became of its drivers."""
+"""Stages, drivers and warnings from the lines of a log, whatever became of its drivers."""
 
 from __future__ import annotations
 
 from das_spark.evaluation import FAMILY_FIGURES
-from das_spark.pipeline.run_history import (
+from das_spark.telemetry import Event
+from das_spark.telemetry.history import (
     KILLED,
     has_ended,
-    incidents_of,
     logged_stages,
     openings_of,
     slowest_families,
+    warnings_of,
 )
-from das_spark.telemetry import Event
 
 
 def line(opening: int, event: Event, second: int = 0, **fields):
@@ -111,8 +111,8 @@ def test_an_attempt_of_the_application_is_named_where_there_is_one():
     assert openings_of(lines)[0].application == "application_1, attempt 2"
 
 
-def test_incidents_are_warnings_and_errors_with_what_they_say():
-    found = incidents_of(RESUMED)
+def test_what_is_shown_are_warnings_and_errors_with_what_they_say():
+    found = warnings_of(RESUMED)
     assert [each.event for each in found] == ["stage.failed", "run.failed"]
     assert found[1].text == "code: DAS500; exit_code: 1; error: OutputError; message: full"
     assert "spark" not in found[0].text

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from das_spark.evaluation import FamilyLine, Incident, Opening, StageLine, StageMetrics
-from das_spark.telemetry import COMMON, INFO, Event
+from das_spark.evaluation import FamilyLine, LogEntry, Opening, StageLine, StageMetrics
+from das_spark.telemetry.events import INFO, Event
+from das_spark.telemetry.logs import COMMON
 
 Line = Mapping[str, Any]
 
@@ -83,7 +84,7 @@ def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageLi
 
 
 def slowest_families(lines: Sequence[Line]) -> dict[str, tuple[FamilyLine, ...]]:
-    """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation noted them.
+    """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation logged them.
 
     Args:
         lines: Of the log, oldest first.
@@ -114,17 +115,17 @@ def openings_of(lines: Sequence[Line], *, live: bool = False) -> tuple[Opening, 
     return tuple(found)
 
 
-def incidents_of(lines: Sequence[Line]) -> tuple[Incident, ...]:
+def warnings_of(lines: Sequence[Line]) -> tuple[LogEntry, ...]:
     """Every warning and error.
 
     Args:
         lines: Of the log, oldest first.
     """
-    return tuple(Incident(line["time"], line["event"], _spoken(line)) for line in lines if line["level"] != INFO)
+    return tuple(LogEntry(line["time"], line["event"], _text(line)) for line in lines if line["level"] != INFO)
 
 
 def has_ended(lines: Sequence[Line]) -> bool:
-    """Whether the last driver noted its end.
+    """Whether the last driver logged its end.
 
     Args:
         lines: Of the log, oldest first.
@@ -133,7 +134,7 @@ def has_ended(lines: Sequence[Line]) -> bool:
 
 
 def _end(lines: Sequence[Line]) -> str:
-    """How the driver of these lines ended; what it noted of its page comes after that."""
+    """How the driver of these lines ended; what it logged of its page comes after that."""
     line = next((each for each in reversed(lines) if each["event"] != Event.PAGE_FAILED), lines[-1])
     if line["event"] == Event.RUN_FAILED:
         return f"failed: {line.get('code') or line['error']}"
@@ -145,6 +146,6 @@ def _application(line: Line) -> str:
     return f"{line['application']}, attempt {attempt}" if attempt else str(line["application"])
 
 
-def _spoken(line: Line) -> str:
-    told = {name: value for name, value in line.items() if name not in COMMON and name != "spark"}
-    return "; ".join(f"{name}: {value}" for name, value in told.items())
+def _text(line: Line) -> str:
+    fields = {name: value for name, value in line.items() if name not in COMMON and name != "spark"}
+    return "; ".join(f"{name}: {value}" for name, value in fields.items())
