@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli import run_record
 from das_spark.cli.options import Run
 from das_spark.cli.render import console
 from das_spark.errors import OutputError
@@ -80,10 +79,10 @@ def show(
         raise typer.BadParameter("--remove goes with --retention")
     out = console()
     if page is not None:
-        run_record.write(run, page, out)
+        _write_page(run, page, out)
         return
     if restricted:
-        run_record.show(run, out)
+        _show_restricted(run, out)
         return
     if not retention:
         _show_manifest(PublicManifest.load(open_public(run).manifest), out)
@@ -97,6 +96,29 @@ def show(
         _remove(layout, [path for path, _ in found])
         kept = ", ".join(path.name for path in layout.restricted.kept)
         out.print(f"removed {len(found)}; kept {kept}, which hold no counts and fence off a second draw")
+
+
+def _write_page(run: Path, page: Path, out: Console) -> None:
+    """Write the page of a run, and say where it is and who may see it."""
+    from das_spark.pipeline.run_record import page_of  # noqa: PLC0415 - `das-spark --help` needs no Spark
+
+    record = page_of(run, page)
+    out.print(f"{page}: run {record.run_id}, {record.state}{' (RESTRICTED)' if record.restricted else ''}")
+
+
+def _show_restricted(run: Path, out: Console) -> None:
+    """Print what the restricted root tells of a run, finished or not."""
+    from das_spark.evaluation import present_run  # noqa: PLC0415
+    from das_spark.pipeline.run_record import known_run  # noqa: PLC0415
+    from das_spark.report import print_report  # noqa: PLC0415
+
+    record = known_run(run)
+    if not record.restricted:
+        raise OutputError(
+            f"{run}: its restricted root cannot be read",
+            hint="name the run's restricted root, or leave --restricted out",
+        )
+    print_report(present_run(record), out)
 
 
 def _show_manifest(manifest: PublicManifest, out: Console) -> None:

@@ -25,6 +25,7 @@ from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
 from das_spark.store import CompletionRecord, RunLayout, clear_staging, guarded_staging, now, require_held, set_times
+from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -52,26 +52,26 @@ def epsilon(text: str) -> Cap:
 
 
 @dataclass
-class Told:
+class Reported:
     """Takes the place of `Progress`."""
 
-    said: list[str] = field(default_factory=list)
-    noted: list[tuple[Any, dict[str, object]]] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
+    logged: list[tuple[Any, dict[str, object]]] = field(default_factory=list)
 
-    def say(self, line: str) -> None:
-        self.said.append(line)
+    def report(self, line: str) -> None:
+        self.reported.append(line)
 
-    def note(self, event: Any, **fields: object) -> None:
-        self.noted.append((event, fields))
+    def log(self, event: Any, **fields: object) -> None:
+        self.logged.append((event, fields))
 
 
 def opened(
-    root: Path, run_id: str = "r", *, insecure: bool = False, told: Told | None = None, **plan: Any
+    root: Path, run_id: str = "r", *, insecure: bool = False, told: Reported | None = None, **plan: Any
 ) -> RunLedger:
     """The ledger of a run, opened by a driver, as `at_work` does it."""
     made, layout = plan_of(**plan), RunLayout.at(root, run_id)
     open_run(layout, CONFIG, ledger=str(ledger_folder(made, layout)))
-    return open_ledger(made, layout, told or Told(), insecure=insecure)  # type: ignore[arg-type]
+    return open_ledger(made, layout, told or Reported(), insecure=insecure)  # type: ignore[arg-type]
 
 
 class Draws:

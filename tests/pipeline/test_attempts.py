@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ledger_runs import LEVELS, Draws, Told, drawing, measure, opened, plan_of, published, states
+from ledger_runs import LEVELS, Draws, Reported, drawing, measure, opened, plan_of, published, states
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline import levels
@@ -39,7 +39,7 @@ def run(tmp_path, request) -> RunLedger:
 
 def resumed(run: RunLedger) -> RunLedger:
     """The run, opened by another driver where its folder lies now."""
-    return open_ledger(run.plan, run.layout, Told(), insecure=run.insecure)  # type: ignore[arg-type]
+    return open_ledger(run.plan, run.layout, Reported(), insecure=run.insecure)  # type: ignore[arg-type]
 
 
 def level(run: RunLedger, geolevel: str) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ledger_runs import BUDGET, Told, epsilon, opened, plan_of
+from ledger_runs import BUDGET, Reported, epsilon, opened, plan_of
 
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.pipeline import charge as charge_module
@@ -69,25 +69,25 @@ def test_a_ledger_that_was_mended_is_told_of(tmp_path):
     entry, _ = enter_run(run)
     with run.book.file.open("a") as ledger:
         ledger.write('{"format": 2, "run')
-    told = Told()
+    told = Reported()
     assert enter_run(replace(run, progress=told))[1].entries == (entry,)
-    (line,) = told.said
+    (line,) = told.reported
     assert "half written" in line
     assert run.book.file.name not in line, "half of the checksum of the input is restricted"
-    assert (Event.LEDGER_MENDED, {"file": str(run.book.file)}) in told.noted
+    assert (Event.LEDGER_MENDED, {"file": str(run.book.file)}) in told.logged
 
 
 def test_a_ledger_that_is_begun_says_so_where_nobody_can_miss_it(tmp_path):
-    told = Told()
+    told = Reported()
     entry, ledger = enter_run(opened(tmp_path, "first", told=told))
-    (line,) = told.said
+    (line,) = told.reported
     assert line.startswith("WARNING: the privacy ledger of dataset people")
     assert "are not known here" in line
-    assert next(event for event, _ in told.noted) is Event.LEDGER_BEGUN
+    assert next(event for event, _ in told.logged) is Event.LEDGER_BEGUN
     assert "This ledger was begun with this run" in ledger.describe(Fraction(1, 10**10), entry.run_id)
-    second = Told()
+    second = Reported()
     entry, ledger = enter_run(opened(tmp_path, "second", told=second))
-    assert second.said == []
+    assert second.reported == []
     assert "was begun" not in ledger.describe(Fraction(1, 10**10), entry.run_id)
 
 

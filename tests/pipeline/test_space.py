@@ -37,7 +37,7 @@ def test_a_run_that_does_not_fit_is_refused_without_a_number_of_people(dry_works
     layout = dry_workshop.layout("big")
     conf = SimpleNamespace(getAll=lambda: [("spark.local.dir", str(dry_workshop.folder))])
     spark = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", getConf=lambda: conf))
-    progress = SimpleNamespace(note=lambda event, **fields: noted.update(fields))
+    progress = SimpleNamespace(log=lambda event, **fields: noted.update(fields))
     context = SimpleNamespace(plan=dry_workshop.plan(), layout=layout, spark=spark, progress=progress)
     monkeypatch.setattr(KnownSizes, "of", lambda _: replace(KNOWN, people=31_337 * 10**15))
     with pytest.raises(OutputError, match="less room than the rest of the run needs; nothing is charged") as caught:
