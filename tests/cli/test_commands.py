@@ -157,7 +157,7 @@ def test_retention_removes_what_is_confidential_when_told_to(finished_run):
 
 def test_retention_keeps_the_fences_against_executors_that_wake_up_later(capsys, finished_run):
     fenced = finished_run.restricted.staging("measurements", "County", 1)
-    discard(fenced, fence=True)
+    discard(fenced, tombstone=True)
     left = fenced.with_name(f".{fenced.name}.destroyed")  # of a driver that died while it destroyed
     (left / "part").mkdir(parents=True)
     assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0
