@@ -14,6 +14,7 @@ from das_spark.cli.render import console
 from das_spark.cli.runs import print_result
 from das_spark.config import load_plan
 from das_spark.report import table
+from das_spark.telemetry import Event
 
 NOT_PROTECTED = "WARNING: the measurements were made under a test key. They protect nobody; every output is marked."
 

@@ -24,6 +24,7 @@ from das_spark.cli.render import console, shown_places
 from das_spark.config import JointPlan, load_run, names_until
 from das_spark.errors import ConfigurationError
 from das_spark.report import table
+from das_spark.telemetry import Event
 
 if TYPE_CHECKING:
     from rich.console import Console
