@@ -103,7 +103,9 @@ def test_draws_follow_their_law(
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
+@pytest.mark.parametrize(
+    "mechanism", [*LAWS[:-2], *(pytest.param(each, marks=pytest.mark.slow) for each in LAWS[-2:])], ids=str
+)
 def test_wrong_samplers_are_found_out(
     mechanism: Mechanism, exam: Callable[[Mechanism], Exam], new_stream: Callable[..., KeyedStream], level: float
 ) -> None:

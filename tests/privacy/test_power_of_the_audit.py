@@ -126,7 +126,9 @@ def events_of(claimed: Budget, drawn: Budget, times: int, law: LawOf) -> list[tu
 
 
 @pytest.mark.parametrize("framework", list(Framework))
-@pytest.mark.parametrize("fault", ["half_the_noise", "measured_twice", "false_claim"])
+@pytest.mark.parametrize(
+    "fault", ["half_the_noise", pytest.param("measured_twice", marks=pytest.mark.slow), "false_claim"]
+)
 def test_a_fault_passes_no_more_often_than_honest_noise_is_convicted(
     fault: str, framework: Framework, law: LawOf, level: float
 ) -> None:
@@ -144,6 +146,7 @@ def test_honest_noise_would_pass(framework: Framework, law: LawOf, level: float)
     assert chance_of_passing(events_of(budget, budget, 1, law), claim_of(budget), level) > 1 - level
 
 
+@pytest.mark.slow
 def test_the_computation_finds_the_chance_of_an_audit_that_is_too_weak(law: LawOf, level: float) -> None:
     """At epsilon 6 the same audit once let two answers for one pass: nothing better can be said of it."""
     budget = budget_of(Framework.ZCDP)
