@@ -15,7 +15,6 @@ from textwrap import shorten
 from types import MappingProxyType
 from typing import Any, Self
 
-from das_spark.config import differences
 from das_spark.errors import OutputError, PrivacyGuardError
 from das_spark.store.commit import (
     FileRecord,
@@ -171,6 +170,8 @@ class RunMarker:
             return ""
         if not found.config:
             return ", begun by a version of das_spark that did not keep it"
+        from das_spark.config import differences  # noqa: PLC0415 - for this message alone
+
         said = [
             f"{key} is {_spelled(theirs)} there and {_spelled(ours)} here"
             for key, (theirs, ours) in differences(found.config, self.config).items()
