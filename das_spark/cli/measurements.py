@@ -75,11 +75,11 @@ def estimate(
     if overlay and conf is None:
         raise typer.BadParameter("--overlay goes with --conf")
     require_name(run_id)
-    others = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
+    external = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
     from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
     from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
 
-    source = open_source(run, from_measurements, chosen, others)
+    source = open_source(run, from_measurements, chosen, external)
     out = console()
     name = run_id or usual_run_id(f"{source.plan.name}-estimate")
     with resumable(name):

@@ -191,7 +191,7 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
         all_runs=manifest.all_runs,
         notices=manifest.notices,
         origin="" if origin is None else origin.sentence,
-        noise_of_others=plan.origin is not None and plan.origin.is_external,
+        external_noise=plan.origin is not None and plan.origin.is_external,
     )
     return privacy_statement(facts)
 

@@ -16,7 +16,7 @@ from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import at_work
 from das_spark.pipeline.from_measurements import open_measurements
-from das_spark.pipeline.from_others import open_others
+from das_spark.pipeline.from_external import open_external
 from das_spark.pipeline.from_run import ADOPTED, open_run_source
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def open_source(
-    run: Path | None, measurements: Path | None, settings: Sequence[str] = (), others: RunPlan | None = None
+    run: Path | None, measurements: Path | None, settings: Sequence[str] = (), external: RunPlan | None = None
 ) -> Source:
     """Find measurements, and verify all of them that can be verified without Spark.
 
@@ -44,7 +44,7 @@ def open_source(
         run: Folder of a finished run, or its public folder.
         measurements: Folder of measurements instead.
         settings: Texts `key.path=value` of `estimation` and `output`.
-        others: What was measured, for a folder that others published: it does not say so itself.
+        external: What was measured, for external files: they do not say so themselves.
 
     Raises:
         ConfigurationError: Both or none are given, or a setting is about what the measurements fix.
@@ -52,21 +52,21 @@ def open_source(
         OutputError: There is no finished run.
     """
     if measurements is None and run is not None:
-        if others is not None:
+        if external is not None:
             raise ConfigurationError("estimate: a run has its own configuration", hint="leave --conf out")
         return open_run_source(run, settings)
     if measurements is None or run is not None:
         raise ConfigurationError(
             "estimate: name a run, or measurements", hint="das-spark estimate RUN, or --from-measurements PATH"
         )
-    if others is None:
+    if external is None:
         return open_measurements(measurements, settings)
     if (measurements / RECORD).is_file():
         raise ConfigurationError(
             f"{measurements}: has its own configuration in {RECORD}",
             hint="leave --conf out; --set changes estimation and output",
         )
-    return open_others(measurements, others)
+    return open_external(measurements, external)
 
 
 def estimate_from(

@@ -84,7 +84,7 @@ class Verified:
     scratch: Path
 
     @property
-    def of_others(self) -> bool:
+    def is_external(self) -> bool:
         """Whether the measurements were published by others, in this run or in one that it has them from."""
         return self.plan.origin is not None and self.plan.origin.began_external
 
@@ -128,7 +128,7 @@ def column_rules(run: Verified, read: RunTables, told: RunTables) -> list[Rule]:
             spine,
             _asked(run, shares),
             plan.product.schema.size,
-            lazy=plan.measurement_rows == "support" and not run.of_others,
+            lazy=plan.measurement_rows == "support" and not run.is_external,
             shares=shares,
         ),
         diagnostic_columns(
@@ -195,7 +195,7 @@ def _bound_rules(run: Verified, read: RunTables) -> list[Rule | None]:
         spine.total_key_at(declared.total_at),
     )
     levels = [name for name in spine.names if run.manifest.rows.get(f"bounds/{name}", 0)]
-    if not (run.of_others and read.bounds is not None and not read.bounds.where("name = 'class'").isEmpty()):
+    if not (run.is_external and read.bounds is not None and not read.bounds.where("name = 'class'").isEmpty()):
         return [bound_columns(read, spine, expected, levels)]
     expected = expected.unionByName(_published(run, read, invariants))
     classes = plan.product.schema.query(plan.product.class_query).rows

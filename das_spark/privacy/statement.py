@@ -88,7 +88,7 @@ class StatementFacts:
         all_runs: What all runs on this input cost together, this one included, in sentences; empty where nobody knows.
         notices: What readers must know of this run, each a sentence.
         origin: Where the measurements come from that the run did not draw itself, in sentences; empty where it did.
-        noise_of_others: Whether other software drew them, of whose randomness nothing can be said.
+        external_noise: Whether other software drew them, of whose randomness nothing can be said.
         delta: For the conversions.
     """
 
@@ -107,7 +107,7 @@ class StatementFacts:
     all_runs: str = ""
     notices: tuple[str, ...] = ()
     origin: str = ""
-    noise_of_others: bool = False
+    external_noise: bool = False
     delta: Fraction = PUBLISHED_DELTA
 
 
@@ -299,7 +299,7 @@ def _left_out(facts: StatementFacts) -> str:
 
 
 def _randomness(facts: StatementFacts) -> str:
-    if facts.noise_of_others:
+    if facts.external_noise:
         text = (
             "The noise was drawn by whoever published the measurements. This software did not draw it and cannot say"
             " how; the claim above holds as far as theirs does."

@@ -1,4 +1,4 @@
-"""Measurements that others published in the Bureau's layout (`das_spark.io.noisy_files`), without a record of ours.
+"""External measurements: published by others in the Bureau's layout (`das_spark.io.noisy_files`), without our record.
 
 The run file says what they are: product, levels, budget and invariants. What the files hold is compared with it: every
 level and query, layouts, variances (of single precision), the exact totals of the levels that it declares.
@@ -60,8 +60,8 @@ NAMED = 5
 
 
 @dataclass(slots=True)
-class OthersSource:
-    """A dataset of others.
+class ExternalSource:
+    """A dataset of external measurements.
 
     Attributes:
         dataset: Its folder.
@@ -205,8 +205,8 @@ class OthersSource:
             discard(staging)
 
 
-def open_others(path: Path, plan: RunPlan) -> OthersSource:
-    """Find out what a folder of others holds, as far as that needs no Spark.
+def open_external(path: Path, plan: RunPlan) -> ExternalSource:
+    """Find out what a folder of external measurements holds, as far as that needs no Spark.
 
     Args:
         path: The folder of a dataset, or one that holds a single one.
@@ -238,4 +238,4 @@ def open_others(path: Path, plan: RunPlan) -> OthersSource:
         completed_levels=plan.spine.names,
     )
     origin = MeasurementOrigin(OriginKind.EXTERNAL, dataset.name, "", digest.hexdigest(), entry.run_id)
-    return OthersSource(dataset, estimation_plan(plan, origin, source=str(path)), Origin(origin, entry), files)
+    return ExternalSource(dataset, estimation_plan(plan, origin, source=str(path)), Origin(origin, entry), files)
