@@ -1,18 +1,22 @@
-"""`list`: what there is to choose from."""
+"""`list`, `simulate`, `doctor`: what there is to choose from, a population to try, and whether it works here."""
 
 from __future__ import annotations
 
+import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from das_spark.cli.render import console
+from das_spark.errors import DasError, without_values
 from das_spark.report import table
+from das_spark.spark.java import usable_java
 
 Rows = list[tuple[str, ...]]
 
@@ -106,3 +110,131 @@ _LISTS: dict[Registry, Callable[[], tuple[tuple[str, ...], Rows]]] = {
     Registry.SOLVERS: _solvers,
     Registry.CONFIGURATIONS: _configurations,
 }
+
+
+class FileLayout(StrEnum):
+    """How a simulated population is written."""
+
+    TIDY = "tidy"
+    IPUMS = "ipums"
+    CEF = "cef"
+
+
+def simulate(
+    like: Annotated[
+        str, typer.Option("--like", metavar="NAME", help="quickstart, 1940, 2020, or 2020-state: one invented state.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write; must not exist, or be empty.")],
+    share: Annotated[str, typer.Option("--share", metavar="SHARE", help="Share of the whole, such as 1/100.")] = "1",
+    layout: Annotated[
+        FileLayout,
+        typer.Option(
+            "--layout",
+            help="tidy: Parquet tables. ipums: the file EXT1940USCB.dat, like 1940 alone. cef: person and unit records "
+            "and their geography, like 2020 alone.",
+        ),
+    ] = FileLayout.TIDY,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Change it to get a different population.")] = 0,
+    compress: Annotated[bool, typer.Option("--gzip", help="Compress the files of ipums and cef.")] = False,
+) -> None:
+    """Write an invented population.
+
+    Example: das-spark simulate --like 2020 --share 1/1000 --layout cef --out population
+    """
+    from das_spark import simulation  # noqa: PLC0415 - `das-spark --help` needs neither Arrow nor the census figures
+    from das_spark.io import population_files  # noqa: PLC0415
+
+    exact_share = simulation.share_of(share, "--share")
+    screen = console()
+    with screen.status("simulating") as status:
+        summary = population_files.simulate(
+            out,
+            like,
+            exact_share,
+            layout.value,
+            seed,
+            compress=compress,
+            progress=lambda done, total: status.update(f"simulating: {done} of {total} parts"),
+        )
+    rows = [
+        ("geounits", f"{summary.geounits:,}"),
+        ("persons", f"{summary.persons:,}"),
+        ("occupied units", f"{summary.units:,}"),
+        ("vacant units", f"{summary.vacant:,}"),
+        ("occupied cells", f"{summary.cells:,}"),
+    ]
+    screen.print(table(f"An invented population like {like}, in {out}", ("what", "how many"), rows))
+    screen.print(f"files: {', '.join(summary.files)}")
+
+
+PACKAGES = (
+    "pyspark",
+    "pandas",
+    "pyarrow",
+    "numpy",
+    "scipy",
+    "osqp",
+    "piqp",
+    "clarabel",
+    "numba",
+    "cryptography",
+    "pydantic",
+)
+_TOY_ROWS = 1000
+
+
+def doctor() -> None:
+    """Print the versions that matter, and send a toy through Spark. Exits with 2 where something is missing.
+
+    Example: das-spark doctor
+    """
+    rows = [("python", platform.python_version(), "ok"), _java(), *(_package(name) for name in PACKAGES)]
+    if all(row[2] == "ok" for row in rows):
+        rows += [_solver_packages(), _toy()]
+    console().print(table("das-spark doctor", ("what", "found", "result"), rows, left=3))
+    if any(row[2] != "ok" for row in rows):
+        raise typer.Exit(2)
+
+
+def _java() -> tuple[str, str, str]:
+    try:
+        java, found = usable_java()
+    except DasError as error:
+        return "java", "none", f"{error.message}; {error.hint}"
+    return "java", f"{found} ({java})", "ok"
+
+
+def _package(name: str) -> tuple[str, str, str]:
+    try:
+        return name, version(name), "ok"
+    except PackageNotFoundError:
+        return name, "none", f"pip install {name}"
+
+
+def _solver_packages() -> tuple[str, str, str]:
+    from das_spark.estimation import SOLVERS  # noqa: PLC0415 - after their packages were found
+
+    return "solvers", ", ".join(SOLVERS), "ok"
+
+
+def _toy() -> tuple[str, str, str]:
+    """Send rows through the JVM and a Python worker, as a stage does."""
+    from das_spark.spark.session import require_safe_session, session  # noqa: PLC0415 - after Java was found
+
+    def same(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+
+    try:
+        spark = session("das-spark doctor")
+        rows = spark.range(_TOY_ROWS).mapInArrow(without_values(same), "id long").count()
+    except DasError as error:
+        return "toy in Spark", "none", str(error)
+    except Exception as error:  # noqa: BLE001 - whatever stops Spark is this command's finding
+        return "toy in Spark", type(error).__name__, str(error).splitlines()[0]
+    encrypted = spark.sparkContext.getConf().get("spark.io.encryption.enabled", "false")
+    found = f"{spark.version}, {spark.sparkContext.master}, encryption of local files {encrypted}"
+    try:
+        require_safe_session(spark, insecure=False)
+    except DasError as error:
+        return "toy in Spark", found, f"runs under a real key are refused: {error}"
+    return "toy in Spark", found, "ok" if rows == _TOY_ROWS else f"{rows} rows of {_TOY_ROWS}"

@@ -22,17 +22,12 @@ from das_spark import __version__, errors
 from das_spark.cli import (
     audit,
     catalogue,
-    doctor,
     evaluate,
     log_format,
-    measurements,
     plans,
     results,
     runs,
-    simulate,
     spine,
-    sweep,
-    tables,
 )
 from das_spark.cli.interruption import Interrupted, hush, take_interruptions
 from das_spark.errors import ConfigurationError, DasError
@@ -83,17 +78,17 @@ app = typer.Typer(
 app.command("check")(plans.check)
 app.command("plan")(plans.plan)
 app.command("run")(runs.run)
-app.command("estimate")(measurements.estimate)
-app.command("sweep")(sweep.sweep)
+app.command("estimate")(runs.estimate)
+app.command("sweep")(runs.sweep)
 app.command("verify")(results.verify)
-app.command("tabulate")(tables.tabulate)
-app.command("measurements")(measurements.measurements)
+app.command("tabulate")(runs.tabulate)
+app.command("measurements")(runs.measurements)
 app.command("show")(results.show)
 app.command("evaluate")(evaluate.evaluate)
 app.command("audit")(audit.audit)
 app.command("list")(catalogue.list_registry)
-app.command("simulate")(simulate.simulate)
-app.command("doctor")(doctor.doctor)
+app.command("simulate")(catalogue.simulate)
+app.command("doctor")(catalogue.doctor)
 app.add_typer(spine.app)
 
 

@@ -3,21 +3,336 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from das_spark.cli.geounits import known_geounits
 from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey
-from das_spark.cli.plan_record import joint_record, plan_record
 from das_spark.cli.render import console
-from das_spark.config import BANNER, CENSUS, JointPlan, RunPlan, load_run, published_from_people, stage_names, stages_of
-from das_spark.privacy import Framework
+from das_spark.config import (
+    ANSWERS_ALONE,
+    BANNER,
+    CENSUS,
+    SIMULATED,
+    JointPlan,
+    RunPlan,
+    extent_of_loss,
+    geounit_sentences,
+    holding_losses,
+    load_run,
+    plan_to_config,
+    published_from_people,
+    rules_from_people,
+    stage_names,
+    stages_of,
+    unused_queries,
+)
+from das_spark.errors import ConfigurationError
+from das_spark.geography import CENSUS_BLOCK, block_geocode
+from das_spark.privacy import PUBLISHED_DELTA, DiscreteLaplace, Framework, epsilon_bun_steinke, epsilon_cks, joint_costs
 from das_spark.report import number, size, table
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from das_spark.geography import Spine
+    from das_spark.privacy import Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class GeounitCounts:
+    """Number of geounits of the levels that are known, and the largest families.
+
+    Attributes:
+        counts: Geolevel -> number of geounits.
+        largest: Geolevel -> children of its largest family.
+    """
+
+    counts: Mapping[str, int]
+    largest: Mapping[str, int]
+
+
+def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> GeounitCounts:
+    """Count geounits in the public table of the run, if it is there; what the user says comes first.
+
+    Only the column of geocodes is read. Which geounits exist is public knowledge.
+
+    Args:
+        plan: The run.
+        said: Texts `LEVEL=NUMBER`.
+
+    Raises:
+        ConfigurationError: A text is malformed or names no level of the run.
+    """
+    # Only when it is built is it known how many geounits a spine that is made of areas has.
+    geocodes = _geocodes(plan) if plan.spine.is_census else []
+    counted = _counted(geocodes, plan.spine) if geocodes else GeounitCounts({}, {})
+    counts = {level.name: 1 for level in plan.spine.levels if level.length == 0}
+    counts.update(counted.counts)
+    for text in said:
+        level, _, value = text.partition("=")
+        if level not in plan.spine.names or not value.isdigit() or int(value) < 1:
+            hint = f"write LEVEL=NUMBER with a level of the run: {', '.join(plan.spine.names)}"
+            raise ConfigurationError(f"--geounits {text}: not a level and a number", hint=hint)
+        counts[level] = int(value)
+    return GeounitCounts(counts, counted.largest)
+
+
+def unused_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
+    """Levels in which every geounit is known to be an only child, which takes over its parent's estimate unmeasured.
+
+    Args:
+        spine: The levels.
+        counts: Geolevel -> number of geounits, of the levels that are known.
+
+    Returns:
+        Names of the levels, from the top down.
+    """
+    return [
+        below.name
+        for above, below in pairwise(spine.levels)
+        if above.name in counts and counts[above.name] == counts.get(below.name)
+    ]
+
+
+def _geocodes(plan: RunPlan) -> list[str]:
+    """Leaf geocodes of the table that says which geounits exist; empty where there is none to read."""
+    if plan.input.reader == SIMULATED:
+        return _simulated(plan)
+    place = plan.input.geography or plan.input.units or _in_folder(plan.input.path)
+    if place is None or not place.endswith(".parquet") or not Path(place).exists():
+        return []
+    from pyarrow import parquet  # noqa: PLC0415 - only plans of runs with such a table need it
+
+    geocode, block = (plan.input.columns.get(field, field) for field in ("geocode", "block"))
+    known = parquet.read_schema(place).names
+    column = geocode if geocode in known else block
+    if column not in known:
+        return []
+    codes = [str(code) for code in parquet.read_table(place, columns=[column]).column(column).unique().to_pylist()]
+    if column == geocode:
+        return codes
+    return [block_geocode(code) for code in codes if len(code) == CENSUS_BLOCK]
+
+
+def _simulated(plan: RunPlan) -> list[str]:
+    """Geocodes of a population that is quick to make; that of 1940 takes minutes."""
+    if plan.input.population.like != "quickstart":
+        return []
+    from das_spark.simulation import LIKES, parts_of  # noqa: PLC0415 - see above
+
+    made = plan.input.population
+    parts = parts_of(made.like, made.share)
+    return [code for part in parts for code in LIKES[made.like].make(part, made.seed, made.share).geocodes.tolist()]
+
+
+def _in_folder(folder: str | None) -> str | None:
+    for name in ("geography.parquet", "units.parquet"):
+        if folder is not None and (Path(folder) / name).exists():
+            return str(Path(folder) / name)
+    return None
+
+
+def _counted(geocodes: Sequence[str], spine: Spine) -> GeounitCounts:
+    counts, largest = {}, {}
+    length = spine.leaf.length
+    whole = {geocode for geocode in geocodes if len(geocode) == length}
+    for level, above in zip(reversed(spine.levels), (*reversed(spine.levels[:-1]), None), strict=True):
+        units = {geocode[: level.length] for geocode in whole}
+        counts[level.name] = len(units)
+        if above is not None and units:
+            families = Counter(geocode[: above.length] for geocode in units)
+            largest[level.name] = max(families.values())
+    return GeounitCounts(counts, largest)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedShare:
+    """A share of the budget that is spent for nothing.
+
+    Attributes:
+        geolevel: Where.
+        query: Which query of it; None for all.
+        spent: Epsilon or rho, exact.
+        why: Why no estimate reads it.
+    """
+
+    geolevel: str
+    query: str | None
+    spent: Fraction
+    why: str
+
+    def sentence(self, total: str) -> str:
+        """The warning.
+
+        Args:
+            total: What the budget is measured in: epsilon or rho.
+        """
+        what = self.geolevel if self.query is None else f"query '{self.query}' at {self.geolevel}"
+        return f"the budget of {what} ({total} {self.spent}) will be read by no estimate: {self.why}"
+
+
+def unused_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnusedShare]:
+    """Find them, root first, and each once, for its first reason.
+
+    Args:
+        plan: The run.
+        counts: Geolevel -> number of geounits, of the levels that are known.
+
+    Yields:
+        Levels of only children; totals where totals are exact; queries that no pass of their level fits.
+    """
+    alone = unused_levels(plan.spine, counts)
+    exact = plan.invariants.total_levels(plan.spine.names)
+    # Where parts have a total together, their noisy totals divide it.
+    exact = tuple(name for name in exact if plan.spine.total_key_at(name) is None)
+    for level in plan.budget.levels:
+        name = level.geolevel
+        if name in alone:
+            why = "every geounit of it is an only child, and takes over its parent's"
+            yield UnusedShare(name, None, plan.budget.total * level.share, why)
+            continue
+        queries = [item.query for item in level.queries]
+        skipped = unused_queries(plan.estimation.passes, name, queries)
+        for query in queries:
+            spent = plan.budget.spent(name, query)
+            if name in exact and plan.queries[query].rows == 1:
+                yield UnusedShare(name, query, spent, "totals are published exactly there")
+            elif query in skipped:
+                yield UnusedShare(name, query, spent, "no pass of that geolevel fits it (estimation.passes)")
+
+
+_ANSWER_BYTES = 8
+#: Of estimation, a cell: the dearest measured family of interior points takes 9 microseconds (tests/benchmarks).
+_CELL_SECONDS = 1e-5
+
+
+def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
+    """The plan as JSON values.
+
+    Args:
+        plan: The run.
+        geounits: Sizes of the levels, as far as they are known.
+    """
+    budget, config = plan.budget, plan_to_config(plan)
+    return {
+        "run": plan.name,
+        "product": {
+            "name": plan.product.name,
+            "title": plan.product.title,
+            "counts": plan.product.counted,
+            "cells": plan.product.schema.size,
+        },
+        "spine": config["geography"],
+        "config_hash": plan.config_hash,
+        "framework": str(budget.framework),
+        "total": str(budget.total),
+        "total_is": extent_of_loss(plan),
+        "measurements": [
+            _measurement(plan, level.geolevel, item.query) for level in budget.levels for item in level.queries
+        ],
+        "geolevels": [_geolevel(plan, level.name, geounits) for level in plan.spine.levels],
+        "conversions": _conversions(plan),
+        "losses": _losses(plan),
+        "passes": config["estimation"]["passes"],
+        "invariants": [
+            *plan.invariants.describe(
+                leaf=plan.spine.leaf.name,
+                counted=plan.product.counted_in_totals,
+                in_parts=plan.spine.total_key_at(plan.invariants.total_at) is not None,
+            ),
+            *rules_from_people(plan.acknowledged),
+            *geounit_sentences(plan.input),
+        ],
+        "from_people": published_from_people(plan.acknowledged, plan.spine.leaf.name),
+        "warnings": [each.sentence(plan.budget.framework.symbol) for each in unused_shares(plan, geounits.counts)],
+    }
+
+
+def joint_record(plan: JointPlan) -> dict[str, Any]:
+    """What the parts of a joint run cost together, as JSON values.
+
+    Args:
+        plan: The joint run.
+    """
+    total_is = ANSWERS_ALONE if any(each.acknowledged for each in plan.parts.values()) else ""
+    return {"run": plan.name, **joint_costs([each.budget for each in plan.parts.values()]), "total_is": total_is}
+
+
+def _measurement(plan: RunPlan, geolevel: str, query: str) -> dict[str, Any]:
+    budget = plan.budget
+    mechanism = budget.mechanism(geolevel, query)
+    name, parameter = _parameter(mechanism)
+    return {
+        "geolevel": geolevel,
+        "query": query,
+        "geolevel_share": str(budget.level(geolevel).share),
+        "query_share": str(budget.level(geolevel).share_of(query)),
+        "spent": str(budget.spent(geolevel, query)),
+        "mechanism": type(mechanism).__name__,
+        name: str(parameter),
+        "parameter": float(parameter),
+        "standard_deviation": math.sqrt(mechanism.variance()),
+        "answers_per_geounit": plan.queries[query].rows,
+    }
+
+
+def _parameter(mechanism: Mechanism) -> tuple[str, Any]:
+    if isinstance(mechanism, DiscreteLaplace):
+        return "scale", mechanism.scale
+    return "sigma_squared", mechanism.sigma_squared
+
+
+def _geolevel(plan: RunPlan, geolevel: str, geounits: GeounitCounts) -> dict[str, Any]:
+    answers = sum(plan.queries[item.query].rows for item in plan.budget.level(geolevel).queries)
+    count = geounits.counts.get(geolevel)
+    largest = geounits.largest.get(geolevel)
+    return {
+        "geolevel": geolevel,
+        "geounits": count,
+        "largest_family": largest,
+        "answers_per_geounit": answers,
+        "measurement_bytes_at_most": None if count is None else count * answers * _ANSWER_BYTES,
+        # Most families work on fewer cells: those that their parent occupies.
+        "cpu_seconds_at_most": None if count is None else count * plan.product.schema.size * _CELL_SECONDS,
+        # A family is held once as measurements and a few times as variables of its problem.
+        "family_bytes_at_most": None
+        if largest is None
+        else largest * (answers + 4 * plan.product.schema.size) * _ANSWER_BYTES,
+    }
+
+
+def _conversions(plan: RunPlan) -> list[dict[str, Any]]:
+    """Epsilon at the published delta by both conversions; none for pure differential privacy."""
+    if plan.budget.framework is Framework.PURE_DP:
+        return []
+    rho, delta = plan.budget.total, PUBLISHED_DELTA
+    return [
+        {"conversion": "Canonne, Kamath, Steinke (2020)", "delta": float(delta), "epsilon": epsilon_cks(rho, delta)},
+        {"conversion": "Bun, Steinke (2016)", "delta": float(delta), "epsilon": epsilon_bun_steinke(rho, delta)},
+    ]
+
+
+def _losses(plan: RunPlan) -> list[dict[str, Any]]:
+    attributes, within = holding_losses(plan)
+    about = [("one attribute", loss) for loss in attributes] + [("place within", loss) for loss in within]
+    return [
+        {
+            "about": what,
+            "name": loss.name,
+            "spent": str(loss.spent),
+            "epsilon": loss.epsilon,
+            "delta": float(loss.delta),
+        }
+        for what, loss in about
+    ]
 
 
 #: A run that is not there yet: `check` asks what a new one would meet.

@@ -1,8 +1,9 @@
-"""`run`: a whole run, from records to verified microdata."""
+"""`run`, `estimate` and `sweep`, and what is made of finished runs: `measurements`, `tabulate`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,15 +14,17 @@ from das_spark.cli.options import (
     Output,
     Overlays,
     Resume,
+    Run,
     RunId,
     Settings,
     TestKey,
     Until,
+    listed,
     require_name,
     with_output,
 )
 from das_spark.cli.render import console, shown_places
-from das_spark.config import JointPlan, load_run, names_until
+from das_spark.config import JointPlan, load_plan, load_run, names_until
 from das_spark.errors import ConfigurationError
 from das_spark.report import table
 from das_spark.telemetry import Event
@@ -119,3 +122,159 @@ def print_result(out: Console, log_format: LogFormat, summary: RunSummary | Join
     out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures.items(), left=2))
     if summary.paths:
         out.print(table("\nWritten", ("what", "where"), shown_places(summary.paths), left=2))
+
+
+NOT_PROTECTED = "WARNING: the measurements were made under a test key. They protect nobody; every output is marked."
+
+
+def measurements(
+    run: Run,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to make; it must not exist, or be empty.")],
+) -> None:
+    """Publish the noisy measurements of a finished run, with all that estimation needs, as one folder with checksums.
+
+    The run must have kept every noisy answer: measurement.rows = "all" in its run file.
+
+    Example: das-spark measurements runs/latest --out measurements
+    """
+    from das_spark.pipeline import publish_measurements  # noqa: PLC0415 - `das-spark --help` needs no Spark
+
+    summary = publish_measurements(run, out)
+    printer = console()
+    rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
+    printer.print(table(f"Measurements in {summary.folder}", ("folder", "rows"), rows))
+    printer.print(f"SHA-256 of measurements.json, which holds those of all files: {summary.sha256}")
+    for notice in summary.notices:
+        printer.print(notice, style="bold red")
+
+
+def estimate(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="Finished run to estimate again, from its public folder.")
+    ] = None,
+    from_measurements: Annotated[
+        Path | None,
+        typer.Option("--from-measurements", metavar="PATH", help="Folder of measurements instead of a run."),
+    ] = None,
+    conf: Annotated[
+        Path | None,
+        typer.Option("--conf", metavar="CONF", help="Run file that says what measurements of others are."),
+    ] = None,
+    overlay: Overlays = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A key of estimation or output; any key with --conf; may be repeated."
+        ),
+    ] = None,
+    run_id: RunId = None,
+    output: Output = None,
+    log_format: Format = LogFormat.TEXT,
+) -> None:
+    """Estimate from measurements that exist, into a new run: no confidential input, no key, no budget.
+
+    Exits with 2 if an option asks for what the measurements do not allow, with 1 if they are not what they must be
+    (edited, cut off, of another product or schema, a level, query or geounit missing or unknown, a wrong shape or
+    variance): nothing is written then.
+
+    Example: das-spark estimate --from-measurements measurements --set 'estimation.rounding="released"'
+    """
+    chosen = with_output(settings, output)
+    if overlay and conf is None:
+        raise typer.BadParameter("--overlay goes with --conf")
+    require_name(run_id)
+    external = None if conf is None else load_plan(conf, overlay or (), chosen, files=False)
+    from das_spark.pipeline import estimate_from, open_source  # noqa: PLC0415 - wrong options need no Spark
+    from das_spark.pipeline.runner import usual_run_id  # noqa: PLC0415
+
+    source = open_source(run, from_measurements, chosen, external)
+    out = console()
+    name = run_id or usual_run_id(f"{source.plan.name}-estimate")
+    with resumable(name):
+        summary = estimate_from(source, run_id=name, progress=progress_lines(log_format, out.print))
+    print_result(out, log_format, summary)
+    if summary.insecure and log_format is LogFormat.JSON:
+        print_event(Event.COMMAND_WARNED, err=True, text=NOT_PROTECTED)
+    elif summary.insecure:
+        typer.secho(NOT_PROTECTED, fg=typer.colors.RED, bold=True, err=True)
+
+
+#: What `--samples` says where nothing is to be compared with.
+NONE = "none"
+
+
+def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
+    conf: Conf,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the sweep; the same one goes on where it stopped.")
+    ],
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="LIST", help="Budgets, exact: 0.25,0.5,1 or 1/4,1/2,1.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option("--rho", metavar="LIST", help="The same, where the strategy is one of zCDP.")
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", metavar="NUMBER", help="Runs at each budget.")] = 4,
+    samples: Annotated[
+        str | None,
+        typer.Option(
+            "--samples",
+            metavar="LIST",
+            help="Shares of the simple random samples to compare with, such as 0.05,0.1; 5 % to 95 % by default; "
+            f"{NONE} for no comparison.",
+        ),
+    ] = None,
+    overlay: Overlays = None,
+    settings: Settings = None,
+    test_key: TestKey = None,
+) -> None:
+    """Run a grid of budgets, and compare accuracy and privacy with simple random samples. RESTRICTED results.
+
+    Says what all runs cost together before it spends anything; finished runs are not run again.
+
+    Example: das-spark sweep conf/quickstart.toml --epsilon 0.25,1,4 --runs 2 --out sweep
+    """
+    from das_spark.config import load_sweep  # noqa: PLC0415 - `das-spark --help` needs no product
+
+    plan = load_sweep(
+        conf,
+        epsilon=listed(epsilon),
+        rho=listed(rho),
+        runs=runs,
+        samples=None if samples is None else () if samples == NONE else listed(samples),
+        overlays=overlay or (),
+        settings=settings or (),
+    )
+    warn_of_test_key(test_key)
+    # A wrong grid is refused before Spark is imported.
+    from das_spark.evaluation import present_sweep  # noqa: PLC0415
+    from das_spark.pipeline import run_sweep  # noqa: PLC0415
+    from das_spark.report import print_report  # noqa: PLC0415
+
+    screen = console()
+    with resumable():
+        summary = run_sweep(plan, out, test_key=test_key, progress=screen.print)
+    print_report(present_sweep(summary.report), screen)
+    screen.print(table("\nWritten", ("what", "where"), shown_places(summary.paths), left=2))
+    warn_of_test_key(test_key)
+
+
+def tabulate(
+    run: Run,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder for the tables; by default those of the run are replaced."),
+    ] = None,
+) -> None:
+    """Write the published tables of a finished run anew, as Parquet and CSV, from its public files alone.
+
+    Example: das-spark tabulate runs/latest --out tables
+    """
+    from das_spark.pipeline import tabulate_run  # noqa: PLC0415 - `das-spark --help` needs no Spark
+
+    summary = tabulate_run(run, out)
+    rows = [(name, f"{count:,}") for name, count in summary.rows.items()]
+    printer = console()
+    printer.print(table(f"Tables in {summary.folder}", ("table", "rows"), rows))
+    if out is None:
+        printer.print(f"the manifest lists them; `das-spark verify {run}` compares them with the estimates")

@@ -42,7 +42,7 @@ from das_spark.config.plan import (
     without_total,
 )
 from das_spark.config.reopen import estimation_plan, plan_from_config
-from das_spark.config.resolve import load_plan, plan_of, unread_queries
+from das_spark.config.resolve import load_plan, plan_of, unused_queries
 from das_spark.config.spine_choice import choose_spine
 from das_spark.config.stages import (
     OF_A_LEVEL,
@@ -123,6 +123,6 @@ __all__ = [
     "stages_until",
     "stays_within",
     "steps_of",
-    "unread_queries",
+    "unused_queries",
     "without_total",
 ]

@@ -512,7 +512,7 @@ def measured_queries(budget: Budget, queries: Mapping[str, Query]) -> dict[str, 
     return {level.geolevel: {item.query: queries[item.query] for item in level.queries} for level in budget.levels}
 
 
-def unread_queries(passes: Passes, level: str, measured: Sequence[str]) -> tuple[str, ...]:
+def unused_queries(passes: Passes, level: str, measured: Sequence[str]) -> tuple[str, ...]:
     """Measured queries that no pass of a level reads; none where the level has no passes, since all are read then.
 
     Args:

@@ -15,8 +15,8 @@ from das_spark.core import Work, run_levels
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.noisy_files import RECORD
 from das_spark.pipeline.driver import at_work
-from das_spark.pipeline.from_measurements import open_measurements
 from das_spark.pipeline.from_external import open_external
+from das_spark.pipeline.from_measurements import open_measurements
 from das_spark.pipeline.from_run import ADOPTED, open_run_source
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages

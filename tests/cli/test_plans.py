@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from das_spark.cli.geounits import unread_levels
 from das_spark.cli.main import main
+from das_spark.cli.plans import unused_levels
 from das_spark.geography import Geolevel, Spine
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -152,8 +152,8 @@ def test_a_malformed_number_of_geounits_is_refused(capsys, said):
 
 def test_only_levels_of_only_children_are_unread():
     spine = Spine((Geolevel("Nation", 0), Geolevel("State", 2), Geolevel("County", 5), Geolevel("Block", 7)))
-    assert unread_levels(spine, {"Nation": 1, "State": 1, "County": 4}) == ["State"]
-    assert unread_levels(spine, {}) == []
+    assert unused_levels(spine, {"Nation": 1, "State": 1, "County": 4}) == ["State"]
+    assert unused_levels(spine, {}) == []
 
 
 def test_check_says_what_is_missing_and_exits_with_2(capsys):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from das_spark.config import load_plan, plan_to_config, unread_queries
+from das_spark.config import load_plan, plan_to_config, unused_queries
 from das_spark.errors import ConfigurationError
 from das_spark.estimation import OuterPass
 from das_spark.products import PRODUCTS
@@ -133,5 +133,5 @@ def test_passes_of_a_strategy_that_fit_what_is_not_measured_are_refused(redistri
 
 def test_a_measured_query_that_no_pass_fits_is_found():
     passes = {"State": (OuterPass((("a",), ("b",)), (("c",),)), OuterPass((("d",),), (("detailed",),)))}
-    assert unread_queries(passes, "State", ("a", "b", "c", "d")) == ("c",)
-    assert unread_queries(passes, "County", ("a", "c")) == ()
+    assert unused_queries(passes, "State", ("a", "b", "c", "d")) == ("c",)
+    assert unused_queries(passes, "County", ("a", "c")) == ()

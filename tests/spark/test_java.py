@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from das_spark.cli import doctor
+from das_spark.cli import catalogue
 from das_spark.errors import EnvironmentProblemError
 from das_spark.spark.java import usable_java
 from das_spark.spark.session import session
@@ -62,7 +62,7 @@ class TestAWrongJavaHome:
     def test_is_what_doctor_says(self, tmp_path, monkeypatch, capsys, kind):
         home, reason = wrong_homes(tmp_path)[kind]
         monkeypatch.setenv("JAVA_HOME", str(home))
-        row = doctor._java()
+        row = catalogue._java()
         assert row[:2] == ("java", "none")
         assert reason in row[2]
         assert f"JAVA_HOME is {home}" in row[2]

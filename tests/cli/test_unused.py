@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from das_spark.cli.unread import unread_shares
+from das_spark.cli.plans import unused_shares
 from das_spark.config import load_plan
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -15,7 +15,7 @@ CONF = Path(__file__).parents[2] / "conf"
 
 def unread(conf, *settings, counts=None):
     plan = load_plan(CONF / conf, settings=settings, files=False)
-    return plan, list(unread_shares(plan, counts or {}))
+    return plan, list(unused_shares(plan, counts or {}))
 
 
 def test_a_total_that_is_exact_is_read_by_nobody():
