@@ -9,7 +9,7 @@ bound on the privacy loss (`Claim`), and must not be more telling than the decla
 
 from das_spark.audit.audits import AuditSettings, AuditStage, run_audit, write_audit
 from das_spark.audit.claim import Claim, epsilon_bound, lower_limit, rho_bound, upper_limit
-from das_spark.audit.events import KINDS, Event, Statistic, choose, learned
+from das_spark.audit.events import KINDS, Statistic, StatisticEvent, choose, learned
 from das_spark.audit.inputs import (
     NeighbouringInputs,
     WatchedAnswer,
@@ -47,7 +47,6 @@ __all__ = [
     "AuditStage",
     "Claim",
     "DeclaredNoise",
-    "Event",
     "Finding",
     "Judgement",
     "LocalSystem",
@@ -56,6 +55,7 @@ __all__ = [
     "Power",
     "SmallPopulation",
     "Statistic",
+    "StatisticEvent",
     "WatchedAnswer",
     "allowed_cells",
     "audit_page",

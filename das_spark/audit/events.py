@@ -76,7 +76,7 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StatisticEvent:
     """A statistic at least, or at most, a threshold.
 
     Attributes:
@@ -109,7 +109,7 @@ class Event:
         return (seen[0], seen[1]) if self.telling == "first" else (seen[1], seen[0])
 
 
-def choose(statistics: Iterable[Statistic], score: Score, alpha: float, most: int) -> list[Event]:
+def choose(statistics: Iterable[Statistic], score: Score, alpha: float, most: int) -> list[StatisticEvent]:
     """The most telling events, one a statistic.
 
     Args:
@@ -136,7 +136,7 @@ def _limits(runs: int, alpha: float) -> tuple[Floats, Floats]:
     return lower_limit(seen, runs, alpha), upper_limit(seen, runs, alpha)
 
 
-def _best(statistic: Statistic, score: Score, alpha: float) -> tuple[float, Event] | None:
+def _best(statistic: Statistic, score: Score, alpha: float) -> tuple[float, StatisticEvent] | None:
     """The most telling event of a statistic with its score."""
     sides = [np.sort(side[~np.isnan(side)]) for side in (statistic.first, statistic.second)]
     thresholds = _thresholds(np.concatenate(sides))
@@ -155,7 +155,7 @@ def _best(statistic: Statistic, score: Score, alpha: float) -> tuple[float, Even
             scores = np.where(low > high, score(low, high), low - high - _SHOWS_NOTHING)
             place = int(np.argmax(scores))
             side: Side = "first" if telling == "first" else "second"
-            event = Event(statistic.name, statistic.kind, upward, float(thresholds[place]), side)
+            event = StatisticEvent(statistic.name, statistic.kind, upward, float(thresholds[place]), side)
             found.append((float(scores[place]), event))
     return max(found, key=lambda each: each[0])
 

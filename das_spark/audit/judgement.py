@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from das_spark.audit.claim import Claim, lower_limit, upper_limit
-from das_spark.audit.events import Event, Statistic, choose
+from das_spark.audit.events import Statistic, StatisticEvent, choose
 from das_spark.audit.noise import DeclaredNoise
 from das_spark.errors import InputError
 
@@ -99,7 +99,7 @@ class Finding:
 
     stage: str
     pair: str
-    event: Event
+    event: StatisticEvent
     seen: tuple[int, int]
     runs: int
     low: float
@@ -144,7 +144,7 @@ def judge(parts: Sequence[Part], claim: Claim, level: float, most: int = JUDGED)
     return Judgement(level, alpha, tuple(_judged(part, event, claim, alpha) for part, event in chosen))
 
 
-def _chosen(part: Part, claim: Claim, alpha: float, most: int) -> list[Event]:
+def _chosen(part: Part, claim: Claim, alpha: float, most: int) -> list[StatisticEvent]:
     """Events by both standards, none twice."""
     halves = [statistic.half(0) for statistic in part.statistics]
     by_claim = choose(halves, claim.bound, alpha, most)
@@ -152,7 +152,7 @@ def _chosen(part: Part, claim: Claim, alpha: float, most: int) -> list[Event]:
     return list(dict.fromkeys([*by_claim, *by_noise]))
 
 
-def _judged(part: Part, event: Event, claim: Claim, alpha: float) -> Finding:
+def _judged(part: Part, event: StatisticEvent, claim: Claim, alpha: float) -> Finding:
     statistic = next(each for each in part.statistics if each.name == event.statistic).half(1)
     seen = event.counts(statistic)
     low = lower_limit(seen[0], part.judging, alpha / 2)

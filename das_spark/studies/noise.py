@@ -151,11 +151,6 @@ class ResidualLoss:
             settings: Of the curve.
         """
         values, counts = np.unique(residuals, return_counts=True)
-        return cls.of_counted(values, counts, settings)
-
-    @classmethod
-    def of_counted(cls, values: NDArray[np.float64], counts: NDArray[np.int64], settings: LossSettings) -> ResidualLoss:
-        """The same of residuals that are counted."""
         try:
             return cls(values, counts, loss_curve(values, counts, settings))
         except UndefinedError as reason:

@@ -72,7 +72,7 @@ _LARGE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredQuery:
+class SpineQuery:
     """A query that is measured in every geounit.
 
     Attributes:
@@ -100,11 +100,11 @@ class SpineMechanism:
 
     name: str
     schema: Schema
-    queries: tuple[MeasuredQuery, ...]
+    queries: tuple[SpineQuery, ...]
     total: Fraction
     geolevels: Mapping[str, Fraction]
 
-    def noise(self, geolevel: str, measured: MeasuredQuery) -> DiscreteLaplace:
+    def noise(self, geolevel: str, measured: SpineQuery) -> DiscreteLaplace:
         """The noise of a query in a geolevel: scale 2 / epsilon, of which the query has an exact share."""
         return DiscreteLaplace(2 / (self.total * self.geolevels[geolevel] * measured.share))
 
@@ -296,7 +296,7 @@ def divided(wanted: Floats, most: Floats, whole: float) -> Floats:
     return np.minimum(most, wanted + step)
 
 
-def _check_groups(measured: MeasuredQuery) -> None:
+def _check_groups(measured: SpineQuery) -> None:
     """Equal groups, which (O-3) rests on."""
     sizes = measured.query.answer_dense(np.ones(measured.query.size, dtype=np.int64))
     if (sizes != sizes[0]).any() or not measured.query.is_partition:
@@ -331,7 +331,7 @@ def household_mechanism(multiple: Fraction = Fraction(1)) -> SpineMechanism:
     if multiple <= 0:
         raise ConfigurationError(f"the budget of households must be above 0, not {multiple} times the published one")
     queries = tuple(
-        MeasuredQuery(published.name, HOUSEHOLDS.query(asked), published.share)
+        SpineQuery(published.name, HOUSEHOLDS.query(asked), published.share)
         for published, asked in zip(HOUSEHOLD_QUERIES, _ASKED, strict=True)
     )
     return SpineMechanism("household", HOUSEHOLDS, queries, multiple * TOTALS["household"], GEOLEVEL_SHARES)
@@ -340,7 +340,7 @@ def household_mechanism(multiple: Fraction = Fraction(1)) -> SpineMechanism:
 def person_mechanism() -> SpineMechanism:
     """How persons are measured."""
     asked = (PERSON_QUERIES[0], PERSON_QUERIES[2])
-    queries = tuple(MeasuredQuery(published.name, PEOPLE.query("detailed"), published.share) for published in asked)
+    queries = tuple(SpineQuery(published.name, PEOPLE.query("detailed"), published.share) for published in asked)
     return SpineMechanism("person", PEOPLE, queries, TOTALS["person"], GEOLEVEL_SHARES)
 
 

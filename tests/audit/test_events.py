@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from das_spark.audit import Event, Statistic, choose, epsilon_bound
+from das_spark.audit import Statistic, StatisticEvent, choose, epsilon_bound
 
 RUNS = 400
 GENERATOR = np.random.default_rng(5)
@@ -52,8 +52,8 @@ def test_what_was_not_released_belongs_to_no_event_of_values():
     first = np.array([math.nan, 3.0, 4.0, math.nan])
     second = np.array([2.0, math.nan, 1.0, 0.0])
     statistic = Statistic("x", "answer", first, second)
-    assert Event("x", "answer", upward=True, threshold=2.0, telling="first").counts(statistic) == (2, 1)
-    assert Event("x", "answer", upward=False, threshold=2.0, telling="second").counts(statistic) == (3, 0)
+    assert StatisticEvent("x", "answer", upward=True, threshold=2.0, telling="first").counts(statistic) == (2, 1)
+    assert StatisticEvent("x", "answer", upward=False, threshold=2.0, telling="second").counts(statistic) == (3, 0)
     nowhere = Statistic("x", "answer", np.full(4, math.nan), np.full(4, math.nan))
     assert choose([nowhere], by_epsilon, 0.01, 3) == []
 
@@ -67,8 +67,8 @@ def test_halves_share_no_run():
 
 
 def test_the_text_of_an_event_says_what_it_is():
-    assert Event("sum", "sum", upward=True, threshold=1.5, telling="first").text == "sum >= 1.5"
-    assert Event("sum", "sum", upward=False, threshold=-3.0, telling="first").text == "sum <= -3"
+    assert StatisticEvent("sum", "sum", upward=True, threshold=1.5, telling="first").text == "sum >= 1.5"
+    assert StatisticEvent("sum", "sum", upward=False, threshold=-3.0, telling="first").text == "sum <= -3"
 
 
 def test_an_event_that_shows_nothing_comes_after_one_that_shows_little():

@@ -14,10 +14,10 @@ from das_spark.audit import (
     POWER_COLUMNS,
     AuditReport,
     Claim,
-    Event,
     Finding,
     Judgement,
     Power,
+    StatisticEvent,
     audit_page,
     finding_rows,
     power_rows,
@@ -25,7 +25,7 @@ from das_spark.audit import (
 )
 from das_spark.privacy import Framework
 
-EVENT = Event("hhgq * race[3] of County 01", "answer", upward=True, threshold=4.0, telling="second")
+EVENT = StatisticEvent("hhgq * race[3] of County 01", "answer", upward=True, threshold=4.0, telling="second")
 PAIRS = ("crowd", "lone")
 SOUND = Finding("pipeline", "lone", EVENT, (40, 9), 50, low=0.6, high=0.4, bound=0.4, epsilon=0.4, allowed=0.7)
 

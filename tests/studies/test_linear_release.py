@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from das_spark.errors import EstimationError, QueryError
 from das_spark.histogram import Attribute, Recode, Schema
 from das_spark.privacy import RunKey
-from das_spark.studies.occupancy_releases import Layer, MeasuredQuery, SpineMechanism, divided, linear_totals, noise_of
+from das_spark.studies.occupancy_releases import Layer, SpineMechanism, SpineQuery, divided, linear_totals, noise_of
 
 UNEVEN = Recode("uneven", (("first", (0,)), ("rest", (1, 2))))
 SCHEMA = Schema("small", (Attribute("a", ("x", "y", "z"), (UNEVEN,)), Attribute("b", ("u", "v"))))
@@ -21,7 +21,7 @@ TRUTH = np.random.default_rng(1).poisson(20, (4, SCHEMA.size))
 
 
 def mechanism(asked=("detailed", "a", "b")):
-    queries = tuple(MeasuredQuery(text, SCHEMA.query(text), Fraction(1, len(asked))) for text in asked)
+    queries = tuple(SpineQuery(text, SCHEMA.query(text), Fraction(1, len(asked))) for text in asked)
     return SpineMechanism("record", SCHEMA, queries, Fraction(1), {"Top": Fraction(1, 2), "Leaf": Fraction(1, 2)})
 
 
@@ -117,6 +117,6 @@ def test_queries_that_leave_cells_out_are_refused():
         "part", (Attribute("a", ("x", "y", "z"), (Recode("some", (("first", (0,)),)),)), SCHEMA.attributes[1])
     )
     spent = mechanism()
-    wrong = replace(spent, schema=part, queries=(MeasuredQuery("some", part.query("some"), Fraction(1)),))
+    wrong = replace(spent, schema=part, queries=(SpineQuery("some", part.query("some"), Fraction(1)),))
     with pytest.raises(QueryError, match="groups of one size"):
         linear_totals(layers(), wrong, KEY, bounded=False)

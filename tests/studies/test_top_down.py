@@ -10,7 +10,7 @@ from das_spark.core import measure_family
 from das_spark.errors import EstimationError
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import RunKey
-from das_spark.studies.occupancy_releases import Layer, MeasuredQuery, SpineMechanism, noise_of, release
+from das_spark.studies.occupancy_releases import Layer, SpineMechanism, SpineQuery, noise_of, release
 
 SCHEMA = Schema("small", (Attribute("a", ("x", "y", "z")), Attribute("b", ("u", "v"))))
 SHARES = dict.fromkeys(("Top", "Middle", "Leaf"), Fraction(1, 3))
@@ -19,8 +19,8 @@ KEY = RunKey.insecure("top down")
 
 def mechanism(total=Fraction(3)):
     queries = (
-        MeasuredQuery("cells", SCHEMA.query("detailed"), Fraction(1, 2)),
-        MeasuredQuery("margin", SCHEMA.query("a"), Fraction(1, 2)),
+        SpineQuery("cells", SCHEMA.query("detailed"), Fraction(1, 2)),
+        SpineQuery("margin", SCHEMA.query("a"), Fraction(1, 2)),
     )
     return SpineMechanism("record", SCHEMA, queries, total, SHARES)
 
