@@ -1,19 +1,17 @@
 """Lines of the census edited file (CEF) of 2020: the fields of unit and person records, and what they may hold.
 
 Facts from the public release of the production code of 2020. A record is a line of fixed width, or the same fields
-delimited by ``|``. What a field may hold is written as in the release: values and ranges separated by commas. A code
-has as many characters as its field; a number may have leading zeros or spaces on either side; ``blank`` is all spaces.
+delimited by ``|``; `das_spark.io.record_text` says how its fields are written.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from das_spark.io.record_text import Bytes, Homes, Integers, homes, put_number
+from das_spark.io.record_text import BLANK, Bytes, Field, Homes, Integers, Record, homes, put_number
 from das_spark.simulation.entities_2020 import entities
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from das_spark.simulation import Population
 
 
-BLANK: Final = "blank"
 DELIMITER: Final = "|"
 
 STATES: Final = "01-02,04-06,08-13,15-42,44-51,53-56,72"
@@ -32,118 +29,6 @@ _QUARTERS: Final = (
 )
 _RACE: Final = "1000-8999,9000,9500,9900"
 _OTHER_RACE: Final = f"{_RACE},{BLANK}"
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a record.
-
-    Args:
-        name: As in the release.
-        start: First column, from 0.
-        end: Column behind the last.
-        allowed: Values and ranges; empty for a number of any size.
-    """
-
-    name: str
-    start: int
-    end: int
-    allowed: str
-
-    @property
-    def width(self) -> int:
-        """Number of characters."""
-        return self.end - self.start
-
-    @property
-    def expected(self) -> str:
-        """What is allowed, for messages."""
-        return f"one of {self.allowed.replace(',', ', ')}" if self.allowed else "a number"
-
-    @property
-    def pattern(self) -> str:
-        """Regular expression of the characters that the field may hold, of its full width."""
-        if not self.allowed:
-            return f"(?=[ 0-9]{{{self.width}}}) *[0-9]+ *"
-        items = [_item(item, self.width) for item in self.allowed.split(",")]
-        return items[0] if len(items) == 1 and "|" not in items[0] else f"(?:{'|'.join(items)})"
-
-
-def _item(item: str, width: int) -> str:
-    if item == BLANK:
-        return f" {{{width}}}"
-    low, _, high = item.partition("-")
-    high = high or low
-    if len(low) == len(high) == width:
-        return digits(low, high)
-    ranges = []
-    for length in range(len(str(int(low))), width + 1):
-        least, most = str(int(low)).zfill(length), str(min(int(high), 10**length - 1)).zfill(length)
-        if int(least) <= int(most):
-            space = f" {{{width - length}}}" if length < width else ""
-            number = digits(least, most)
-            ranges += [f"{space}(?:{number})", f"(?:{number}){space}"] if space else [number]
-    return "|".join(ranges)
-
-
-def digits(low: str, high: str) -> str:
-    """Regular expression of the whole numbers of a range, all with as many digits as its ends.
-
-    Args:
-        low: The smallest, with leading zeros.
-        high: The largest, of as many digits.
-    """
-    if not low:
-        return ""
-    if low[0] == high[0]:
-        return low[0] + digits(low[1:], high[1:])
-    rest = len(low) - 1
-    any_digits = f"[0-9]{{{rest}}}" if rest else ""
-    first, last = int(low[0]), int(high[0])
-    parts = []
-    if int(low[1:] or 0) > 0:
-        parts.append(low[0] + digits(low[1:], "9" * rest))
-        first += 1
-    if high[1:] != "9" * rest:
-        parts.append(high[0] + digits("0" * rest, high[1:]))
-        last -= 1
-    if first <= last:
-        parts.append(f"{first if first == last else f'[{first}-{last}]'}{any_digits}")
-    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A kind of record.
-
-    Args:
-        name: For messages.
-        fields: In order, without gaps.
-    """
-
-    name: str
-    fields: tuple[Field, ...]
-
-    @property
-    def length(self) -> int:
-        """Characters of a line."""
-        return self.fields[-1].end
-
-    @property
-    def pattern(self) -> str:
-        """Regular expression of a line in which every field is right."""
-        return f"^(?=.{{{self.length}}}$){''.join(field.pattern for field in self.fields)}$"
-
-    def field(self, name: str) -> Field:
-        """A field by its name.
-
-        Args:
-            name: As the release spells it.
-
-        Raises:
-            StopIteration: The record has no such field.
-        """
-        return next(field for field in self.fields if field.name == name)
 
 
 def _record(name: str, *fields: tuple[str, int, str]) -> Record:
@@ -214,10 +99,6 @@ PERSON: Final = _record(
     ("LIVE_ALONE", 1, "0-2"),
 )
 """A person in a household (RTYPE 3) or in group quarters (5): 91 characters."""
-
-CLASSES: Final = 8
-LARGEST_CLASS: Final = CLASSES - 1
-"""Class of the first digits from 7 to 9 of a type of group quarters; others are the digit, 0 is a housing unit."""
 
 GEOCODE_PARTS: Final = (("TABBLKST", 2), ("TABBLKCOU", 3), ("TABTRACTCE", 6), ("TABBLKGRPCE", 1), ("TABBLK", 4))
 """Columns of the geographic reference file (GRF-C), and digits of each, that together are a block's geocode of 16."""

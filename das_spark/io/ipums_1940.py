@@ -1,7 +1,7 @@
-"""A simulated 1940 in the layout of the IPUMS extract EXT1940USCB.dat: household and person lines of fixed width.
+"""The IPUMS extract of the 1940 census, EXT1940USCB.dat: its fields, and a simulated 1940 in that layout.
 
-Only the fields that the system reads carry meaning; the others hold zeros. Persons of a class are dealt to its units
-one by one, adults first, so that every unit has someone and household sizes differ by one at most.
+Of simulated people, only the fields that the system reads carry meaning; the others hold zeros. Persons of a class
+are assigned to its units one by one, adults first, so that each has someone and household sizes differ by one at most.
 """
 
 from __future__ import annotations
@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.io.record_text import Bytes, Integers, homes, put_number
+from das_spark.io.record_text import Bytes, Field, Integers, homes, put_number
 
 if TYPE_CHECKING:
     from das_spark.simulation import Population
 
-HOUSEHOLD_LINE, PERSON_LINE = 160, 274
+
+HOUSEHOLD_LENGTH, PERSON_LENGTH = 159, 273
+HOUSEHOLD_LINE, PERSON_LINE = HOUSEHOLD_LENGTH + 1, PERSON_LENGTH + 1
 """Bytes of a line, its end included."""
+
+SERIAL = Field("SERIAL", 7, 15, "")
+HOUSEHOLD_FIELDS = {field.name: field for field in (Field("GQ", 93, 94, "0-6"), Field("GQTYPE", 94, 95, "0,2-4,6-9"))}
+"""Coded fields of household lines that products may recode; types 1 and 5 of group quarters do not occur in 1940."""
+PERSON_FIELDS = {
+    field.name: field
+    for field in (Field("AGE", 73, 76, "0-135"), Field("RACE", 84, 85, "1-6"), Field("HISPAN", 88, 89, "0-4,9"))
+}
+"""Coded fields of person lines."""
+GEOCODE_FIELDS = (Field("STATEFIP, COUNTY", 53, 59, ""), Field("ENUMDIST", 124, 128, ""))
+"""State, county and enumeration district of a household line: together its geocode of ten digits."""
 
 _GQTYPE_OF_CLASS = np.array([0, 2, 3, 4, 6, 7, 8, 9])
 _GQ_OF_CLASS = np.array([1, 3, 3, 3, 4, 4, 4, 4])
@@ -71,25 +84,31 @@ def _template(length: int, letter: str, rows: int) -> Bytes:
 
 def _household_lines(serial: Integers, sizes: Integers, geocodes: NDArray[np.str_], level: Integers) -> Bytes:
     lines = _template(HOUSEHOLD_LINE, "H", len(serial))
-    put_number(lines, 7, 8, serial)
+    put_number(lines, SERIAL.start, SERIAL.width, serial)
     put_number(lines, 15, 2, np.minimum(sizes, 99))
     digits = np.char.encode(geocodes, "ascii").view(np.uint8).reshape(len(geocodes), -1)
-    lines[:, 53:59] = digits[:, :6]
-    lines[:, 124:128] = digits[:, 6:10]
+    first = 0
+    for field in GEOCODE_FIELDS:
+        lines[:, field.start : field.end] = digits[:, first : first + field.width]
+        first += field.width
     vacant = level == _CLASSES
     level = np.where(vacant, 0, level)
-    put_number(lines, 93, 1, np.where(vacant, 0, _GQ_OF_CLASS[level]))
-    put_number(lines, 94, 1, _GQTYPE_OF_CLASS[level])
+    _put(lines, HOUSEHOLD_FIELDS["GQ"], np.where(vacant, 0, _GQ_OF_CLASS[level]))
+    _put(lines, HOUSEHOLD_FIELDS["GQTYPE"], _GQTYPE_OF_CLASS[level])
     return lines
 
 
 def _person_lines(serial: Integers, rank: Integers, cell: Integers) -> Bytes:
     lines = _template(PERSON_LINE, "P", len(serial))
-    put_number(lines, 7, 8, serial)
+    put_number(lines, SERIAL.start, SERIAL.width, serial)
     put_number(lines, 15, 4, (rank + 1) % 10_000)
     put_number(lines, 72, 1, 1 + rank % 2)
     adult = cell // _CELLS_OF_AGE % 2
-    put_number(lines, 73, 3, np.where(adult == 1, 18 + (rank * 17 + serial) % 70, (rank * 5 + serial) % 18))
-    put_number(lines, 84, 1, 1 + cell % _RACES)
-    put_number(lines, 88, 1, cell // _RACES % 2)
+    _put(lines, PERSON_FIELDS["AGE"], np.where(adult == 1, 18 + (rank * 17 + serial) % 70, (rank * 5 + serial) % 18))
+    _put(lines, PERSON_FIELDS["RACE"], 1 + cell % _RACES)
+    _put(lines, PERSON_FIELDS["HISPAN"], cell // _RACES % 2)
     return lines
+
+
+def _put(lines: Bytes, field: Field, values: Integers) -> None:
+    put_number(lines, field.start, field.width, values)

@@ -21,6 +21,13 @@ TOTAL_ITEMS, HISPANIC_ITEMS, HOUSING_ITEMS, QUARTERS_ITEMS = 71, 73, 3, 10
 QUARTERS_OF_CLASS = (2, 3, 4, 5, 7, 8, 9)
 """0-based item in P5 of classes 1 to 7 (adult correctional, juvenile, nursing, ..., other)."""
 
+PERSON_CODES = {"QUARTERS": "0,3-6,8-10", "ADULT": "0-1", "HISPANIC": "0-1", "RACE": "1-63"}
+"""What the tables tell of a person: the item of P5 that counts her (0 in a household), whether P3 does, whether she is
+Hispanic, and the number of her combination of races in the order of P1."""
+
+UNIT_CODES = {"OCCUPANCY": "2-3"}
+"""What they tell of a housing unit: the item of H1 that counts it, 2 occupied, 3 vacant."""
+
 _JUVENILE, _NURSING = 2, 3
 _ORDER = (_NURSING, _JUVENILE, 1, 4, 5, 6, 7)
 
@@ -40,6 +47,17 @@ def race_items() -> tuple[int, ...]:
             items.append(item)
             item += 1
     return tuple(items)
+
+
+def class_codes() -> Counts:
+    """Code of QUARTERS of each of the eight classes, household first, (8,)."""
+    return np.array([0, *(item + 1 for item in QUARTERS_OF_CLASS)])
+
+
+def person_codes() -> dict[str, Counts]:
+    """Codes of each cell of class, voting age, Hispanic origin and race: field -> (8 x 2 x 2 x 63,)."""
+    level, adult, hispanic, race = (each.ravel() for each in np.indices((8, 2, 2, 63)))
+    return {"QUARTERS": class_codes()[level], "ADULT": adult, "HISPANIC": hispanic, "RACE": race + 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,140 @@
-"""Simulated people as records: dealt to the units they live in, and written into lines of fixed width."""
+"""Records as lines of fixed width: fields and what they may hold, and simulated people assigned to units as lines.
+
+A code has as many characters as its field; a number may have leading zeros or spaces on either side; `blank` is all
+spaces. What a field may hold is written as in public record layouts: values and ranges separated by commas.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from das_spark.simulation import Population
+
+
+BLANK: Final = "blank"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a record.
+
+    Args:
+        name: As in the release.
+        start: First column, from 0.
+        end: Column behind the last.
+        allowed: Values and ranges; empty for a number of any size.
+    """
+
+    name: str
+    start: int
+    end: int
+    allowed: str
+
+    @property
+    def width(self) -> int:
+        """Number of characters."""
+        return self.end - self.start
+
+    @property
+    def expected(self) -> str:
+        """What is allowed, for messages."""
+        return f"one of {self.allowed.replace(',', ', ')}" if self.allowed else "a number"
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of the characters that the field may hold, of its full width."""
+        if not self.allowed:
+            return f"(?=[ 0-9]{{{self.width}}}) *[0-9]+ *"
+        items = [_item(item, self.width) for item in self.allowed.split(",")]
+        return items[0] if len(items) == 1 and "|" not in items[0] else f"(?:{'|'.join(items)})"
+
+
+def _item(item: str, width: int) -> str:
+    if item == BLANK:
+        return f" {{{width}}}"
+    low, _, high = item.partition("-")
+    high = high or low
+    if len(low) == len(high) == width:
+        return digits(low, high)
+    ranges = []
+    for length in range(len(str(int(low))), width + 1):
+        least, most = str(int(low)).zfill(length), str(min(int(high), 10**length - 1)).zfill(length)
+        if int(least) <= int(most):
+            space = f" {{{width - length}}}" if length < width else ""
+            number = digits(least, most)
+            ranges += [f"{space}(?:{number})", f"(?:{number}){space}"] if space else [number]
+    return "|".join(ranges)
+
+
+def digits(low: str, high: str) -> str:
+    """Regular expression of the whole numbers of a range, all with as many digits as its ends.
+
+    Args:
+        low: The smallest, with leading zeros.
+        high: The largest, of as many digits.
+    """
+    if not low:
+        return ""
+    if low[0] == high[0]:
+        return low[0] + digits(low[1:], high[1:])
+    rest = len(low) - 1
+    any_digits = f"[0-9]{{{rest}}}" if rest else ""
+    first, last = int(low[0]), int(high[0])
+    parts = []
+    if int(low[1:] or 0) > 0:
+        parts.append(low[0] + digits(low[1:], "9" * rest))
+        first += 1
+    if high[1:] != "9" * rest:
+        parts.append(high[0] + digits("0" * rest, high[1:]))
+        last -= 1
+    if first <= last:
+        parts.append(f"{first if first == last else f'[{first}-{last}]'}{any_digits}")
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A kind of record.
+
+    Args:
+        name: For messages.
+        fields: In order, without gaps.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+
+    @property
+    def length(self) -> int:
+        """Characters of a line."""
+        return self.fields[-1].end
+
+    @property
+    def codes(self) -> dict[str, str]:
+        """Name of every field -> the codes that it may hold; none of numbers of any size."""
+        return {field.name: field.allowed for field in self.fields if field.allowed}
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of a line in which every field is right."""
+        return f"^(?=.{{{self.length}}}$){''.join(field.pattern for field in self.fields)}$"
+
+    def field(self, name: str) -> Field:
+        """A field by its name.
+
+        Args:
+            name: As the release spells it.
+
+        Raises:
+            StopIteration: The record has no such field.
+        """
+        return next(field for field in self.fields if field.name == name)
+
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -41,7 +166,7 @@ class Homes:
 
 
 def homes(population: Population, start: int, stop: int, people_cells: int) -> Homes:
-    """Deal the persons of some geounits to their units, one by one, adults first.
+    """Assign the persons of some geounits to their units, one by one, adults first.
 
     So every unit has someone, and sizes of units of a class differ by one at most.
 

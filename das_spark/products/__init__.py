@@ -1,4 +1,8 @@
-"""What is published: one module a product, and one line here for each."""
+"""What is published: schema, strategies, constraints, recodes of files, tables and layouts of each product, as data.
+
+A product is a module with one line in the registry, or plain data that `product_from` reads and `register` adds. This
+package also says how the codes in microdata files relate to cells (`microdata_codes`), for whoever reads such files.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,8 @@ from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, S
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
+from das_spark.products.file_recodes import CodedField, FileRecodes, code_ranges
+from das_spark.products.from_data import product_from
 from das_spark.products.pl94_2020_person import PL94_2020_PERSON
 from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
 
@@ -38,27 +44,42 @@ __all__ = [
     "PRODUCTS",
     "RECORD_NUMBERS",
     "UNIT_NUMBERS",
+    "CodedField",
     "ColumnRule",
     "FileForm",
+    "FileRecodes",
     "MicrodataCodes",
     "MicrodataColumn",
     "MicrodataLayout",
     "Product",
     "Strategy",
+    "code_ranges",
     "column_rule",
     "microdata_codes",
     "product",
+    "product_from",
+    "register",
 ]
 
-PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(
-    {
-        "e2e_2018": E2E_2018,
-        "e2e_1940": E2E_1940,
-        "dallas_2010": DALLAS_2010,
-        "pl94_2020_person": PL94_2020_PERSON,
-        "pl94_2020_unit": PL94_2020_UNIT,
-    }
-)
+_REGISTRY: Final[dict[str, Product]] = {
+    each.name: each for each in (E2E_2018, E2E_1940, DALLAS_2010, PL94_2020_PERSON, PL94_2020_UNIT)
+}
+PRODUCTS: Final[Mapping[str, Product]] = MappingProxyType(_REGISTRY)
+"""Every product by its name."""
+
+
+def register(product: Product) -> None:
+    """Add a product to the registry, such as one that was made from data.
+
+    Args:
+        product: With a name that is not taken.
+
+    Raises:
+        ConfigurationError: There is a product of that name.
+    """
+    if product.name in _REGISTRY:
+        raise ConfigurationError(f"there is a product {product.name!r} already", hint="give it another name")
+    _REGISTRY[product.name] = product
 
 
 def product(name: str) -> Product:

@@ -12,6 +12,7 @@ from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Recode
 from das_spark.products._cenrace import CENRACE
 from das_spark.products.base import MicrodataColumn
+from das_spark.products.file_recodes import BLANK, CodedField, FileRecodes
 
 #: The types of group quarters: classes 1 to 7 of persons and of units.
 FACILITIES: Final = (
@@ -62,6 +63,38 @@ STRATA: Final = "votingage * hispanic * cenrace"
 NO_MINORS_IN_NURSING: Final = StructuralZero(
     "nurse_nva_0", (("hhgq", (3,)), ("votingage", (0,))), "nobody under 18 in nursing facilities"
 )
+
+_QUARTERS: Final = (BLANK, "101-199", "201-299", "301-399", "401-499", "501-599", "601-699", "701-999")
+#: Type of group quarters in census edited files: its first digit is the class, 7 for 7, 8 and 9.
+_CEF_CLASS: Final = CodedField("QGQTYP", _QUARTERS)
+#: Items of table P5 that count the seven types.
+_P5_CLASS: Final = CodedField("QUARTERS", ("0", "3", "4", "5", "6", "8", "9", "10"))
+#: Recodes of persons and of housing units; those of persons are those of the production of June 2021.
+PERSON_FILES: Final = {
+    "cef_2020": FileRecodes(
+        {
+            "hhgq": _CEF_CLASS,
+            "votingage": CodedField("QAGE", ("0-17", "18-115")),
+            "hispanic": CodedField("CENHISP", ("1", "2")),
+            "cenrace": CodedField.numbered("CENRACE", CENRACE.size, 1),
+        },
+        _CEF_CLASS,
+    ),
+    "pl94_summary": FileRecodes(
+        {
+            "hhgq": _P5_CLASS,
+            "votingage": CodedField("ADULT", ("0", "1")),
+            "hispanic": CodedField("HISPANIC", ("0", "1")),
+            "cenrace": CodedField.numbered("RACE", CENRACE.size, 1),
+        },
+        _P5_CLASS,
+    ),
+}
+UNIT_FILES: Final = {
+    "cef_2020": FileRecodes({"h1": CodedField("VACS", ("1-7", "0"))}, _CEF_CLASS),
+    "pl94_summary": FileRecodes({"h1": CodedField("OCCUPANCY", ("3", "2"))}, _P5_CLASS),
+    "simulated": FileRecodes({"h1": CodedField("OCCUPIED", ("0", "1"))}),
+}
 
 #: A state and what lies in it. A block's geocode has 16 digits: its own 15, and the block group again before the block.
 STATE_TO_BLOCK: Final = (

@@ -36,6 +36,7 @@ from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel, Spine, SpineSettings
 from das_spark.histogram import Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
+from das_spark.products.file_recodes import FileRecodes
 from das_spark.tabulation import Table
 
 Record = Literal["person", "unit"]
@@ -166,6 +167,8 @@ class Product:
         tables: Published tables: sums over the cells of the schema, made for every geolevel of a run.
         ppmf: Layout of the public copy of the microdata files (flavour "ppmf"): the same records of the same files, and
             the same columns with codes, fewer of the others; None where there is none.
+        file_recodes: Reader -> how what it delivers is recoded to the schema; tidy files need none, whose columns are
+            the attributes.
         spine_settings: Shape of a spine that is made of areas, where a run does not say otherwise; the kind is the
             run's.
 
@@ -192,9 +195,12 @@ class Product:
     tables: tuple[Table, ...] = ()
     ppmf: MicrodataLayout | None = None
     spine_settings: SpineSettings = PLAIN_SPINE
+    file_recodes: Mapping[str, FileRecodes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what could not be made of people without classes, before a run can be charged for it."""
+        for reader, recodes in self.file_recodes.items():
+            recodes.check(self.schema, len(self.unit_classes), f"product {self.name!r}, reader {reader!r}")
         if self.class_query:
             return
         layouts = [layout for layout in (self.microdata, self.ppmf) if layout is not None]

@@ -20,6 +20,7 @@ from das_spark.products.base import (
     fillers,
     pure_strategy,
 )
+from das_spark.products.file_recodes import CodedField, FileRecodes
 
 _FACILITIES: Final = (
     "Correctional Institutions",
@@ -123,6 +124,20 @@ def unit_columns(type_code: str, build: str, geography: tuple[MicrodataColumn, .
     )
 
 
+_CLASS: Final = CodedField("GQTYPE", ("0", "2", "3", "4", "6", "7", "8", "9"))
+#: Recodes of the 2018 End-to-End release; Hispanic is whoever has a code of origin other than 0.
+FILES: Final = {
+    "ipums_1940": FileRecodes(
+        {
+            "hhgq": _CLASS,
+            "age18plus": CodedField("AGE", ("0-17", "18-135")),
+            "hispanic": CodedField("HISPAN", ("0", "1-9")),
+            "race": CodedField.numbered("RACE", 6, 1),
+        },
+        _CLASS,
+    )
+}
+
 E2E_1940: Final = Product(
     name="e2e_1940",
     title="Persons of the 1940 census",
@@ -152,4 +167,5 @@ E2E_1940: Final = Product(
         comment="# In the layout made for the public census records of 1940; das_spark sets no limits on sharing",
     ),
     total_at="State",
+    file_recodes=FILES,
 )

@@ -14,6 +14,7 @@ from das_spark.products._redistricting import (
     FACILITIES,
     NO_MINORS_IN_NURSING,
     PERSON_ATTRIBUTES,
+    PERSON_FILES,
     RACE_CODES,
     STATE_TO_BLOCK,
     STRATA,
@@ -87,4 +88,5 @@ E2E_2018: Final = Product(
     microdata=MICRODATA,
     total_at="County",
     tables=redistricting_tables(SCHEMA),
+    file_recodes=PERSON_FILES,
 )

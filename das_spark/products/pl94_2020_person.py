@@ -24,7 +24,7 @@ from das_spark.products._pl94_2020 import (
     ppmf,
     strategies,
 )
-from das_spark.products._redistricting import NO_MINORS_IN_NURSING, PERSON_ATTRIBUTES, RACE_CODES, STRATA
+from das_spark.products._redistricting import NO_MINORS_IN_NURSING, PERSON_ATTRIBUTES, PERSON_FILES, RACE_CODES, STRATA
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, parts
 from das_spark.tabulation import redistricting_tables
 
@@ -124,4 +124,5 @@ PL94_2020_PERSON: Final = Product(
     total_at="State",
     vacant_counted=True,
     tables=redistricting_tables(SCHEMA),
+    file_recodes=PERSON_FILES,
 )

@@ -24,6 +24,7 @@ from das_spark.products._pl94_2020 import (
     ppmf,
     strategies,
 )
+from das_spark.products._redistricting import UNIT_FILES
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, parts
 from das_spark.tabulation import housing_tables
 
@@ -82,4 +83,5 @@ PL94_2020_UNIT: Final = Product(
     record="unit",
     vacant_counted=True,
     tables=housing_tables(SCHEMA),
+    file_recodes=UNIT_FILES,
 )

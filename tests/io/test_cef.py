@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.io.cef import PERSON, UNIT, Field, Record, digits
+from das_spark.io.cef import PERSON, UNIT
+from das_spark.io.record_text import Field, Record, digits
 
 # 1-based first columns of some fields, counted on the documented layout.
 PLACES = {

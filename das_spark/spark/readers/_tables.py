@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import prod
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, StringType
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.input_files import columns_in, data_files, format_of, has_rows
+from das_spark.products import CodedField
 from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, with_place
-from das_spark.spark.readers.base import MOST_EXAMPLES, Problem, reading
+from das_spark.spark.readers.base import MOST_EXAMPLES, Problem, Target, level_in_cell, level_of, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from das_spark.config import InputSettings
-    from das_spark.geography import Spine
     from das_spark.products import Product
 
 
@@ -215,20 +217,29 @@ class Table:
             Check(self.file, name, "a count of 0 or more", number.value < 0),
         ]
 
-    def code_checks(self, field: str, levels: int) -> tuple[Column, list[Check]]:
-        """A code, counted from the code base of the settings.
+    def code_checks(self, coded: CodedField) -> tuple[Column, list[Check]]:
+        """A coded field; where its codes are the numbers of the levels, they begin at the code base of the settings.
 
         Args:
-            field: Name of an attribute or of the class of units.
-            levels: How many levels it has.
+            coded: The field and its recode.
 
         Returns:
-            Its 0-based column (long), and its checks.
+            Its level (0-based), and its checks.
         """
-        number, first = self.whole(field), self.settings.code_base.get(field, 0)
-        known = number.is_whole & number.fits & number.value.between(first, first + levels - 1)
-        expected = f"a code from {first} to {first + levels - 1}"
-        return number.value - first, [Check(self.file, self.name(field), expected, _not(known))]
+        field = coded.name
+        number, base = self.whole(field), self.settings.code_base.get(field, 0)
+        code = number.value - base
+        if coded.first is not None:
+            first, last = base + coded.first, base + coded.first + len(coded.levels) - 1
+            good, expected = number.value.between(first, last), f"a code from {first} to {last}"
+        else:
+            ranges = [(low + base, high + base) for low, high, _ in coded.ranges()]
+            good = reduce(or_, (number.value.between(*each) for each in ranges))
+            expected = "a code of " + ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
+        known = number.is_whole & number.fits & good
+        if coded.blank_level is not None:
+            known |= self.column(field).isNull()
+        return level_of(coded, code), [Check(self.file, self.name(field), expected, _not(known))]
 
     def geocode_checks(self, field: str, length: int) -> tuple[Column, list[Check]]:
         """A geocode: text of as many digits as the lowest level has, or of a census block where that is the level.
@@ -326,7 +337,7 @@ PEOPLE_OF_UNITS = (5, 2)
 """Persons and housing units where no counts of units are published: five in two, so one for each 2.5."""
 
 
-def read_units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+def read_units(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
     """Read a table of units by class, one row a geounit and class, or one row a geounit with a column a class.
 
     Long form: columns geocode, the class attribute's name (such as ``hhgq``), ``units``, and perhaps ``vacant``. Wide
@@ -336,8 +347,7 @@ def read_units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame,
 
     Args:
         table: The opened table.
-        product: Its classes.
-        spine: Its lowest level.
+        target: What is read for: its classes and lowest level.
 
     Returns:
         Columns geocode, units (array of long), vacant (long), one row a geounit; and what is wrong.
@@ -345,32 +355,33 @@ def read_units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame,
     Raises:
         InputError: A column is missing.
     """
-    return _wide(table, product, spine) if _is_wide(table.names, product) else _long(table, product, spine)
+    return _wide(table, target) if _is_wide(table.names, target) else _long(table, target)
 
 
-def _is_wide(names: Names, product: Product) -> bool:
-    return not product.class_query or (not names.has(product.class_query) and names.has(f"{UNITS}_0"))
+def _is_wide(names: Names, target: Target) -> bool:
+    coded = target.recodes.unit_class
+    return coded is None or (not names.has(coded.name) and names.has(f"{UNITS}_0"))
 
 
-def unit_fields(names: Names, product: Product) -> tuple[str, ...]:
+def unit_fields(names: Names, target: Target) -> tuple[str, ...]:
     """The fields that a table of units must have, in the form that its columns tell.
 
     Args:
         names: Its columns.
-        product: Its classes.
+        target: What is read for.
     """
-    if _is_wide(names, product):
-        return (GEOCODE, *(f"{UNITS}_{each}" for each in range(len(product.unit_classes))))
-    return (GEOCODE, product.class_query, UNITS)
+    if _is_wide(names, target):
+        return (GEOCODE, *(f"{UNITS}_{each}" for each in range(target.classes)))
+    return (GEOCODE, target.unit_class.name, UNITS)
 
 
 def _vacant(table: Table) -> tuple[Column, list[Check]]:
     return table.count_checks(VACANT) if table.has(VACANT) else (F.lit(0).cast("long"), [])
 
 
-def _wide(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
-    geocode, checks = table.geocode_checks(GEOCODE, spine.leaf.length)
-    classes = [table.count_checks(f"{UNITS}_{each}") for each in range(len(product.unit_classes))]
+def _wide(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+    geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
+    classes = [table.count_checks(f"{UNITS}_{each}") for each in range(target.classes)]
     vacant, more = _vacant(table)
     every = [column for column, _ in classes] + [vacant]
     total = sum((column.cast("decimal(38,0)") for column in every[1:]), every[0].cast("decimal(38,0)"))
@@ -382,9 +393,9 @@ def _wide(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list
     return frame, problems or _repeated(table, frame, "each geounit in one row")
 
 
-def _long(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
-    geocode, checks = table.geocode_checks(GEOCODE, spine.leaf.length)
-    level, level_checks = table.code_checks(product.class_query, len(product.unit_classes))
+def _long(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+    geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
+    level, level_checks = table.code_checks(target.unit_class)
     units, unit_checks = table.count_checks(UNITS)
     vacant, vacant_checks = _vacant(table)
     problems, number = check_rows(table, [*checks, *level_checks, *unit_checks, *vacant_checks], units)
@@ -394,18 +405,18 @@ def _long(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list
         return rows, problems
     by_class = [
         F.coalesce(F.sum(F.when(F.col("level") == each, F.col(UNITS))), F.lit(0).cast("long"))
-        for each in range(len(product.unit_classes))
+        for each in range(target.classes)
     ]
     frame = rows.groupBy(GEOCODE).agg(F.array(*by_class).alias(UNITS), F.sum(VACANT).alias(VACANT))
     return frame, _repeated(table, rows, "each geounit and class in one row", "level")
 
 
-def read_geography(table: Table, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+def read_geography(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
     """Read a table of the geounits that exist.
 
     Args:
         table: The opened table; its column geocode counts.
-        spine: Its lowest level.
+        target: What is read for: its lowest level.
 
     Returns:
         Columns geocode, units and vacant (both null), one row a geounit; and what is wrong.
@@ -413,7 +424,7 @@ def read_geography(table: Table, spine: Spine) -> tuple[DataFrame, list[Problem]
     Raises:
         InputError: The column is missing.
     """
-    geocode, checks = table.geocode_checks(GEOCODE, spine.leaf.length)
+    geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
     problems, _ = check_rows(table, checks)
     frame = table.frame.select(
         geocode.alias(GEOCODE),
@@ -438,21 +449,24 @@ def with_empty_geounits(units: DataFrame, geography: DataFrame, classes: int) ->
     )
 
 
-def housing_counts(geounits: DataFrame) -> DataFrame:
-    """Housing units as what is counted, as table H1 has them: vacant (cell 0) and occupied (cell 1).
+def housing_counts(geounits: DataFrame, target: Target, field: str, *, occupied: int, vacant: int) -> DataFrame:
+    """Housing units as what is counted: those of the first class, occupied, and the vacant ones.
 
     Args:
         geounits: Columns geocode, units (by class), vacant.
+        target: What is read for.
+        field: That tells the two apart for the recodes.
+        occupied: Its code in occupied units.
+        vacant: Its code in vacant ones.
 
     Returns:
         Columns geocode, cell, count; cells without units are left out.
     """
-    cells = [
-        F.struct(F.lit(cell).alias("cell"), number.alias("count"))
-        for cell, number in enumerate((F.col(VACANT), F.get(UNITS, F.lit(0))))
-    ]
+    codes = target.cells({field: np.array([vacant, occupied])}).tolist()
+    numbers = (F.col(VACANT), F.get(UNITS, F.lit(0)))
+    cells = [F.struct(F.lit(cell).alias("cell"), n.alias("count")) for cell, n in zip(codes, numbers, strict=True)]
     pairs = geounits.select(GEOCODE, F.explode(F.array(*cells)).alias("pair"))
-    return pairs.select(GEOCODE, "pair.cell", "pair.count").where("count > 0")
+    return pairs.select(GEOCODE, F.col("pair.cell").cast("int").alias("cell"), "pair.count").where("count > 0")
 
 
 def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) -> DataFrame:
@@ -476,10 +490,7 @@ def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) 
         raise ConfigurationError(
             f"input.units_from_people: product {product.name!r} counts the units themselves", hint="leave it out"
         )
-    sizes = {attribute.name: attribute.size for attribute in product.schema.attributes}
-    names = list(sizes)
-    below = prod(sizes[name] for name in names[names.index(product.class_query) + 1 :])
-    level = F.floor(F.col("cell") / below) % sizes[product.class_query]
+    level = level_in_cell(product.schema, product.class_query)
     people = [
         F.sum(F.when(level == each, F.col("count")).otherwise(F.lit(0).cast("long")))
         for each in range(len(product.unit_classes))

@@ -1,15 +1,18 @@
-"""What every reader gives back, and how it says what is wrong with its input."""
+"""What readers share: what they read for, what they give back, and how they say what is wrong with their input."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -17,6 +20,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import ConfigurationError, InputError, OutputError
 from das_spark.geography import ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 from das_spark.io.input_files import is_data, is_remote, require_path
+from das_spark.products import CodedField, FileRecodes
 from das_spark.store import is_disk_full, no_room
 
 if TYPE_CHECKING:
@@ -282,49 +286,6 @@ ROOT = "0"
 """Geocode of the one geounit of a level of length 0."""
 
 
-def require_attributes(reader: str, product: Product, expected: Mapping[str, int]) -> None:
-    """Refuse a product whose schema is not the one that a reader's recodes lead to.
-
-    Args:
-        reader: Name of the reader.
-        product: What the run publishes.
-        expected: Name and number of levels of every attribute, in order.
-
-    Raises:
-        ConfigurationError: The schema has other attributes.
-    """
-    found = {attribute.name: attribute.size for attribute in product.schema.attributes}
-    if list(found.items()) != list(expected.items()):
-        spelled = " x ".join(f"{name} ({size})" for name, size in expected.items())
-        raise ConfigurationError(
-            f"reader {reader!r} gives {spelled}; product {product.name!r} has another schema",
-            hint="choose a product with that schema, or another reader",
-        )
-
-
-def leaf_geocode(column: str, spine: Spine) -> Column:
-    """Cut a geocode to the lowest level of a spine.
-
-    Args:
-        column: Name of a column of geocodes, at least as long as those of the lowest level.
-        spine: The spine.
-    """
-    return F.lit(ROOT) if spine.leaf.length == 0 else F.substring(column, 1, spine.leaf.length)
-
-
-def cell_of(schema: Schema, codes: Mapping[str, Column]) -> Column:
-    """Flat cell index (int) of 0-based codes, the last attribute fastest.
-
-    Args:
-        schema: Of the product.
-        codes: A column for every attribute.
-    """
-    cell = reduce(
-        lambda flat, attribute: flat * attribute.size + codes[attribute.name], schema.attributes, F.lit(0).cast("long")
-    )
-    return cell.cast("int")
-
-
 def files_in(spark: SparkSession | None, folder: str) -> tuple[str, ...]:
     """Every file in a folder and in its folders.
 
@@ -348,3 +309,170 @@ def files_in(spark: SparkSession | None, folder: str) -> tuple[str, ...]:
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: a folder is expected, not a file")
     return tuple(sorted(str(file) for file in Path(folder).rglob("*") if file.is_file() and is_data(file)))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a reader reads for: the cells of a product's schema, in the geounits of the lowest level of a spine.
+
+    Attributes:
+        product: What the run publishes.
+        spine: Its levels.
+        recodes: How the product recodes what the reader delivers.
+    """
+
+    product: Product
+    spine: Spine
+    recodes: FileRecodes
+
+    @classmethod
+    def of(cls, reader: str, product: Product, spine: Spine, *, default: FileRecodes | None = None) -> Target:
+        """Find the recodes of a product for a reader.
+
+        Args:
+            reader: Name of the reader.
+            product: What the run publishes.
+            spine: Its levels.
+            default: Recodes of a product that has none of its own for the reader.
+
+        Raises:
+            ConfigurationError: The product has no recodes for the reader.
+        """
+        recodes = product.file_recodes.get(reader, default)
+        if recodes is None:
+            raise ConfigurationError(
+                f"product {product.name!r} has no recodes for the codes of reader {reader!r}",
+                hint="choose another reader, or a product with recodes for this one",
+            )
+        return cls(product, spine, recodes)
+
+    @property
+    def unit_class(self) -> CodedField:
+        """The field of unit records that tells the class."""
+        if self.recodes.unit_class is None:
+            raise ConfigurationError(f"product {self.product.name!r} has no recode of the class of units")
+        return self.recodes.unit_class
+
+    @property
+    def classes(self) -> int:
+        """Number of classes of units."""
+        return len(self.product.unit_classes)
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether housing units are counted, and not people."""
+        return self.product.record == "unit"
+
+    def require_geocodes(self, reader: str, digits: int, parts: str = "") -> None:
+        """Refuse a spine whose geocodes are longer than those of a reader.
+
+        Args:
+            reader: Name of the reader.
+            digits: Of its geocodes.
+            parts: What they are made of, for the message.
+
+        Raises:
+            ConfigurationError: The lowest level has longer ones.
+        """
+        leaf = self.spine.leaf
+        if leaf.length > digits:
+            raise ConfigurationError(
+                f"reader {reader!r} gives geocodes of {digits} digits{parts}; the lowest level of the spine, "
+                f"{leaf.name}, has {leaf.length}"
+            )
+
+    def require_codes(self, reader: str, allowed: Mapping[str, str], coded: Iterable[CodedField]) -> None:
+        """Refuse recodes of fields that the files do not have, or that leave out codes which they may hold.
+
+        Args:
+            reader: Name of the reader.
+            allowed: Field of the files -> its codes, as `das_spark.products.file_recodes` writes them.
+            coded: The recodes of these fields.
+
+        Raises:
+            ConfigurationError: A field or a code of one is unknown.
+        """
+        for field in coded:
+            where = f"product {self.product.name!r}, recodes for reader {reader!r}: field {field.name}"
+            if field.name not in allowed:
+                raise ConfigurationError(f"{where}: there is none", hint=f"its fields are {', '.join(allowed)}")
+            if missing := field.missing(allowed[field.name]):
+                raise ConfigurationError(f"{where}: no level for the codes from {', '.join(missing)}")
+
+    def geocode(self, column: str = "geocode") -> Column:
+        """A geocode, cut to the lowest level of the spine.
+
+        Args:
+            column: Name of a column of geocodes, at least as long as those of that level.
+        """
+        length = self.spine.leaf.length
+        return F.lit(ROOT) if length == 0 else F.substring(column, 1, length)
+
+    def cell(self, code: Callable[[str], Column], fields: Container[str] | None = None) -> Column:
+        """Flat cell index (int) of a record, or the part of it that some fields tell: parts add up to the whole.
+
+        Args:
+            code: Gives the code of a field, null where it is blank.
+            fields: The fields that tell; None for all.
+        """
+        cell, stride = F.lit(0), self.product.schema.size
+        for attribute in self.product.schema.attributes:
+            coded, stride = self.recodes.attributes[attribute.name], stride // attribute.size
+            if fields is None or coded.name in fields:
+                cell += level_of(coded, code(coded.name)) * F.lit(stride)
+        return cell.cast("int")
+
+    def cells(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Flat cell indices of records as arrays.
+
+        Args:
+            codes: Field -> code of each record, shape (n,).
+
+        Returns:
+            The cells, shape (n,); -1 where a code stands for no level.
+        """
+        schema = self.product.schema
+        coded = [self.recodes.attributes[attribute.name] for attribute in schema.attributes]
+        levels = [each.level_of(codes[each.name]) for each in coded]
+        cells = np.ravel_multi_index([np.maximum(each, 0) for each in levels], schema.shape)
+        return np.where(np.min(levels, axis=0) < 0, -1, cells).astype(np.int64)
+
+
+def level_of(coded: CodedField, code: Column) -> Column:
+    """The level (int) that a code stands for; null where it stands for none.
+
+    Args:
+        coded: The recode.
+        code: A whole number, null where the field is blank.
+    """
+    if coded.first is not None:
+        return (code - coded.first).cast("int")
+    blank = F.lit(coded.blank_level).cast("int")
+    level = F.when(code.isNull(), blank)
+    for low, high, each in coded.ranges():
+        level = level.when(code.between(low, high), F.lit(each))
+    return level.cast("int")
+
+
+def level_in_cell(schema: Schema, attribute: str) -> Column:
+    """The level (long) of an attribute in a column of flat cell indices, which is called cell.
+
+    Args:
+        schema: Of the cells.
+        attribute: Its name.
+    """
+    axis = schema.axis(attribute)
+    return F.floor(F.col("cell") / prod(schema.shape[axis + 1 :])) % schema.shape[axis]
+
+
+def cell_of(schema: Schema, levels: Mapping[str, Column]) -> Column:
+    """Flat cell index (int) of 0-based levels, the last attribute fastest.
+
+    Args:
+        schema: Of the product.
+        levels: A column for every attribute.
+    """
+    cell = reduce(
+        lambda flat, attribute: flat * attribute.size + levels[attribute.name], schema.attributes, F.lit(0).cast("long")
+    )
+    return cell.cast("int")

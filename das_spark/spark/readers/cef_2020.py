@@ -1,35 +1,48 @@
-"""Lines of CEF records, fixed or delimited, opened and checked field by field in one pass.
+"""Reader of the census edited file (CEF) of 2020: person and unit records, and the geographic reference file (GRF-C).
 
-A good line matches one regular expression, and keeps rules across fields. Only when there is another one, the file is
-read again, field by field.
+Every block of the reference file exists, with units or without. A housing unit is vacant where VACS is not 0. A product
+of housing units reads units and geography alone.
+
+Lines are opened and checked field by field in one pass: a good line matches one regular expression, and keeps rules
+across fields; only when there is another one, the file is read again, field by field. Persons and units are brought
+together by one shuffle: a window over the unit (MAFID) gives persons their block and says what is odd about a line;
+lines are then counted by block, cell and kind. A kind is the class of a unit or of a person, or one of three more:
+vacant units, persons without a unit, repeated units.
+
+Where the release drops records silently, this reader refuses: persons without a unit, units without a block. Besides,
+what persons and units say of each other must agree: the type of group quarters, and their numbers state by state. A
+facility without persons breaks the bounds that facilities put on persons; it is refused too, unless
+``input.unit_conflicts`` takes the units from the people.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
-import numpy as np
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError, InputError
-from das_spark.io.cef import BLOCK_KEY, CLASSES, DELIMITER, ENDINGS, FILES, LARGEST_CLASS, PERSON, UNIT, Record
+from das_spark.errors import InputError
+from das_spark.io.cef import BLOCK_KEY, DELIMITER, ENDINGS, FILES, PERSON, UNIT
 from das_spark.io.input_files import any_of, is_folder, look_at_lines, named_in, require_path, required
+from das_spark.io.record_text import Record
 from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
-from das_spark.spark.readers._tables import UNITS, housing_counts
+from das_spark.spark.readers._tables import UNITS
 from das_spark.spark.readers._tables import VACANT as VACANT_UNITS
 from das_spark.spark.readers.base import (
     MOST_EXAMPLES,
     IngestedTables,
     Problem,
-    leaf_geocode,
+    Target,
+    level_in_cell,
+    level_of,
     reading,
     refuse,
     released_if_refused,
-    require_attributes,
 )
 from das_spark.spark.readers.grfc import GEOCODE, KEY, GeographicReference, block_key, look_at_geography, open_geography
 
@@ -93,13 +106,6 @@ def number(record: Record, name: str) -> Column:
         name: Name of one of its fields.
     """
     return F.trim(text(record, name)).try_cast("long")
-
-
-def quarters_class(record: Record) -> Column:
-    """Class of unit (int): 0 in a housing unit, else the first digit of the type of group quarters, 7 at most."""
-    code = text(record, "QGQTYP")
-    first = F.least(F.substring(code, 1, 1).try_cast("int"), F.lit(LARGEST_CLASS))
-    return F.when(F.trim(code) == "", F.lit(0)).otherwise(first)
 
 
 def open_units(spark: SparkSession, file: str) -> Lines:
@@ -201,17 +207,8 @@ def _fixed(record: Record) -> Column:
     return F.expr(f"CASE WHEN size({parts}) = {len(fields)} THEN concat({padded}) END")
 
 
-ATTRIBUTES = {"hhgq": CLASSES, "votingage": 2, "hispanic": 2, "cenrace": 63}
-PEOPLE = 2 * 2 * 63
-CELLS = CLASSES * PEOPLE
-VACANT = CELLS + CLASSES
-ORPHAN = VACANT + 1
-REPEATED = VACANT + 2
-
 NOBODY, OTHER_CLASS = 1, 2
 """What is odd about a row: a facility without persons, a person of another class than her unit."""
-
-_ADULT = 18
 
 
 def with_unit(lines: Lines) -> DataFrame:
@@ -224,58 +221,69 @@ def unit_block() -> Column:
     return block_key(text(UNIT, "OIDTB"))
 
 
-def count_lines(units: Lines, persons: Lines | None) -> DataFrame:
-    """Count lines by block and code; a faulty line has neither, only its faults.
+def count_lines(units: Lines, persons: Lines | None, target: Target) -> DataFrame:
+    """Count lines by block, cell and kind; a faulty line has none of these.
 
     Args:
         units: Unit records.
         persons: Person records; None where units alone are counted.
+        target: What is read for.
 
     Returns:
-        Columns block_key, code (null for faulty lines), odd, of_unit (whether a unit line), count (lines), population
-        (that the units state).
+        Columns block_key, cell (null where a line is not counted), kind (null for faulty lines), odd,
+        of_unit (whether a unit line), is_good, count (lines), population (that the units state).
     """
-    rows = _unit_rows(units)
+    rows = _unit_rows(units, target)
     if persons is not None:
-        rows = rows.unionAll(_person_rows(persons))
+        rows = rows.unionAll(_person_rows(persons, target))
     home = Window.partitionBy("unit")
     joined = rows.select(
         F.max(KEY).over(home).alias(KEY),
         F.max("home").over(home).alias("home_of_unit"),
         F.count("home").over(home).alias("units"),
-        F.count("people").over(home).alias("persons"),
-        "of_unit", IS_GOOD, "home", "vacant", "population", "level", "people",
+        F.count("level").over(home).alias("persons"),
+        "of_unit", IS_GOOD, "home", "vacant", "population", "level", "cell",
     )  # fmt: skip
-    is_unit = F.col("of_unit")
-    unit = F.when(F.col("units") > 1, REPEATED).when(F.col("vacant"), VACANT).otherwise(F.col("home") + CELLS)
-    person = F.when(F.col("units") == 0, ORPHAN).otherwise(F.col("level") * PEOPLE + F.col("people"))
-    code = F.when(F.col(IS_GOOD), F.when(is_unit, unit).otherwise(person)).cast("int")
+    is_unit, good = F.col("of_unit"), F.col(IS_GOOD)
+    vacant, orphan, repeated = further_kinds(target.classes)
+    unit = F.when(F.col("units") > 1, repeated).when(F.col("vacant"), vacant).otherwise(F.col("home"))
+    kind = F.when(is_unit, unit).when(F.col("units") == 0, orphan).otherwise(F.col("level"))
     alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
     odd = F.when(alone, NOBODY).when(F.col("home_of_unit") != F.col("level"), OTHER_CLASS).otherwise(0)
-    grouped = joined.groupBy(KEY, code.alias("code"), odd.alias("odd"), "of_unit")
+    counted = [each.alias(name) for name, each in (("kind", F.when(good, kind).cast("int")), ("odd", odd))]
+    grouped = joined.groupBy(KEY, "cell", *counted, "of_unit", IS_GOOD)
     return grouped.agg(F.count(F.lit(1)).alias("count"), F.sum("population").alias("population"))
 
 
-def _unit_rows(units: Lines) -> DataFrame:
-    good = F.col(IS_GOOD)
+def further_kinds(classes: int) -> tuple[int, int, int]:
+    """Kinds of lines behind the classes of units: vacant units, persons without a unit, repeated units."""
+    return classes, classes + 1, classes + 2
+
+
+def unit_class(record: Record, target: Target) -> Column:
+    """Class of unit (int) by the field of a record."""
+    return level_of(target.unit_class, number(record, target.unit_class.name))
+
+
+def _unit_rows(units: Lines, target: Target) -> DataFrame:
+    good, home = F.col(IS_GOOD), unit_class(UNIT, target)
+    # Units of the first class are those that are counted where units are.
+    cell = F.when(good & (home == 0), _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
     return units.frame.select(
         F.lit(True).alias("of_unit"),
         IS_GOOD,
         _unit_number(units),
         F.when(good, unit_block()).alias(KEY),
-        F.when(good, quarters_class(UNIT)).alias("home"),
+        F.when(good, home).alias("home"),
         (text(UNIT, "VACS") != "0").alias("vacant"),
         F.when(good, number(UNIT, "FINAL_POP")).otherwise(0).alias("population"),
         F.lit(None).cast("int").alias("level"),
-        F.lit(None).cast("int").alias("people"),
+        cell.alias("cell"),
     )
 
 
-def _person_rows(persons: Lines) -> DataFrame:
+def _person_rows(persons: Lines, target: Target) -> DataFrame:
     good = F.col(IS_GOOD)
-    adult = (number(PERSON, "QAGE") >= _ADULT).cast("int")
-    hispanic, race = (number(PERSON, name).cast("int") - 1 for name in ("CENHISP", "CENRACE"))
-    people = (adult * 2 + hispanic) * 63 + race
     return persons.frame.select(
         F.lit(False).alias("of_unit"),
         IS_GOOD,
@@ -284,9 +292,13 @@ def _person_rows(persons: Lines) -> DataFrame:
         F.lit(None).cast("int").alias("home"),
         F.lit(False).alias("vacant"),
         F.lit(0).cast("long").alias("population"),
-        F.when(good, quarters_class(PERSON)).alias("level"),
-        F.when(good, people).alias("people"),
+        F.when(good, unit_class(PERSON, target)).alias("level"),
+        F.when(good, _cell(PERSON, target)).alias("cell"),
     )
+
+
+def _cell(record: Record, target: Target) -> Column:
+    return target.cell(lambda field: number(record, field))
 
 
 def _unit_number(lines: Lines) -> Column:
@@ -304,14 +316,16 @@ class Tally:
 
     Args:
         of_unit: Whether unit lines.
-        code: None for faulty lines.
-        odd: As :func:`~count_lines` has it.
+        good: Whether they are without fault.
+        kind: As `count_lines` has it.
+        odd: As `count_lines` has it.
         lost: Whether the block is unknown.
         lines: How many.
     """
 
     of_unit: bool
-    code: int | None
+    good: bool
+    kind: int | None
     odd: int
     lost: bool
     lines: int
@@ -325,9 +339,9 @@ class Census:
         units: Unit records.
         persons: Person records; None where units alone are counted.
         geography: Blocks.
-        counted: As :func:`~count_lines` has it, with geocode (16 digits; null where the
-            key of a block leads nowhere).
+        counted: As `count_lines` has it, with geocode (16 digits; null where the key of a block leads nowhere).
         tallies: The same by what can be wrong.
+        target: What was read for.
     """
 
     units: Lines
@@ -335,21 +349,24 @@ class Census:
     geography: GeographicReference
     counted: DataFrame
     tallies: tuple[Tally, ...]
+    target: Target
 
     @classmethod
-    def of(cls, units: Lines, persons: Lines | None, geography: GeographicReference) -> Census:
+    def of(cls, units: Lines, persons: Lines | None, geography: GeographicReference, target: Target) -> Census:
         """Read the lines and count them.
 
         Args:
             units: Unit records.
             persons: Person records, if people are counted.
             geography: Blocks, checked.
+            target: What is read for.
         """
-        counted = count_lines(units, persons).join(geography.blocks, KEY, "left").persist()
+        counted = count_lines(units, persons, target).join(geography.blocks, KEY, "left").persist()
         lost = F.col(GEOCODE).isNull().alias("lost")
-        tally = counted.groupBy("of_unit", "code", "odd", lost).agg(F.sum("count").alias("lines"))
+        tally = counted.groupBy("of_unit", F.col(IS_GOOD).alias("good"), "kind", "odd", lost)
         with released_if_refused(counted):
-            return cls(units, persons, geography, counted, tuple(Tally(**row.asDict()) for row in tally.collect()))
+            rows = tally.agg(F.sum("count").alias("lines")).collect()
+            return cls(units, persons, geography, counted, tuple(Tally(**row.asDict()) for row in rows), target)
 
     def line_problems(self) -> list[Problem]:
         """What is wrong in lines as such.
@@ -357,7 +374,7 @@ class Census:
         Raises:
             InputError: There is no unit record.
         """
-        faulty = {row.of_unit for row in self.tallies if row.code is None}
+        faulty = {row.of_unit for row in self.tallies if not row.good}
         found = self.units.problems() if True in faulty else []
         if self.persons is not None and False in faulty:
             found += self.persons.problems()
@@ -368,14 +385,15 @@ class Census:
     def relation_problems(self) -> list[Problem]:
         """What is wrong between lines; what one wrong line would cause in others is not told twice."""
         units, persons = self.units, self.persons
-        twice = self._lines(lambda row: row.code == REPEATED)
+        _, orphan, repeated = further_kinds(self.target.classes)
+        twice = self._lines(lambda row: row.kind == repeated)
         found = _problem(twice, units, "MAFID", "each unit once", _repeated)
-        lost = self._lines(lambda row: row.of_unit and row.code is not None and row.lost)
+        lost = self._lines(lambda row: row.of_unit and row.good and row.lost)
         block = f"the {BLOCK_KEY} of a block of {self.geography.file}"
         found += _problem(lost, units, "OIDTB", block, self._lost)
         if found or persons is None:
             return found
-        alone = self._lines(lambda row: row.code == ORPHAN)
+        alone = self._lines(lambda row: row.kind == orphan)
         found = _problem(alone, persons, "MAFID", f"the unit of every person in {units.file}", self._orphans)
         found += self._without_facility()
         others = self._lines(lambda row: row.odd == OTHER_CLASS)
@@ -387,16 +405,17 @@ class Census:
         expected = "a person line for every facility of group quarters (RTYPE 4)"
         return _problem(self._lines(lambda row: row.odd == NOBODY), self.units, "MAFID", expected, self._empty)
 
-    def in_cells(self, cells: Container[int], field: str, expected: str) -> list[Problem]:
-        """Persons in some cells, without their row numbers.
-
-        Args:
-            cells: Flat indices.
-            field: Of the person records, for the message.
-            expected: What holds of everybody else.
-        """
-        number = self._lines(lambda row: row.code is not None and row.code < CELLS and row.code in cells)
-        return [Problem(self.persons.file, field, expected, number)] if number and self.persons else []
+    def impossible_people(self, persons: Lines) -> list[Problem]:
+        """Persons in cells that are structural zeros, without their row numbers."""
+        product, found = self.target.product, []
+        for zero in product.structural_zeros:
+            levels = {name: level_in_cell(product.schema, name) for name, _ in zero.selection}
+            where = reduce(and_, (levels[name].isin(*chosen) for name, chosen in zero.selection))
+            number = self.counted.where(~F.col("of_unit") & where).agg(F.sum("count")).collect()[0][0]
+            if number:
+                fields = sorted({self.target.recodes.attributes[name].name for name in levels})
+                found.append(Problem(persons.file, ", ".join(fields), zero.meaning, number))
+        return found
 
     def _lines(self, condition: Callable[[Tally], bool]) -> int:
         return sum(row.lines for row in self.tallies if condition(row))
@@ -408,21 +427,21 @@ class Census:
         return with_unit(persons).join(with_unit(self.units).select("unit"), "unit", "left_anti")
 
     def _others(self, persons: Lines) -> DataFrame:
-        homes = with_unit(self.units).select("unit", quarters_class(UNIT).alias("home"))
-        return with_unit(persons).withColumn("level", quarters_class(PERSON)).join(homes, "unit").where("home <> level")
+        homes = with_unit(self.units).select("unit", unit_class(UNIT, self.target).alias("home"))
+        level = unit_class(PERSON, self.target)
+        return with_unit(persons).withColumn("level", level).join(homes, "unit").where("home <> level")
 
     def _empty(self, units: Lines) -> DataFrame:
-        facilities = with_unit(units).where(quarters_class(UNIT) > 0)
+        facilities = with_unit(units).where(unit_class(UNIT, self.target) > 0)
         inhabited = with_unit(self.persons or units).select("unit")
         return facilities.join(inhabited, "unit", "left_anti")
 
     def _without_facility(self) -> list[Problem]:
         """Classes of group quarters in which people live where no facility stands."""
-        code = F.col("code")
-        level = F.when(code < CELLS, F.floor(code / PEOPLE)).otherwise(code - CELLS)
-        known = self.counted.where((code < VACANT) & F.col(GEOCODE).isNotNull())
-        units = F.sum(F.when(code >= CELLS, F.col("count")).otherwise(0))
-        alone = known.groupBy(GEOCODE, level.alias("level")).agg(units.alias("units")).where("level > 0 AND units = 0")
+        vacant, *_ = further_kinds(self.target.classes)
+        known = self.counted.where((F.col("kind") < vacant) & F.col(GEOCODE).isNotNull())
+        units = F.sum(F.when(F.col("of_unit"), F.col("count")).otherwise(0))
+        alone = known.groupBy(GEOCODE, "kind").agg(units.alias("units")).where("kind > 0 AND units = 0")
         number = alone.count()
         if not number:
             return []
@@ -432,7 +451,7 @@ class Census:
 
     def _states(self) -> list[Problem]:
         """States whose units say that they hold another number of people than there are."""
-        persons = F.sum(F.when(F.col("code") < CELLS, F.col("count")).otherwise(0))
+        persons = F.sum(F.when(~F.col("of_unit"), F.col("count")).otherwise(0))
         totals = self.counted.groupBy(F.substring(GEOCODE, 1, _STATE).alias("state")).agg(
             F.sum("population").alias("said"), persons.alias("found")
         )
@@ -452,7 +471,6 @@ def _repeated(units: Lines) -> DataFrame:
     return with_unit(units).withColumn("times", F.count("unit").over(Window.partitionBy("unit"))).where("times > 1")
 
 
-UNIT_ATTRIBUTES = {"h1": 2}
 _GEOCODE_LENGTH = 16
 
 
@@ -474,19 +492,20 @@ class Cef2020:
             InputError: A file is missing, unreadable, or does not begin with a record, or with the names of columns.
             ConfigurationError: The product or the spine is not for this reader, or a path is not set.
         """
-        persons, units, geography = self._paths(settings, product, spine)
+        persons, units, geography = self._paths(settings, Target.of(self.name, product, spine))
         if persons:
             look_at_records(persons, PERSON)
         look_at_records(units, UNIT)
         look_at_geography(geography)
 
-    def _paths(self, settings: InputSettings, product: Product, spine: Spine) -> tuple[str, str, str]:
+    def _paths(self, settings: InputSettings, target: Target) -> tuple[str, str, str]:
         """Paths of persons (empty where units are counted), units and geography."""
-        of_units = product.record == "unit"
-        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
-        if spine.leaf.length > _GEOCODE_LENGTH:
-            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
-        return _locate(settings, self.name, of_units=of_units)
+        counted = UNIT if target.counts_units else PERSON
+        target.require_codes(self.name, counted.codes, target.recodes.attributes.values())
+        for record in {UNIT.name: UNIT, counted.name: counted}.values():
+            target.require_codes(self.name, record.codes, [target.unit_class])
+        target.require_geocodes(self.name, _GEOCODE_LENGTH)
+        return _locate(settings, self.name, of_units=target.counts_units)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Read and check the files; see :class:`~das_spark.spark.readers.base.Reader`.
@@ -504,18 +523,19 @@ class Cef2020:
             InputError: A file is missing, unreadable or holds something that is not allowed.
             ConfigurationError: The product or the spine is not for this reader, or a path is not set.
         """
-        of_units = product.record == "unit"
-        persons, units, geography = self._paths(settings, product, spine)
+        target = Target.of(self.name, product, spine)
+        persons, units, geography = self._paths(settings, target)
         reference = open_geography(spark, geography)
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
-            census = Census.of(open_units(spark, units), open_persons(spark, persons) if persons else None, reference)
+            of_persons = open_persons(spark, persons) if persons else None
+            census = Census.of(open_units(spark, units), of_persons, reference, target)
             with released_if_refused(census.counted):
                 refuse([*of_geography, *census.line_problems()])
-                passed = _relations(census, product, settings)
-        geounits = _geounits(census, spine)
-        counts = housing_counts(geounits) if of_units else _counts(census, spine)
-        return IngestedTables(counts, geounits, passed, held=census.counted)
+                passed = _relations(census, settings)
+        counted = census.counted.where(F.col("cell").isNotNull())
+        counts = counted.select(target.geocode(GEOCODE).alias(GEOCODE), "cell", "count")
+        return IngestedTables(counts, _geounits(census), passed, held=census.counted)
 
 
 def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[str, str, str]:
@@ -528,30 +548,23 @@ def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[st
     return paths.get(FILES[0], ""), paths[FILES[1]], paths[FILES[2]]
 
 
-def _relations(census: Census, product: Product, settings: InputSettings) -> tuple[Problem, ...]:
+def _relations(census: Census, settings: InputSettings) -> tuple[Problem, ...]:
     """Refuse what contradicts itself; what is left are things to know."""
     refuse(census.relation_problems())
     empty = census.empty_facilities()
     if settings.unit_conflicts == "fail":
         refuse(empty, hint='correct the files, or set input.unit_conflicts = "from_people"')
-    for zero in product.structural_zeros:
-        cells = set(np.flatnonzero(zero.mask(product.schema)).tolist())
-        empty += census.in_cells(cells, "QAGE, QGQTYP", zero.meaning)
-    return tuple(empty)
+    return (*empty, *(census.impossible_people(census.persons) if census.persons is not None else ()))
 
 
-def _counts(census: Census, spine: Spine) -> DataFrame:
-    return census.counted.where(F.col("code") < CELLS).select(
-        leaf_geocode(GEOCODE, spine).alias(GEOCODE), F.col("code").alias("cell"), "count"
-    )
+def _geounits(census: Census) -> DataFrame:
+    def number(kind: int) -> Column:
+        return F.coalesce(F.sum(F.when(F.col("kind") == kind, F.col("count"))), F.lit(0).cast("long"))
 
-
-def _geounits(census: Census, spine: Spine) -> DataFrame:
-    def number(code: int) -> Column:
-        return F.coalesce(F.sum(F.when(F.col("code") == code, F.col("count"))), F.lit(0).cast("long"))
-
-    nothing = census.geography.blocks.select(GEOCODE, F.lit(None).cast("int").alias("code"), F.lit(0).alias("count"))
-    units = census.counted.where(F.col("code").between(CELLS, VACANT)).select(GEOCODE, "code", "count")
-    every = nothing.unionByName(units).groupBy(leaf_geocode(GEOCODE, spine).alias(GEOCODE))
-    by_class = [number(CELLS + level) for level in range(CLASSES)]
-    return every.agg(F.array(*by_class).alias(UNITS), number(VACANT).alias(VACANT_UNITS))
+    target = census.target
+    vacant, *_ = further_kinds(target.classes)
+    nothing = census.geography.blocks.select(GEOCODE, F.lit(None).cast("int").alias("kind"), F.lit(0).alias("count"))
+    units = census.counted.where(F.col("of_unit") & (F.col("kind") <= vacant)).select(GEOCODE, "kind", "count")
+    every = nothing.unionByName(units).groupBy(target.geocode(GEOCODE).alias(GEOCODE))
+    by_class = [number(level) for level in range(target.classes)]
+    return every.agg(F.array(*by_class).alias(UNITS), number(vacant).alias(VACANT_UNITS))

@@ -1,31 +1,40 @@
 """Reader of the IPUMS extract of the 1940 census, EXT1940USCB.dat: household and person lines of fixed width.
 
-One scan and one shuffle: every line becomes a row (household, code); a window over the household's serial number gives
-persons their district and class; rows are then counted by district and code. Codes below the schema's size are cells,
-the next nine are units by class and vacant units, and two more mark persons without a household and repeated
-households. Recodes are those of the 2018 End-to-End release.
+One scan and one shuffle: every line becomes a row of its household; a window over the household's serial number gives
+persons their district and what household fields tell of their cell; rows are then counted by district, cell and kind.
+A kind is the class of a unit, or one of three more: vacant units, persons without a household, repeated households.
+A unit is vacant where its GQ is 0 and it is a housing unit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError, InputError
+from das_spark.errors import InputError
 from das_spark.io.input_files import any_of, is_folder, look_at_lines, require_path, required
+from das_spark.io.ipums_1940 import (
+    GEOCODE_FIELDS,
+    HOUSEHOLD_FIELDS,
+    HOUSEHOLD_LENGTH,
+    PERSON_FIELDS,
+    PERSON_LENGTH,
+    SERIAL,
+)
+from das_spark.io.record_text import Field
+from das_spark.products import code_ranges
 from das_spark.spark.readers._rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
 from das_spark.spark.readers.base import (
     IngestedTables,
     Problem,
-    leaf_geocode,
+    Target,
+    level_of,
     reading,
     refuse,
     released_if_refused,
-    require_attributes,
 )
 
 if TYPE_CHECKING:
@@ -36,37 +45,19 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-HOUSEHOLD_LENGTH = 159
-PERSON_LENGTH = 273
-
-CLASS_OF_GQTYPE = {0: 0, 2: 1, 3: 2, 4: 3, 6: 4, 7: 5, 8: 6, 9: 7}
-"""GQTYPE of the extract to level of hhgq; types 1 and 5 do not occur in 1940."""
-
-ATTRIBUTES = {"hhgq": 8, "age18plus": 2, "hispanic": 2, "race": 6}
-_PEOPLE = 2 * 2 * 6
-_CELLS = 8 * _PEOPLE
-_CLASSES = 8
-_VACANT = _CELLS + _CLASSES
-_ORPHAN = _VACANT + 1
-_REPEATED = _VACANT + 2
-_GEOCODE_LENGTH = 10
 _PARTS = ("*.dat", "*.dat.gz", "*.txt", "*.txt.gz", "part-*")
 """Names of data files in a folder, where a README may stand beside them."""
 
-_ADULT = 18
+_GEOCODE_LENGTH = 10
 _OLDEST = 135
-_RACES = range(1, 7)
-_HISPANIC = (0, 1, 2, 3, 4, 9)
-_OCCUPIED = range(1, 7)
 
 
-def _text(start: int, end: int) -> Column:
-    """Characters of a line, by 0-based start and exclusive end."""
-    return F.substring("value", start + 1, end - start)
+def _text(field: Field) -> Column:
+    return F.substring("value", field.start + 1, field.width)
 
 
-def _code(start: int, end: int) -> Column:
-    return _text(start, end).try_cast("int")
+def _code(field: Field) -> Column:
+    return _text(field).try_cast("int")
 
 
 _GOOD = (
@@ -98,15 +89,15 @@ class Ipums1940:
             ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
         form = f"a record: H and {HOUSEHOLD_LENGTH} characters in all, or P and {PERSON_LENGTH}"
-        look_at_lines(self._file(settings, product, spine), _PARTS, _is_record, form)
+        look_at_lines(self._file(settings, Target.of(self.name, product, spine)), _PARTS, _is_record, form)
 
-    def _file(self, settings: InputSettings, product: Product, spine: Spine) -> str:
-        require_attributes(self.name, product, ATTRIBUTES)
-        if spine.leaf.length > _GEOCODE_LENGTH:
-            raise ConfigurationError(
-                f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits (state 2, county 4, enumeration "
-                f"district 4); the lowest level of the spine, {spine.leaf.name}, has {spine.leaf.length}"
-            )
+    def _file(self, settings: InputSettings, target: Target) -> str:
+        allowed = {name: field.allowed for name, field in (HOUSEHOLD_FIELDS | PERSON_FIELDS).items()}
+        target.require_codes(self.name, allowed, target.recodes.attributes.values())
+        of_units = {name: field.allowed for name, field in HOUSEHOLD_FIELDS.items()}
+        target.require_codes(self.name, of_units, [target.unit_class])
+        parts = " (state 2, county 4, enumeration district 4)"
+        target.require_geocodes(self.name, _GEOCODE_LENGTH, parts)
         file = required(settings.path, "input.path", self.name)
         require_path(file)
         return file
@@ -126,15 +117,17 @@ class Ipums1940:
             InputError: A file is missing, unreadable or holds something that is not allowed.
             ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
-        file = self._file(settings, product, spine)
+        target = Target.of(self.name, product, spine)
+        file = self._file(settings, target)
         with reading(file):
             lines = with_place(spark.read.text(file, pathGlobFilter=any_of(_PARTS) if is_folder(file) else None))
             checks = _checks(file)
             checked = lines.withColumn(FAULTS, F.when(F.col("value").rlike(_GOOD), F.lit(0)).otherwise(faults(checks)))
-            counted = _count(checked).persist()
+            counted = _count(checked, target).persist()
             with released_if_refused(counted):
-                refuse(_problems(file, checked, counted, checks))
-        return IngestedTables(_counts(counted, spine), _geounits(counted, spine), held=counted)
+                refuse(_problems(file, checked, counted, checks, target.classes))
+        counts = counted.where("cell is not null").select(target.geocode().alias("geocode"), "cell", "count")
+        return IngestedTables(counts, _geounits(counted, target), held=counted)
 
 
 def _is_record(line: str) -> bool:
@@ -150,92 +143,102 @@ def _checks(file: str) -> list[Check]:
     def digits(column: Column) -> Column:
         return column.rlike("^[0-9]+$")
 
+    (county, district), (age, *coded) = GEOCODE_FIELDS, PERSON_FIELDS.values()
     length = F.length("value")
     long_household, long_person = household & (length == HOUSEHOLD_LENGTH), person & (length == PERSON_LENGTH)
     return [
         Check(file, "RECTYPE", "a line that begins with H or P", ~(household | person)),
         check(household, "record length", f"{HOUSEHOLD_LENGTH} characters in an H line", length == HOUSEHOLD_LENGTH),
         check(person, "record length", f"{PERSON_LENGTH} characters in a P line", length == PERSON_LENGTH),
-        check(long_household | long_person, "SERIAL", "eight digits", digits(_text(7, 15))),
-        check(long_household, "STATEFIP, COUNTY", "six digits", digits(_text(53, 59))),
-        check(long_household, "ENUMDIST", "four digits", digits(_text(124, 128))),
-        check(long_household, "GQ", one_of(range(7)), _code(93, 94).isin(0, *_OCCUPIED)),
-        check(long_household, "GQTYPE", one_of(CLASS_OF_GQTYPE), _code(94, 95).isin(*CLASS_OF_GQTYPE)),
-        check(
-            long_person, "AGE", f"three digits, 000 to {_OLDEST}", digits(_text(73, 76)) & (_code(73, 76) <= _OLDEST)
-        ),
-        check(long_person, "RACE", one_of(_RACES), _code(84, 85).isin(*_RACES)),
-        check(long_person, "HISPAN", one_of(_HISPANIC), _code(88, 89).isin(*_HISPANIC)),
+        check(long_household | long_person, "SERIAL", "eight digits", digits(_text(SERIAL))),
+        check(long_household, county.name, "six digits", digits(_text(county))),
+        check(long_household, district.name, "four digits", digits(_text(district))),
+        *(check(long_household, *_allowed(field)) for field in HOUSEHOLD_FIELDS.values()),
+        check(long_person, age.name, f"three digits, 000 to {_OLDEST}", digits(_text(age)) & (_code(age) <= _OLDEST)),
+        *(check(long_person, *_allowed(field)) for field in coded),
     ]
 
 
-def _count(checked: DataFrame) -> DataFrame:
-    """Count lines by district and code; a faulty line has neither, only its faults."""
+def _allowed(field: Field) -> tuple[str, str, Column]:
+    """Name of a field, what is expected there, and whether a line holds that."""
+    codes = [code for low, high in code_ranges(field.allowed, field.name) for code in range(low, high + 1)]
+    return field.name, one_of(codes), _code(field).isin(*codes)
+
+
+def _count(checked: DataFrame, target: Target) -> DataFrame:
+    """Count lines by district, cell and kind; a faulty line has none of these, only its faults."""
     good = F.col(FAULTS) == 0
-    household = good & F.expr(_IS_HOUSEHOLD)
-    classes = F.create_map(*[F.lit(each) for each in chain.from_iterable(CLASS_OF_GQTYPE.items())])
-    people = (_code(73, 76) >= _ADULT).cast("int") * 12 + (_code(88, 89) != 0).cast("int") * 6 + _code(84, 85) - 1
+    household, person = good & F.expr(_IS_HOUSEHOLD), good & F.expr(_IS_PERSON)
+    vacant, orphan, repeated = _further_kinds(target.classes)
+
+    def code(field: str) -> Column:
+        return _code(HOUSEHOLD_FIELDS.get(field) or PERSON_FIELDS[field])
+
+    unit_class = level_of(target.unit_class, code(target.unit_class.name))
+    is_vacant = (unit_class == 0) & (code("GQ") == 0)
     rows = checked.select(
         # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
-        F.when(good, _text(7, 15).try_cast("long")).otherwise(-1 - F.col("row_id")).alias("serial"),
-        F.when(household, F.concat(_text(53, 59), _text(124, 128))).alias("district"),
-        F.when(household, classes[_code(94, 95)]).alias("class"),
-        F.when(household & (_code(93, 94) == 0) & (_code(94, 95) == 0), F.lit(_VACANT)).alias("vacant"),
-        F.when(good & F.expr(_IS_PERSON), people).alias("people"),
+        F.when(good, _text(SERIAL).try_cast("long")).otherwise(-1 - F.col("row_id")).alias("serial"),
+        F.when(household, F.concat(*map(_text, GEOCODE_FIELDS))).alias("district"),
+        F.when(household, F.when(is_vacant, vacant).otherwise(unit_class)).alias("kind"),
+        F.when(household, target.cell(code, HOUSEHOLD_FIELDS)).alias("of_household"),
+        F.when(person, target.cell(code, PERSON_FIELDS)).alias("of_person"),
         F.col(FAULTS),
     )
     home = Window.partitionBy("serial")
     joined = rows.select(
         F.max("district").over(home).alias("geocode"),
-        F.max("class").over(home).alias("home"),
-        F.count("class").over(home).alias("households"),
-        "class", "vacant", "people", FAULTS,
+        F.max("of_household").over(home).alias("home"),
+        F.count("kind").over(home).alias("households"),
+        "kind", "of_person", FAULTS,
     )  # fmt: skip
-    unit = F.when(F.col("households") > 1, F.lit(_REPEATED)).otherwise(
-        F.coalesce("vacant", F.col("class") + F.lit(_CELLS))
-    )
-    person = F.coalesce(F.col("home") * _PEOPLE + F.col("people"), F.lit(_ORPHAN))
-    code = F.when(F.col(FAULTS) != 0, F.lit(None)).when(F.col("class").isNotNull(), unit).otherwise(person)
-    return joined.groupBy("geocode", code.cast("int").alias("code"), FAULTS).agg(F.count(F.lit(1)).alias("count"))
+    is_unit, is_person = F.col("kind").isNotNull(), F.col("of_person").isNotNull()
+    alone = is_person & (F.col("households") == 0)
+    kind = F.when(is_unit & (F.col("households") > 1), repeated).when(alone, orphan).otherwise(F.col("kind"))
+    cell = F.when(is_person, F.col("home") + F.col("of_person"))
+    grouped = joined.groupBy("geocode", cell.alias("cell"), kind.alias("kind"), FAULTS)
+    return grouped.agg(F.count(F.lit(1)).alias("count"))
 
 
-def _problems(file: str, checked: DataFrame, counted: DataFrame, checks: list[Check]) -> list[Problem]:
-    rows = counted.groupBy(FAULTS, "code").agg(F.sum("count")).collect()
+def _further_kinds(classes: int) -> tuple[int, int, int]:
+    """Kinds of lines behind the classes of units: vacant units, persons without a household, repeated households."""
+    return classes, classes + 1, classes + 2
+
+
+def _problems(file: str, checked: DataFrame, counted: DataFrame, checks: list[Check], classes: int) -> list[Problem]:
+    rows = counted.groupBy(FAULTS, "kind").agg(F.sum("count")).collect()
     counts: dict[int, int] = {}
     for fault, _, number in rows:
         counts[fault] = counts.get(fault, 0) + number
     problems = problems_of(checked, {fault: number for fault, number in counts.items() if fault}, checks)
     if problems:
         return problems  # a broken household line would make orphans of its persons: one cause, one message
-    marked = {code: number for _, code, number in rows}
-    if not any(_CELLS <= code <= _VACANT or code == _REPEATED for code in marked):
+    vacant, orphan, repeated = _further_kinds(classes)
+    marked = {kind: number for _, kind, number in rows if kind is not None}
+    if not any(kind <= vacant or kind == repeated for kind in marked):
         raise InputError(f"{file}: no household line, so no enumeration district exists")
-    expected = {_REPEATED: "each household once", _ORPHAN: "a household line for every person line"}
+    expected = {repeated: "each household once", orphan: "a household line for every person line"}
     return [
-        Problem(file, "SERIAL", rule, marked[code], row_numbers(checked, _wrong_serials(checked, code)))
-        for code, rule in expected.items()
-        if code in marked
+        Problem(
+            file, "SERIAL", rule, marked[kind], row_numbers(checked, _wrong_serials(checked, repeated=kind == repeated))
+        )
+        for kind, rule in expected.items()
+        if kind in marked
     ]
 
 
-def _wrong_serials(checked: DataFrame, code: int) -> DataFrame:
+def _wrong_serials(checked: DataFrame, *, repeated: bool) -> DataFrame:
     household = F.expr(_IS_HOUSEHOLD)
-    homes = F.count(F.when(household, F.lit(1))).over(Window.partitionBy(_text(7, 15)))
+    homes = F.count(F.when(household, F.lit(1))).over(Window.partitionBy(_text(SERIAL)))
     counted = checked.withColumn("homes", homes)
-    return counted.where(household & (F.col("homes") > 1) if code == _REPEATED else F.col("homes") == 0)
+    return counted.where(household & (F.col("homes") > 1) if repeated else F.col("homes") == 0)
 
 
-def _counts(counted: DataFrame, spine: Spine) -> DataFrame:
-    return counted.where(F.col("code") < _CELLS).select(
-        leaf_geocode("geocode", spine).alias("geocode"), F.col("code").alias("cell"), "count"
-    )
+def _geounits(counted: DataFrame, target: Target) -> DataFrame:
+    def number(kind: int) -> Column:
+        return F.coalesce(F.sum(F.when(F.col("kind") == kind, F.col("count"))), F.lit(0).cast("long"))
 
-
-def _geounits(counted: DataFrame, spine: Spine) -> DataFrame:
-    def number(code: int) -> Column:
-        return F.coalesce(F.sum(F.when(F.col("code") == code, F.col("count"))), F.lit(0).cast("long"))
-
-    units = counted.where((F.col("code") >= _CELLS) & (F.col("code") <= _VACANT))
-    return units.groupBy(leaf_geocode("geocode", spine).alias("geocode")).agg(
-        F.array(*[number(_CELLS + each) for each in range(_CLASSES)]).alias("units"), number(_VACANT).alias("vacant")
-    )
+    vacant, *_ = _further_kinds(target.classes)
+    by_class = F.array(*[number(each) for each in range(target.classes)])
+    units = counted.where(F.col("kind") <= vacant).groupBy(target.geocode().alias("geocode"))
+    return units.agg(by_class.alias("units"), number(vacant).alias("vacant"))

@@ -1,7 +1,17 @@
-"""The official P.L. 94-171 summary files: finding, splitting and joining them, one row a block.
+"""The official P.L. 94-171 summary files of 2020, what anybody can download of a state: people, and the header alone.
 
 Four files a state, delimited by ``|``, without header, in Latin-1: the geographic header and three segments of
-tables, joined by STUSAB and LOGRECNO.
+tables, joined by STUSAB and LOGRECNO. `Pl94Summary` reads all four, `Pl94Header` the entities that blocks lie in.
+
+Voting age x Hispanic x race63 of every block is exact. Who lives in group quarters is not published: the persons of
+P5 are chosen by the fixed rule of :func:`~das_spark.io.pl94_tables.assign_group_quarters`. Units: the occupied units of
+H1 are the first class, one facility of a type stands where P5 has people of it (or as many as can hold them), vacant
+units are those of H1. A product of housing units is given the same units, and counts them as H1 does: vacant and
+occupied. Rows of states, counties, tracts and block groups are compared with the sums of their blocks: where they
+differ, files of blocks may be incomplete, which is noticed in the restricted record of problems.
+
+Published units and people may contradict each other, because both are protected: ingestion finds such blocks and does
+what `input.unit_conflicts` says. With `input.units_from_people` the units are made from the people, not from H1.
 """
 
 from __future__ import annotations
@@ -18,18 +28,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from das_spark.errors import ConfigurationError, InputError, without_values
+from das_spark.errors import InputError, without_values
 from das_spark.io.input_files import data_files, first_line, is_folder, is_remote, require_path, required
 from das_spark.io.pl94_tables import (
     HISPANIC_ITEMS,
     HOUSING_ITEMS,
+    PERSON_CODES,
     QUARTERS_ITEMS,
     RULES,
     TOTAL_ITEMS,
+    UNIT_CODES,
     Counts,
     Tables,
     assign_group_quarters,
+    class_codes,
     contradictions,
+    person_codes,
 )
 from das_spark.spark.readers._areas import Rows, checked, sixteen
 from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, with_place
@@ -43,12 +57,11 @@ from das_spark.spark.readers.base import (
     EntityBlocks,
     IngestedTables,
     Problem,
+    Target,
     files_in,
-    leaf_geocode,
     reading,
     refuse,
     released_if_refused,
-    require_attributes,
 )
 
 if TYPE_CHECKING:
@@ -321,9 +334,6 @@ def some_geounits(frame: DataFrame) -> tuple[str, ...]:
     return tuple(row[0] for row in frame.select("geocode").orderBy("geocode").limit(MOST_EXAMPLES).collect())
 
 
-ATTRIBUTES = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
-UNIT_ATTRIBUTES = {"h1": 2}
-_CLASSES = 8
 _GEOCODE_LENGTH = 16
 _BLOCKS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint, broken int"
 
@@ -346,13 +356,13 @@ class Pl94Summary:
             InputError: A file is missing, unreadable, or does not begin as it should.
             ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
-        look_at_files(self._folder(settings, product, spine))
+        look_at_files(self._folder(settings, Target.of(self.name, product, spine)))
 
-    def _folder(self, settings: InputSettings, product: Product, spine: Spine) -> str:
-        of_units = product.record == "unit"
-        require_attributes(self.name, product, UNIT_ATTRIBUTES if of_units else ATTRIBUTES)
-        if spine.leaf.length > _GEOCODE_LENGTH:
-            raise ConfigurationError(f"reader {self.name!r} gives geocodes of {_GEOCODE_LENGTH} digits")
+    def _folder(self, settings: InputSettings, target: Target) -> str:
+        allowed = UNIT_CODES if target.counts_units else PERSON_CODES
+        target.require_codes(self.name, allowed, target.recodes.attributes.values())
+        target.require_codes(self.name, PERSON_CODES, [target.unit_class])
+        target.require_geocodes(self.name, _GEOCODE_LENGTH)
         return required(settings.path, "input.path", self.name)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
@@ -368,20 +378,54 @@ class Pl94Summary:
             InputError: A file is missing, unreadable or holds something that is not allowed.
             ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
-        of_units = product.record == "unit"
-        folder = self._folder(settings, product, spine)
+        target = Target.of(self.name, product, spine)
+        folder = self._folder(settings, target)
         frames = _checked_frames(spark, folder)
         with reading(folder):
-            most = product.unit_bounds.most if product.unit_bounds else ()
-            blocks = joined_blocks(frames).mapInArrow(without_values(partial(_tabulate, most=most)), _BLOCKS).persist()
+            tabulate = without_values(partial(_tabulate, recodes=_BlockRecodes.of(target)))
+            blocks = joined_blocks(frames).mapInArrow(tabulate, _BLOCKS).persist()
             with released_if_refused(blocks):
                 refuse(_block_problems(blocks, folder))
                 sums = tuple(sum_problems(frames, folder))
-        counts, geounits = _counts(blocks, spine), _geounits(blocks, spine)
-        if of_units:
-            return IngestedTables(housing_counts(geounits), geounits, sums, held=blocks)
+        geounits = _geounits(blocks, target)
+        if target.counts_units:
+            housing = housing_counts(geounits, target, "OCCUPANCY", occupied=2, vacant=3)
+            return IngestedTables(housing, geounits, sums, held=blocks)
+        counts = _counts(blocks, target)
         units = units_from_people(counts, geounits, product) if settings.units_from_people else geounits
         return IngestedTables(counts, units, sums, held=blocks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BlockRecodes:
+    """What a worker needs to bring the people and units of the tables of a block into cells and classes.
+
+    Attributes:
+        cells: Cell of each combination that the tables tell, (8 x 2 x 2 x 63,); None where people are not counted.
+        classes: Class of units of each of the eight that the tables tell, (8,).
+        most: Most people of a unit of each of these, (8,); none where units bound nothing.
+        number: How many classes of units there are.
+    """
+
+    cells: Counts | None
+    classes: Counts
+    most: Counts | None
+    number: int
+
+    @classmethod
+    def of(cls, target: Target) -> _BlockRecodes:
+        classes = target.unit_class.level_of(class_codes())
+        bounds = target.product.unit_bounds
+        cells = None if target.counts_units else target.cells(person_codes())
+        return cls(cells, classes, np.array(bounds.most)[classes] if bounds else None, target.classes)
+
+    def units(self, occupied: Counts, quarters: Counts) -> Counts:
+        """Units by class, of facilities as many as can hold the people: one, but for a great many."""
+        facilities = -(-quarters // self.most) if self.most is not None else quarters > 0
+        found = np.zeros((len(quarters), self.number), dtype=np.int64)
+        for place, units in zip(self.classes, np.concatenate([occupied, facilities[:, 1:]], axis=1).T, strict=True):
+            found[:, place] += units
+        return found
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
@@ -396,10 +440,10 @@ def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
     return frames
 
 
-def _tabulate(batches: Iterator[pa.RecordBatch], most: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+def _tabulate(batches: Iterator[pa.RecordBatch], recodes: _BlockRecodes) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if batch.num_rows:
-            yield _batch(batch, most)
+            yield _batch(batch, recodes)
 
 
 def _items(batch: pa.RecordBatch, name: str) -> Counts:
@@ -407,7 +451,7 @@ def _items(batch: pa.RecordBatch, name: str) -> Counts:
     return flat.reshape(batch.num_rows, -1)
 
 
-def _batch(batch: pa.RecordBatch, most: tuple[int, ...]) -> pa.RecordBatch:
+def _batch(batch: pa.RecordBatch, recodes: _BlockRecodes) -> pa.RecordBatch:
     first, second, third = (_items(batch, segment.name) for segment in SEGMENTS)
     p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
     tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
@@ -415,22 +459,20 @@ def _batch(batch: pa.RecordBatch, most: tuple[int, ...]) -> pa.RecordBatch:
     people, quarters = tables.people(), tables.quarters()
     broken: NDArray[np.bool_] = np.any(wrong, axis=1)
     people[broken], quarters[broken] = 0, 0
-    # Of facilities there are as many as can hold the people: one, but for a great many of them.
-    facilities = -(-quarters // np.array(most)) if most else quarters > 0
-    units = np.concatenate([h1[:, 1:2], facilities[:, 1:]], axis=1).astype(np.int64)
-    cells, counts = _sparse(people, quarters)
+    units = recodes.units(h1[:, 1:2], quarters)
+    cells, counts = _sparse(people, quarters, recodes.cells)
     columns = [
         batch.column("geocode"),
         cells,
         counts,
-        pa.ListArray.from_arrays(np.arange(0, units.size + 1, _CLASSES, dtype=np.int32), units.ravel()),
+        pa.ListArray.from_arrays(np.arange(0, units.size + 1, recodes.number, dtype=np.int32), units.ravel()),
         pa.array(h1[:, 2]),
         pa.array((wrong << np.arange(len(RULES))).sum(axis=1).astype(np.int32)),
     ]
     return pa.RecordBatch.from_arrays(columns, ["geocode", "cells", "counts", "units", "vacant", "broken"])
 
 
-def _sparse(people: Counts, quarters: Counts) -> tuple[pa.ListArray, pa.ListArray]:
+def _sparse(people: Counts, quarters: Counts, recoded: Counts | None) -> tuple[pa.ListArray, pa.ListArray]:
     """Occupied cells and their counts, a list a block; only blocks with group quarters need the full histogram."""
     flat = people.reshape(len(people), -1)
     cells, counts = [], []
@@ -438,7 +480,7 @@ def _sparse(people: Counts, quarters: Counts) -> tuple[pa.ListArray, pa.ListArra
     for block, row in enumerate(flat):
         full = assign_group_quarters(people[block], quarters[block]).ravel() if has_quarters[block] else row
         mine = np.flatnonzero(full)
-        cells.append(mine)
+        cells.append(mine if recoded is None else recoded[mine])
         counts.append(full[mine])
     offsets = np.concatenate([[0], np.cumsum([len(mine) for mine in cells])]).astype(np.int32)
     return (
@@ -464,22 +506,18 @@ def _block_problems(blocks: DataFrame, folder: str) -> list[Problem]:
     return problems
 
 
-def _counts(blocks: DataFrame, spine: Spine) -> DataFrame:
+def _counts(blocks: DataFrame, target: Target) -> DataFrame:
     pairs = blocks.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
     return pairs.select(
-        leaf_geocode("geocode", spine).alias("geocode"),
-        F.col("pair.cells").alias("cell"),
-        F.col("pair.counts").alias("count"),
+        target.geocode().alias("geocode"), F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count")
     )
 
 
-def _geounits(blocks: DataFrame, spine: Spine) -> DataFrame:
-    if spine.leaf.length == _GEOCODE_LENGTH:
+def _geounits(blocks: DataFrame, target: Target) -> DataFrame:
+    if target.spine.leaf.length == _GEOCODE_LENGTH:
         return blocks.select("geocode", "units", "vacant")
-    units = F.array(*[F.sum(F.get("units", F.lit(each))) for each in range(_CLASSES)])
-    return blocks.groupBy(leaf_geocode("geocode", spine).alias("geocode")).agg(
-        units.alias("units"), F.sum("vacant").alias("vacant")
-    )
+    units = F.array(*[F.sum(F.get("units", F.lit(each))) for each in range(target.classes)])
+    return blocks.groupBy(target.geocode().alias("geocode")).agg(units.alias("units"), F.sum("vacant").alias("vacant"))
 
 
 _SUMMARY_LEVEL: Final = 2

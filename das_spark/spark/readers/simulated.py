@@ -2,7 +2,7 @@
 
 Settings (``[input.simulate]``): ``like`` = "quickstart" (the default) or another one of
 :data:`das_spark.simulation.LIKES`; ``seed``, a whole number (0 where missing); ``share``, such as "1/100", of all.
-A product of housing units counts those of the population: vacant and occupied.
+Fields are the attributes of the population; of housing units, which a product may count, OCCUPIED: 0 or 1.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, without_values
-from das_spark.simulation import LIKES, Population, parts_of, share_of
+from das_spark.products import CodedField, FileRecodes
+from das_spark.simulation import LIKES, Kind, Population, parts_of, share_of
 from das_spark.spark.readers._tables import housing_counts
-from das_spark.spark.readers.base import IngestedTables
+from das_spark.spark.readers.base import IngestedTables, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _ROWS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint"
-_HOUSING = (2,)
+_HOUSING = {"OCCUPIED": "0-1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +54,26 @@ class Simulated:
             ConfigurationError: A setting is unknown or impossible, or the population is of another schema or spine.
         """
         like, _, _ = _settings(settings)
-        kind = LIKES[like]
-        shape = _HOUSING if product.record == "unit" else kind.shape
+        self._target(LIKES[like], product, spine)
+
+    def _target(self, kind: Kind, product: Product, spine: Spine) -> Target:
+        """The recodes of a population: those of the product, or none where its schema is that of the population."""
+        same_shape = product.record == "person" and product.schema.shape == kind.shape
+        own = zip(product.schema.attributes, kind.attributes, strict=same_shape)
+        same = FileRecodes({each.name: CodedField.numbered(name, size) for each, (name, size) in own})
+        default = same if same_shape else None
+        length = spine.leaf.length
         classes = kind.attributes[0][1]
-        if (shape, kind.geocode_length, classes) != (
-            product.schema.shape,
-            spine.leaf.length,
-            len(product.unit_classes),
-        ):
+        recoded = product.file_recodes.get(self.name, default)
+        if recoded is None or (length, len(product.unit_classes)) != (kind.geocode_length, classes):
             raise ConfigurationError(
-                f"a population like {like!r} has cells {shape} and geocodes of {kind.geocode_length} digits; "
-                f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {spine.leaf.length} digits"
+                f"a population like {kind.name!r} has cells {kind.shape} and geocodes of {kind.geocode_length} digits; "
+                f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {length} digits"
             )
+        target = Target(product, spine, recoded)
+        allowed = _HOUSING if target.counts_units else {name: f"0-{size - 1}" for name, size in kind.attributes}
+        target.require_codes(self.name, allowed, recoded.attributes.values())
+        return target
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
         """Make the population; see :class:`~das_spark.spark.readers.base.Reader`.
@@ -77,14 +87,26 @@ class Simulated:
         Raises:
             ConfigurationError: A setting is unknown or impossible, or the population is of another schema or spine.
         """
-        self.look(settings, product, spine)
         like, seed, share = _settings(settings)
-        of_units = product.record == "unit"
+        target = self._target(LIKES[like], product, spine)
         parts = parts_of(like, share)
         numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * spark.sparkContext.defaultParallelism))
-        made = numbers.mapInArrow(without_values(partial(_make, like=like, seed=seed, share=share)), _ROWS).persist()
+        make = without_values(partial(_make, like=like, seed=seed, share=share, cells=_cells(LIKES[like], target)))
+        made = numbers.mapInArrow(make, _ROWS).persist()
         geounits = made.select("geocode", "units", "vacant")
-        return IngestedTables(housing_counts(geounits) if of_units else _counts(made), geounits, held=made)
+        if target.counts_units:
+            counts = housing_counts(geounits, target, "OCCUPIED", occupied=1, vacant=0)
+        else:
+            counts = _counts(made)
+        return IngestedTables(counts, geounits, held=made)
+
+
+def _cells(kind: Kind, target: Target) -> NDArray[np.int64] | None:
+    """The cell of the product that each cell of a population is; None where people are not counted."""
+    if target.counts_units:
+        return None
+    codes = np.unravel_index(np.arange(np.prod(kind.shape)), kind.shape)
+    return target.cells({name: code for (name, _), code in zip(kind.attributes, codes, strict=True)})
 
 
 def _settings(settings: InputSettings) -> tuple[str, int, Fraction]:
@@ -98,20 +120,23 @@ def _settings(settings: InputSettings) -> tuple[str, int, Fraction]:
     return given.like, given.seed, share_of(given.share, "input.simulate.share")
 
 
-def _make(batches: Iterator[pa.RecordBatch], like: str, seed: int, share: Fraction) -> Iterator[pa.RecordBatch]:
+def _make(
+    batches: Iterator[pa.RecordBatch], like: str, seed: int, share: Fraction, cells: NDArray[np.int64] | None
+) -> Iterator[pa.RecordBatch]:
     parts = parts_of(like, share)
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield _record_batch(LIKES[like].make(parts[number], seed, share))
+            yield _record_batch(LIKES[like].make(parts[number], seed, share), cells)
 
 
-def _record_batch(population: Population) -> pa.RecordBatch:
+def _record_batch(population: Population, recoded: NDArray[np.int64] | None) -> pa.RecordBatch:
     sizes = np.bincount(population.geounit, minlength=len(population.geocodes))
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     classes = population.units.shape[1]
+    cells = population.cell if recoded is None else recoded[population.cell]
     columns = [
         pa.array(population.geocodes.tolist(), pa.string()),
-        pa.ListArray.from_arrays(offsets, pa.array(population.cell.astype(np.int32))),
+        pa.ListArray.from_arrays(offsets, pa.array(cells.astype(np.int32))),
         pa.ListArray.from_arrays(offsets, pa.array(population.count)),
         pa.ListArray.from_arrays(
             np.arange(0, population.units.size + 1, classes, dtype=np.int32), population.units.ravel()

@@ -1,14 +1,26 @@
-"""Reader of tidy counts: a table with a row for every occupied cell, and a table of units or geounits.
+"""Tidy tables: counts of cells, records of persons and units, geography; as CSV or Parquet, files or folders.
 
-Column names and code bases come from the settings. Fields of the table of people: ``geocode``, one for every
-attribute of the product's schema, ``count``. Fields of the units: see :mod:`das_spark.spark.readers._tables`. A table
-without ``geocode`` may have ``block``, the 15 digits of a census block, where the lowest level is the block. With
-``input.units_from_people`` a table of geounits takes the place of the units.
+Column names and code bases come from the settings. `TidyCounts` reads a row for every occupied cell: ``geocode``,
+one field for every attribute of the product's schema, ``count``; and a table of units or geounits
+(:func:`~das_spark.spark.readers._tables.read_units`). A table without ``geocode`` may have ``block``, the 15 digits
+of a census block, where the lowest level is the block.
+
+`TidyRecords` reads a row for every person and a row for every housing unit or facility. Fields of units: ``unit`` (its
+identity), ``geocode``, the class attribute (such as ``hhgq``), and perhaps ``vacant`` (0 or 1). Fields of persons: the
+attributes of the product's schema, and ``unit`` or ``geocode``. With ``unit``, the person's geocode and class are those
+of the unit, and a column of either in the table of persons is not read; without it, or with
+``input.units_from_people``, both must be there.
+
+With ``input.units_from_people`` a table of geounits takes the place of the units. Where a product has recodes of its
+own for one of these readers, fields are those that it names.
+
+`Tidy` reads a table of geography, a row a block, the entities in columns of known names; beside it may stand tables
+that say which blocks have group quarters, and a crosswalk to primitive geounits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +31,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
 from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
+from das_spark.products import CodedField, FileRecodes
 from das_spark.spark.readers._areas import Rows, checked, sixteen, twice
 from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
 from das_spark.spark.readers._tables import (
@@ -43,7 +56,7 @@ from das_spark.spark.readers._tables import (
     units_from_people,
     with_empty_geounits,
 )
-from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Problem, cell_of, reading, refuse
+from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Problem, Target, cell_of, reading, refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -75,10 +88,10 @@ class TidyCounts:
             ConfigurationError: No path of the people is set.
             PrivacyGuardError: Nothing says which geounits exist.
         """
-        places = locate(settings, self.name)
-        counted = ("geocode", *(attribute.name for attribute in product.schema.attributes), COUNT)
+        places, target = locate(settings, self.name), _target(self.name, product, spine)
+        counted = ("geocode", *(coded.name for coded in target.recodes.attributes.values()), COUNT)
         look_at(places.persons, settings, lambda _: counted, without_rows=NO_RECORD)
-        look_at(places.units, settings, lambda names: unit_fields(names, product), without_rows=NO_GEOUNIT)
+        look_at(places.units, settings, lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
         look_at(places.geography, settings, lambda _: ("geocode",), without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
@@ -95,10 +108,10 @@ class TidyCounts:
             ConfigurationError: No path of the people is set.
             PrivacyGuardError: Nothing says which geounits exist.
         """
-        places = locate(settings, self.name)
+        places, target = locate(settings, self.name), _target(self.name, product, spine)
         people = Table.open(spark, places.persons, settings)
-        counts, problems = _counts(people, product, spine)
-        geounits, more = geounits_of(spark, places, settings, product, spine)
+        counts, problems = _counts(people, target)
+        geounits, more = geounits_of(spark, places, settings, target)
         problems += more
         if not problems:
             where = places.geography or places.units
@@ -107,6 +120,13 @@ class TidyCounts:
         if settings.units_from_people:
             geounits = units_from_people(counts, geounits, product)
         return IngestedTables(counts, geounits)
+
+
+def _target(reader: str, product: Product, spine: Spine) -> Target:
+    """What is read for: unless the product says else, columns are attributes and codes the numbers of their levels."""
+    attributes = {each.name: CodedField.numbered(each.name, each.size) for each in product.schema.attributes}
+    classes = CodedField.numbered(product.class_query, len(product.unit_classes)) if product.class_query else None
+    return Target.of(reader, product, spine, default=FileRecodes(attributes, classes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +180,7 @@ def locate(settings: InputSettings, reader: str) -> Places:
 
 
 def geounits_of(
-    spark: SparkSession, places: Places, settings: InputSettings, product: Product, spine: Spine
+    spark: SparkSession, places: Places, settings: InputSettings, target: Target
 ) -> tuple[DataFrame, list[Problem]]:
     """Read the geounits that exist, with their units where there is a table of units.
 
@@ -168,8 +188,7 @@ def geounits_of(
         spark: The session.
         places: Paths of the tables.
         settings: Names of columns and code bases.
-        product: Its classes say what the units are.
-        spine: Its lowest level says how long the geocodes are.
+        target: What is read for.
 
     Returns:
         Columns geocode, units, vacant; and what is wrong.
@@ -181,13 +200,13 @@ def geounits_of(
     geography: DataFrame | None = None
     problems: list[Problem] = []
     if places.geography:
-        geography, problems = read_geography(Table.open(spark, places.geography, settings), spine)
+        geography, problems = read_geography(Table.open(spark, places.geography, settings), target)
         if not problems:
             require_some(geography, places.geography)
     if not places.units:
         return _known(geography), problems
     table = Table.open(spark, places.units, settings)
-    units, more = read_units(table, product, spine)
+    units, more = read_units(table, target)
     problems += more
     if problems:
         return units, problems
@@ -195,7 +214,7 @@ def geounits_of(
     if geography is None:
         return units, problems
     problems += outside(places.units, table.name("geocode"), units, geography, places.geography)
-    return with_empty_geounits(units, geography, len(product.unit_classes)), problems
+    return with_empty_geounits(units, geography, target.classes), problems
 
 
 def _known(geography: DataFrame | None) -> DataFrame:
@@ -204,17 +223,24 @@ def _known(geography: DataFrame | None) -> DataFrame:
     return geography
 
 
-def _counts(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
-    geocode, checks = table.geocode_checks("geocode", spine.leaf.length)
-    codes = {}
-    for attribute in product.schema.attributes:
-        codes[attribute.name], more = table.code_checks(attribute.name, attribute.size)
+def _levels(table: Table, attributes: Mapping[str, CodedField]) -> tuple[dict[str, Column], list[Check]]:
+    """Level of each attribute, and the checks of their fields."""
+    levels, checks = {}, []
+    for name, coded in attributes.items():
+        levels[name], more = table.code_checks(coded)
         checks += more
+    return levels, checks
+
+
+def _counts(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+    geocode, checks = table.geocode_checks("geocode", target.spine.leaf.length)
+    levels, of_levels = _levels(table, target.recodes.attributes)
+    checks += of_levels
     count, more = table.count_checks(COUNT)
     problems, total = check_rows(table, [*checks, *more], count)
     problems += total_problem(table, COUNT, total)
     frame = table.frame.select(
-        geocode.alias("geocode"), cell_of(product.schema, codes).alias("cell"), count.alias("count")
+        geocode.alias("geocode"), cell_of(target.product.schema, levels).alias("cell"), count.alias("count")
     )
     return frame, problems
 
@@ -242,16 +268,16 @@ class TidyRecords:
             ConfigurationError: The product counts units, not people, or no path of the people is set.
             PrivacyGuardError: Nothing says which geounits exist.
         """
-        places = self._places(settings, product)
-        attributes = [attribute.name for attribute in product.schema.attributes]
+        places, target = self._places(settings, product), _target(self.name, product, spine)
+        own = target.recodes.attributes
 
         def of_persons(names: Names) -> list[str]:
             if settings.units_from_people or not names.has(UNIT):
-                return [GEOCODE, *attributes]
-            return [UNIT, *(name for name in attributes if name != product.class_query)]
+                return [GEOCODE, *(coded.name for coded in own.values())]
+            return [UNIT, *(coded.name for name, coded in own.items() if name != product.class_query)]
 
         look_at(places.persons, settings, of_persons, without_rows=NO_RECORD)
-        look_at(places.units, settings, lambda _: (UNIT, GEOCODE, product.class_query), without_rows=NO_GEOUNIT)
+        look_at(places.units, settings, lambda _: (UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT)
         look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def _places(self, settings: InputSettings, product: Product) -> Places:
@@ -282,16 +308,16 @@ class TidyRecords:
             ConfigurationError: The product counts units, not people, or no path of the people is set.
             PrivacyGuardError: Nothing says which geounits exist.
         """
-        places = self._places(settings, product)
-        if settings.units_from_people:
-            return _without_units(spark, places, settings, product, spine)
-        homes, problems = _units(Table.open(spark, places.units, settings), product, spine)
+        places, target = self._places(settings, product), _target(self.name, product, spine)
         people = Table.open(spark, places.persons, settings)
-        records, more = _people(people, homes, product, spine)
+        if settings.units_from_people:
+            return _without_units(spark, people, places, settings, target)
+        homes, problems = _units(Table.open(spark, places.units, settings), target)
+        records, more = _people(people, homes, target)
         problems += more
-        geounits = _gather(homes, len(product.unit_classes))
+        geounits = _gather(homes, target.classes)
         if places.geography:
-            geounits, more = _all_geounits(spark, geounits, places, settings, product, spine)
+            geounits, more = _all_geounits(spark, geounits, places, settings, target)
             problems += more
         if not problems and not people.has(UNIT):
             problems += outside(people.file, people.name(GEOCODE), records, geounits, places.geography or places.units)
@@ -300,24 +326,23 @@ class TidyRecords:
 
 
 def _without_units(
-    spark: SparkSession, places: Places, settings: InputSettings, product: Product, spine: Spine
+    spark: SparkSession, people: Table, places: Places, settings: InputSettings, target: Target
 ) -> IngestedTables:
     """Persons by geocode and class, in units that are made from them."""
-    people = Table.open(spark, places.persons, settings)
-    records, problems = _people(people, None, product, spine)
-    geounits, more = geounits_of(spark, places, settings, product, spine)
+    records, problems = _people(people, None, target)
+    geounits, more = geounits_of(spark, places, settings, target)
     problems += more
     if not problems:
         problems = outside(people.file, people.name(GEOCODE), records, geounits, places.geography)
     refuse(problems)
     counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
-    return IngestedTables(counts, units_from_people(counts, geounits, product))
+    return IngestedTables(counts, units_from_people(counts, geounits, target.product))
 
 
-def _units(table: Table, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+def _units(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
     """Unit records: unit, geocode, home (class), vacant (0 or 1)."""
-    geocode, checks = table.geocode_checks(GEOCODE, spine.leaf.length)
-    level, more = table.code_checks(product.class_query, len(product.unit_classes))
+    geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
+    level, more = table.code_checks(target.unit_class)
     checks += [*more, _identity(table)]
     vacant: Column = F.lit(0).cast("long")
     if table.has(VACANT):
@@ -352,33 +377,27 @@ def _repeated(table: Table) -> list[Problem]:
         return [Problem(table.file, table.name(UNIT), "each household once", number, row_numbers(table.frame, rows))]
 
 
-def _people(table: Table, homes: DataFrame | None, product: Product, spine: Spine) -> tuple[DataFrame, list[Problem]]:
+def _people(table: Table, homes: DataFrame | None, target: Target) -> tuple[DataFrame, list[Problem]]:
     """Person records: geocode, cell; `homes` are the unit records, if there are any."""
-    housed = homes is not None and table.has(UNIT)
-    checks: list[Check] = [_identity(table)] if housed else []
-    codes: dict[str, Column] = {}
-    for attribute in product.schema.attributes:
-        if housed and attribute.name == product.class_query:
-            codes[attribute.name] = F.col(HOME)
-            continue
-        codes[attribute.name], more = table.code_checks(attribute.name, attribute.size)
-        checks += more
-    if homes is None or not housed:
-        geocode, more = table.geocode_checks(GEOCODE, spine.leaf.length)
+    schema, of_class = target.product.schema, target.product.class_query
+    if homes is None or not table.has(UNIT):
+        levels, checks = _levels(table, target.recodes.attributes)
+        geocode, more = table.geocode_checks(GEOCODE, target.spine.leaf.length)
         problems, _ = check_rows(table, [*checks, *more])
-        return table.frame.select(geocode.alias(GEOCODE), cell_of(product.schema, codes).alias("cell")), problems
-    problems, _ = check_rows(table, checks)
+        return table.frame.select(geocode.alias(GEOCODE), cell_of(schema, levels).alias("cell")), problems
+    own = {name: coded for name, coded in target.recodes.attributes.items() if name != of_class}
+    levels, checks = _levels(table, own)
+    problems, _ = check_rows(table, [_identity(table), *checks])
     mine = table.frame.select(
-        table.column(UNIT).cast("string").alias(UNIT),
-        *[code.alias(f"code_{name}") for name, code in codes.items() if name != product.class_query],
+        table.column(UNIT).cast("string").alias(UNIT), *[level.alias(f"level_{name}") for name, level in levels.items()]
     )
-    problems = problems or _homeless(table, homes)
-    codes = {name: F.col(HOME) if name == product.class_query else F.col(f"code_{name}") for name in codes}
+    problems = problems or _without_unit(table, homes)
     joined = mine.join(homes, UNIT)
-    return joined.select(GEOCODE, cell_of(product.schema, codes).alias("cell")), problems
+    levels = {name: F.col(f"level_{name}") for name in levels} | {of_class: F.col(HOME)}
+    return joined.select(GEOCODE, cell_of(schema, levels).alias("cell")), problems
 
 
-def _homeless(table: Table, homes: DataFrame) -> list[Problem]:
+def _without_unit(table: Table, homes: DataFrame) -> list[Problem]:
     with reading(table.file):
         identity = table.column(UNIT).cast("string")
         units = homes.select(F.col(UNIT).alias("known_unit"))
@@ -400,13 +419,13 @@ def _gather(homes: DataFrame, classes: int) -> DataFrame:
 
 
 def _all_geounits(
-    spark: SparkSession, units: DataFrame, places: Places, settings: InputSettings, product: Product, spine: Spine
+    spark: SparkSession, units: DataFrame, places: Places, settings: InputSettings, target: Target
 ) -> tuple[DataFrame, list[Problem]]:
-    geography, problems = read_geography(Table.open(spark, places.geography, settings), spine)
+    geography, problems = read_geography(Table.open(spark, places.geography, settings), target)
     if not problems:
         field = settings.columns.get(GEOCODE, GEOCODE)
         problems = outside(places.units, field, units, geography, places.geography)
-    return with_empty_geounits(units, geography, len(product.unit_classes)), problems
+    return with_empty_geounits(units, geography, target.classes), problems
 
 
 #: Names of a column of census blocks of 15 digits, where there is none of geocodes of 16.

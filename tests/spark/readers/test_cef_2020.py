@@ -366,7 +366,8 @@ def test_files_without_a_record_are_refused(read: Callable, files: Files, name: 
 
 
 @pytest.mark.parametrize(
-    ("product", "error"), [("e2e_1940", "another schema"), ("pl94_2020_person", "needs input.units")]
+    ("product", "error"),
+    [("e2e_1940", "has no recodes for the codes of reader 'cef_2020'"), ("pl94_2020_person", "needs input.units")],
 )
 def test_another_product_and_a_missing_path_are_refused(
     spark: SparkSession, of_product: Callable, files: Files, product: str, error: str
