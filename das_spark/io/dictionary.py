@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from das_spark.io.writers._columns import Column, FileColumns, Scope, record_columns, unit_columns
+from das_spark.io.microdata_formats import Column, FileColumns, Scope, record_columns, unit_columns
 from das_spark.store.tables import GEOUNITS, INVARIANTS, OF_EVERY_RUN, OF_OPTIMIZED_SPINES, TableDeclaration
 
 if TYPE_CHECKING:
     from das_spark.products.base import MicrodataColumn, Product, Record
     from das_spark.tabulation import Table
+
 
 _GEOCODE = GEOUNITS.described()[0]
 _NUMBERS = {

@@ -7,26 +7,35 @@ below the public root, for the checks to read.
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv, parquet
 
-from das_spark.errors import without_values
-from das_spark.io.microdata_part import FAULT, PART, PERSONS, UNITS, Part, digest_part
-from das_spark.products import MicrodataCodes
-from das_spark.store import discard, disk_errors, part_files
+from das_spark.products import (
+    CODE_SEPARATOR,
+    COLUMNS_AS_DECLARED,
+    PERSONS_EQUAL,
+    PERSONS_IN_UNITS,
+    RECORD_NUMBERS,
+    UNIT_NUMBERS,
+    ColumnRule,
+    FileForm,
+    MicrodataCodes,
+)
+from das_spark.store import part_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from das_spark.products.base import Record
     from das_spark.store import PublicLayout
+
 
 #: Rows of a digest, by `record`.
 #: persons: people of one geocode, codes and kind (class of their unit, -1 without one, null where no units are known).
@@ -39,35 +48,6 @@ DIGEST: Final = (
     "people long, odd long, low long, high long, first long"
 )
 _NUMBER = re.compile(r"part-(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Digest:
-    """A digest as read back.
-
-    Attributes:
-        record: What is counted, and the kind of its file.
-        persons: flavour, geocode, codes, kind, count.
-        units: flavour, geocode, kind, count, people, odd.
-        parts: One row a part: flavour, count, people, low, high, first, geocode.
-        faults: flavour, rule, geocode.
-    """
-
-    record: str
-    persons: DataFrame
-    units: DataFrame
-    parts: tuple[Mapping[str, Any], ...]
-    faults: tuple[Mapping[str, Any], ...]
-
-    def records(self, kind: str, flavour: str) -> int:
-        """Records of a file.
-
-        Args:
-            kind: `person` or `unit`.
-            flavour: `parquet`, `text` or `ppmf`.
-        """
-        column = "people" if kind == self.record else "count"
-        return sum(int(row[column]) for row in self.parts if row["flavour"] == flavour)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,87 +100,6 @@ def microdata_parts(
     return tuple(sorted(parts, key=lambda part: (-_size(part), part.flavour, part.number)))
 
 
-def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCodes, folder: Path) -> Digest:
-    """Reduce parts by one Spark job and write the result.
-
-    Args:
-        spark: The session; its workers must be able to open the parts and the folder.
-        parts: The files.
-        codes: What their columns hold.
-        folder: Where the digest goes; what is there is destroyed.
-
-    Raises:
-        OutputError: The disk is full.
-    """
-    discard(folder)
-    absolute = tuple(
-        replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts
-    )
-    with disk_errors(folder):
-        places = spark.range(0, len(parts), 1, max(len(parts), 1))
-        reduced = places.mapInArrow(without_values(DigestTask(absolute, codes)), DIGEST)
-        reduced.write.partitionBy("record").parquet(str(folder))
-    reader = spark.read.schema(DIGEST).option("basePath", str(folder))
-    persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
-    return Digest(
-        codes.record,
-        reader.parquet(str(persons)).select("flavour", "geocode", "codes", "kind", "count"),
-        reader.parquet(str(units)).select("flavour", "geocode", "kind", "count", "people", "odd"),
-        _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "first", "geocode"),
-        _few(_made(folder, FAULT), "flavour", "rule", "geocode"),
-    )
-
-
-def misplaced_heads(
-    layout: PublicLayout, flavour: str, kind: Record, form: str, codes: MicrodataCodes, rows: int
-) -> set[str]:
-    """Files of metadata and of column names of a text file that do not say what they should, by their names.
-
-    Metadata are lines that begin with "#", one of which says how many records there are. The names of columns that a
-    single file or a part begins with are read with its records.
-
-    Args:
-        layout: Where the file lies.
-        flavour: Not Parquet.
-        kind: `person` or `unit`.
-        form: As `output.microdata_files` spells it.
-        codes: Of the product.
-        rows: Records that were found.
-    """
-    folder, of = layout.microdata(kind, flavour), codes.forms[flavour]
-    joined = form != "parts" and not of.names_inside
-    single = layout.microdata_single(kind, flavour) if form == "single" and joined else None
-    metadata = single or folder / ("0_metadata" if joined else "metadata")
-    expected = {"header": of.line_of_names(kind, codes.record) if form == "parts" and of.header == "beside" else ""}
-    expected["1_header"] = of.line_of_names(kind, codes.record) if form == "concatenate" else ""
-    found = {name: (folder / name).read_text() if (folder / name).is_file() else "" for name in expected}
-    wrong = {name for name, text in expected.items() if found[name] != text}
-    lines = _comments(metadata) if metadata.is_file() else []
-    whole = single is not None or (metadata.is_file() and len(lines) == len(metadata.read_text().splitlines()))
-    if not whole or lines.count(f"# Records: {rows}") != 1:
-        wrong.add(metadata.name)
-    return wrong
-
-
-def _comments(path: Path) -> list[str]:
-    """The lines that begin a file with "#"."""
-    with path.open(encoding="utf-8") as file:
-        return [line.rstrip("\n") for line in takewhile(lambda line: line.startswith("#"), file)]
-
-
-def _made(folder: Path, record: str) -> Path:
-    """The folder of a kind of rows, made empty where there are none."""
-    path = folder / f"record={record}"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _few(folder: Path, *columns: str) -> tuple[Mapping[str, Any], ...]:
-    """Rows of which there are few, read on the driver."""
-    read = (parquet.ParquetFile(path).read(list(columns)).to_pylist() for path in part_files(folder))
-    return tuple(chain.from_iterable(read))
-
-
 def _numbered(folder: Path) -> dict[int, Path]:
     named = ((_NUMBER.match(path.name), path) for path in part_files(folder))
     return {int(match[1]): path for match, path in named if match}
@@ -208,3 +107,548 @@ def _numbered(folder: Path) -> dict[int, Path]:
 
 def _size(part: Part) -> int:
     return part.person.stat().st_size if part.person.is_file() else 0
+
+
+Integers = NDArray[np.int64]
+
+#: Rows of a batch of a Parquet file: a few dozen bytes a row and column.
+_ROWS = 1 << 19
+#: Bytes of a text file that are read at once: about as many rows.
+_BYTES = 1 << 25
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+#: Where a record has no text, which no code is.
+_NOTHING = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is read of a file.
+
+    Attributes:
+        layout: Names of all columns of a text file, in order.
+        texts: Columns that are read as texts.
+        numbers: Columns that are read as whole numbers.
+        delimiter: What stands between the fields of a text file.
+        names_inside: Whether a text file begins with a line of the names of all its columns.
+        commented: Whether lines that begin with "#" stand before that, or before the records.
+        constants: Columns of a text file that hold one text throughout -> that text, to be looked at with `deviating`.
+    """
+
+    layout: tuple[str, ...]
+    texts: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    delimiter: str = "|"
+    names_inside: bool = False
+    commented: bool = False
+    constants: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Numbers for texts, in the order in which they appear.
+
+    Attributes:
+        known: Text -> number.
+    """
+
+    known: dict[str, int] = field(default_factory=dict)
+
+    def of(self, texts: pa.Array) -> Integers:
+        """The number of each text, shape (texts,); new texts get the next numbers.
+
+        Args:
+            texts: Without nulls.
+        """
+        encoded = texts.dictionary_encode()
+        numbers = [self.known.setdefault(text, len(self.known)) for text in encoded.dictionary.to_pylist()]
+        found: Integers = np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()]
+        return found
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts by number."""
+        return list(self.known)
+
+
+def read_batches(path: Path, flavour: str, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Read a part of a microdata file.
+
+    Args:
+        path: The part.
+        flavour: `parquet`, or one of text.
+        columns: What to read; texts come as dictionaries.
+
+    Raises:
+        pyarrow.ArrowException: It is not such a file, a column is missing, another name stands in the line of names, or
+            a number is none.
+        OSError: It cannot be read.
+    """
+    if flavour == "parquet":
+        yield from _parquet_batches(path, columns)
+        return
+    lines, first = _before_records(path, columns)
+    if path.stat().st_size > first:  # a text without a line is a part without records
+        yield from _text_batches(path, columns, lines)
+
+
+def _parquet_batches(path: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
+    wanted = [*columns.texts, *columns.numbers]
+    missing = sorted(set(wanted) - set(parquet.read_schema(path).names))
+    if missing:
+        raise pa.ArrowInvalid(f"no column {missing[0]}")
+    with parquet.ParquetFile(path, read_dictionary=list(columns.texts)) as file:
+        yield from file.iter_batches(_ROWS, columns=wanted, use_threads=False)
+
+
+def _before_records(path: Path, columns: Columns) -> tuple[int, int]:
+    """How many lines stand before the records, comments and names, and how many bytes they are."""
+    lines, size = 0, 0
+    with path.open("rb") as file:
+        while columns.commented and file.peek(1)[:1] == b"#":
+            size += len(file.readline())
+            lines += 1
+        if columns.names_inside:
+            names = f"{columns.delimiter.join(columns.layout)}\n".encode("ascii")
+            if file.read(len(names)) != names:
+                raise pa.ArrowInvalid("the first line has other names than those of the columns")
+            size += len(names)
+            lines += 1
+    return lines, size
+
+
+def _text_batches(path: Path, columns: Columns, lines: int) -> Iterator[pa.RecordBatch]:
+    kinds = dict.fromkeys(columns.texts, _TEXT) | dict.fromkeys(columns.numbers, pa.int64())
+    kinds |= dict.fromkeys(columns.constants, pa.binary())  # compared as they are: half the time of decoding them
+    yield from csv.open_csv(
+        path,
+        read_options=csv.ReadOptions(
+            column_names=list(columns.layout),
+            skip_rows=lines,
+            block_size=_BYTES,
+            use_threads=False,
+        ),
+        parse_options=csv.ParseOptions(delimiter=columns.delimiter, quote_char=False),
+        convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+    )
+
+
+def deviating(batch: pa.RecordBatch, constants: Mapping[str, str]) -> set[str]:
+    """Names of the columns that do not hold their text in every record.
+
+    Args:
+        batch: The rows.
+        constants: Column -> its text.
+    """
+    wanted = {name: pa.scalar(text.encode(), pa.binary()) for name, text in constants.items()}
+    return {name for name, text in wanted.items() if not pc.all(pc.equal(batch.column(name), text)).as_py()}
+
+
+def misdeclared(path: Path, expected: Mapping[str, bool]) -> set[str]:
+    """Columns of a Parquet file that it lacks, has besides, or has at another place or of another type.
+
+    Args:
+        path: The file.
+        expected: Every column that there must be, in order -> whether it holds whole numbers, and not texts.
+
+    Raises:
+        pyarrow.ArrowException: It is no Parquet file.
+        OSError: It cannot be read.
+    """
+    found = parquet.read_schema(path)
+    declared = [(name, pa.int32() if number else _TEXT) for name, number in expected.items()]
+    return {name for name, _ in set(declared) ^ set(zip(found.names, found.types, strict=True))} or (
+        set() if list(found.names) == list(expected) else {"(their order)"}
+    )
+
+
+def numbers_of(batch: pa.RecordBatch, column: str) -> Integers:
+    """A column of whole numbers, shape (rows,); -1 where there is none.
+
+    Args:
+        batch: The rows.
+        column: Name of a column of whole numbers, or of texts that spell them; nulls stand for none.
+    """
+    return np.asarray(pc.fill_null(batch.column(column).cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
+
+
+def joined_texts(batch: pa.RecordBatch, columns: Sequence[str], separator: str, numbering: Numbering) -> Integers:
+    """The number of the text that each row's columns make when joined, shape (rows,).
+
+    Texts are put together once for each run of equal rows: people of a geounit and of a cell stand together.
+
+    Args:
+        batch: The rows.
+        columns: Names of the columns, in the order in which they are joined.
+        separator: What stands between them.
+        numbering: Knows the numbers of texts; new ones are added to it.
+    """
+    encoded = [_encoded(batch.column(name)) for name in columns]
+    changed = np.zeros(batch.num_rows, dtype=bool)
+    changed[:1] = True
+    for column in encoded:
+        index = column.indices.to_numpy()
+        changed[1:] |= index[1:] != index[:-1]
+    starts = np.flatnonzero(changed)
+    firsts = [column.take(pa.array(starts)).cast(pa.string()) for column in encoded]
+    number = numbering.of(pc.binary_join_element_wise(*firsts, separator))
+    return np.repeat(number, np.diff(np.append(starts, batch.num_rows)))
+
+
+def _encoded(column: pa.Array) -> pa.DictionaryArray:
+    if pa.types.is_dictionary(column.type) and not column.null_count:
+        return column
+    return pc.fill_null(column.cast(pa.string()), _NOTHING).dictionary_encode()
+
+
+#: Kinds of rows of a digest.
+PERSONS: Final = "persons"
+UNITS: Final = "units"
+PART: Final = "part"
+FAULT: Final = "fault"
+
+#: Kind of the file of units that people are dealt to.
+UNIT: Final = "unit"
+#: Class of a person whose unit is not in the part, or has codes of no class.
+NO_KIND: Final = -1
+#: Failing geounits that a part names by rule.
+_NAMED = 20
+#: More combinations of codes than a part can hold rows, and more classes than there are; keys stay below 2**63.
+_CODES = 1 << 27
+_KINDS = 1 << 8
+#: Rows of a digest that are handed on at once.
+_OUTPUT_ROWS = 1 << 16
+
+COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "flavour": pa.string(),
+    "record": pa.string(),
+    "part": pa.int32(),
+    "rule": pa.string(),
+    "geocode": pa.string(),
+    "codes": pa.string(),
+    "kind": pa.int32(),
+    "count": pa.int64(),
+    "people": pa.int64(),
+    "odd": pa.int64(),
+    "low": pa.int64(),
+    "high": pa.int64(),
+    "first": pa.int64(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part n of the person file and part n of the unit file.
+
+    Attributes:
+        flavour: `parquet`, or one of text.
+        number: n.
+        person: The person part.
+        unit: The unit part; None where no units are known.
+        form: `parts`, `concatenate` (no names of columns in a part), or `single` (they stand behind comments).
+    """
+
+    flavour: str
+    number: int
+    person: Path
+    unit: Path | None
+    form: str = "parts"
+
+
+def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
+    """Read a part and reduce it.
+
+    Args:
+        part: The files.
+        codes: What their columns hold.
+
+    Yields:
+        Rows with the columns `COLUMNS`; see `das_spark.io.microdata_digest.DIGEST` for their meaning. A file that
+        cannot be read is a fault of the name of the file.
+
+    Raises:
+        MemoryError: The worker has no memory left, which is no fault of the files.
+    """
+    reduced = _Reduced(part, codes)
+    if part.unit is not None:
+        try:
+            reduced.units = _read_units(part.unit, reduced)
+        except (pa.ArrowException, OSError) as error:
+            _raise_out_of_memory(error)
+            reduced.unreadable += [(PERSONS_IN_UNITS, _unreadable(part.unit)), (UNIT_NUMBERS, _unreadable(part.unit))]
+            reduced.units = _Units.of(*[np.zeros(0, dtype=np.int64)] * 4)
+    try:
+        columns = _person_columns(codes, part)
+        reduced.declared(codes.record, part.person)
+        for batch in read_batches(part.person, part.flavour, columns):
+            reduced.take(batch, columns)
+    except (pa.ArrowException, OSError) as error:
+        _raise_out_of_memory(error)
+        reduced.unreadable.append((PERSONS_EQUAL, _unreadable(part.person)))
+    yield from reduced.tables()
+
+
+def _raise_out_of_memory(error: Exception) -> None:
+    """Pass on what says nothing of a file: that the worker has no memory left to read it.
+
+    Where the address space of a worker is too small for another thread, Arrow raises an exception of no kind.
+    """
+    no_thread = type(error) is pa.ArrowException
+    if no_thread or isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        raise MemoryError("no memory left to read the microdata: raise spark.executor.pyspark.memory") from error
+
+
+def _unreadable(path: Path) -> str:
+    return f"({path.name} cannot be read)"  # sorts before all geocodes, so that it is among the names that are kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Units:
+    """The units of a part; `held` and `seen` are filled while people are read.
+
+    Arrays have shape (units,). The last entry of `place` and `kind`, of shape (units + 1,), stands for no unit, so that
+    position -1 is that of whoever has none.
+
+    Attributes:
+        number: Number of each unit over the whole file.
+        place: Number of its geocode; -1 for no unit.
+        kind: Class, vacant ones last, or `NO_KIND`.
+        population: Its people, as it says itself.
+        order: Units in the order of their numbers.
+        sorted_number: Numbers in that order.
+        room: First slot of each unit, and the number of slots at the end, shape (units + 1,).
+        held: People who name it.
+        seen: Shape (slots,): whether person number p of a unit was met, at slot room + p - 1.
+    """
+
+    number: Integers
+    place: Integers
+    kind: Integers
+    population: Integers
+    order: Integers
+    sorted_number: Integers
+    room: Integers
+    held: Integers
+    seen: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, number: Integers, place: Integers, kind: Integers, population: Integers) -> _Units:
+        order = np.argsort(number, kind="stable")
+        # What a corrupt file claims must not fill the memory: units beyond the limit hold nobody, and are named.
+        room = np.concatenate([[0], np.cumsum(np.clip(population, 0, _CODES))])
+        room = np.minimum(room, _CODES)
+        seen = np.zeros(int(room[-1]), dtype=bool)
+        place, kind = np.append(place, -1), np.append(kind, NO_KIND)
+        return cls(number, place, kind, population, order, number[order], room, np.zeros_like(number), seen)
+
+    def position(self, number: Integers) -> Integers:
+        """Where the units of these numbers stand, -1 where they do not; of two units of one number, the first."""
+        if not len(self.number):
+            return np.full(len(number), -1, dtype=np.int64)
+        low, count = self.sorted_number[0], len(self.number)
+        if self.sorted_number[-1] - low == count - 1 and (np.diff(self.sorted_number) == 1).all():
+            at = number - low
+            inside = (at >= 0) & (at < count)
+        else:
+            at = np.searchsorted(self.sorted_number, number)
+            inside = at < count
+            inside &= self.sorted_number[np.minimum(at, count - 1)] == number
+        found: Integers = np.where(inside, self.order[np.where(inside, at, 0)], -1)
+        return found
+
+    def settle(self, unit: Integers, person_number: Integers) -> None:
+        """Let persons live in their units (positions, none missing)."""
+        if not len(unit):
+            return
+        least = int(unit.min())
+        times = np.bincount(unit - least)
+        self.held[least : least + len(times)] += times
+        fits = (person_number >= 1) & (person_number <= self.room[unit + 1] - self.room[unit])
+        self.seen[(self.room[unit] + person_number - 1)[fits]] = True
+
+    def unsettled(self) -> Integers:
+        """Places of units whose people are not numbered from 1 to their population exactly."""
+        met = np.concatenate([[0], np.cumsum(self.seen, dtype=np.int64)])
+        filled = met[self.room[1:]] - met[self.room[:-1]]
+        # As many people as slots, and every slot met: each was met once.
+        return np.unique(self.place[:-1][(self.held != self.population) | (filled != self.population)])
+
+    def misnumbered(self) -> Integers:
+        """Places of units whose numbers appear twice or follow a gap."""
+        step = np.diff(self.sorted_number, prepend=self.sorted_number[:1] - 1)
+        return np.unique(self.place[self.order[step != 1]])
+
+
+@dataclass(slots=True)
+class _Reduced:
+    """What was read so far."""
+
+    part: Part
+    codes: MicrodataCodes
+    units: _Units | None = None
+    places: Numbering = field(default_factory=Numbering)
+    combinations: Numbering = field(default_factory=Numbering)
+    persons: int = 0
+    first: int | None = None
+    misshapen: set[tuple[str, str]] = field(default_factory=set)
+    keys: list[Integers] = field(default_factory=list)
+    counts: list[Integers] = field(default_factory=list)
+    homeless: list[Integers] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    def declared(self, kind: str, path: Path) -> None:
+        """Look at which columns a Parquet file has; it holds no constant ones."""
+        if self.part.flavour == "parquet":
+            rules = self.codes.forms[self.part.flavour].rules[kind]
+            numbers = {name: rule.is_number for name, rule in rules.items() if rule is not ColumnRule.CONSTANT}
+            self._note(COLUMNS_AS_DECLARED, kind, misdeclared(path, numbers))
+
+    def compare(self, kind: str, batch: pa.RecordBatch, columns: Columns) -> None:
+        """Look at the columns of a batch whose values follow from the layout alone."""
+        if self.part.flavour != "parquet":
+            self._note(COLUMNS_AS_DECLARED, kind, deviating(batch, columns.constants))
+
+    def _note(self, rule: str, kind: str, columns: Iterable[str]) -> None:
+        self.misshapen |= {(rule, f"{kind}.{self.part.flavour}: {column}") for column in columns}
+
+    def _number_records(self, batch: pa.RecordBatch) -> None:
+        """Records are numbered in the order in which they stand."""
+        column = self.codes.forms[self.part.flavour].record_number(self.codes.record)
+        if column and batch.num_rows:
+            numbers = numbers_of(batch, column)
+            if self.first is None:
+                self.first = int(numbers[0])
+            begin = self.first + self.persons
+            if not np.array_equal(numbers, np.arange(begin, begin + batch.num_rows)):
+                self._note(RECORD_NUMBERS, self.codes.record, [column])
+
+    def take(self, batch: pa.RecordBatch, columns: Columns) -> None:
+        """Count the persons of a batch, and let them live in their units."""
+        self.compare(self.codes.record, batch, columns)
+        self._number_records(batch)
+        place = joined_texts(batch, self.codes.person_place, "", self.places)
+        code = joined_texts(batch, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
+        kind = np.zeros(1, dtype=np.int64)
+        if self.units is not None:
+            number = numbers_of(batch, self.codes.unit_number)
+            unit = self.units.position(number)
+            at_home = self.units.place[unit] == place
+            kind = np.where(at_home, self.units.kind[unit], NO_KIND)
+            self.units.settle(unit[at_home], numbers_of(batch, self.codes.person_number)[at_home])
+            self.homeless.append(np.unique(place[~at_home]))
+        self._count((place * _CODES + code) * _KINDS + kind + 1)
+        self.persons += batch.num_rows
+
+    def _count(self, key: Integers) -> None:
+        starts = np.flatnonzero(np.diff(key, prepend=-1))  # equal keys stand together: few remain to be sorted
+        keys, group = np.unique(key[starts], return_inverse=True)
+        lengths = np.diff(np.append(starts, len(key)))
+        self.keys.append(keys)
+        self.counts.append(np.bincount(group, lengths, minlength=len(keys)).astype(np.int64))
+
+    def tables(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the digest."""
+        texts = pa.array(self.places.texts, pa.string())
+        yield from self._person_rows(texts)
+        if self.units is not None:
+            yield from self._batches(UNITS, **_unit_rows(self.units, texts, self.codes.vacant))
+        yield from self._batches(PART, **self._part_row())
+        faults = [*self.unreadable, *self._faults(), *sorted(self.misshapen)]
+        rules, names = [rule for rule, _ in faults], [name for _, name in faults]
+        yield from self._batches(FAULT, rule=pa.array(rules, pa.string()), geocode=pa.array(names, pa.string()))
+
+    def _person_rows(self, texts: pa.Array) -> Iterator[pa.RecordBatch]:
+        if not self.keys:
+            return
+        keys, group = np.unique(np.concatenate(self.keys), return_inverse=True)
+        counts = np.bincount(group, np.concatenate(self.counts), minlength=len(keys)).astype(np.int64)
+        places, code = np.divmod(keys // _KINDS, _CODES)
+        kind = pa.nulls(len(keys), pa.int32())
+        if self.units is not None:
+            kind = pa.array(keys % _KINDS - 1, pa.int32())
+        combinations = pa.array(self.combinations.texts, pa.string())
+        yield from self._batches(
+            PERSONS,
+            geocode=texts.take(pa.array(places)),
+            codes=combinations.take(pa.array(code)),
+            kind=kind,
+            count=pa.array(counts),
+        )
+
+    def _part_row(self) -> dict[str, pa.Array]:
+        units = self.units
+        row: dict[str, Any] = {"people": self.persons, "count": 0, "first": self.first}
+        row |= {"low": None, "high": None, "geocode": None}
+        if units is not None and len(units.number):
+            first = self.places.texts[units.place[units.order[0]]]
+            ends = {"low": int(units.sorted_number[0]), "high": int(units.sorted_number[-1])}
+            row |= {"count": len(units.number), "geocode": first, **ends}
+        return {name: pa.array([value], COLUMNS[name]) for name, value in row.items()}
+
+    def _faults(self) -> list[tuple[str, str]]:
+        if self.units is None:
+            return []
+        unsettled = np.unique(np.concatenate([*self.homeless, self.units.unsettled()]))
+        found = {PERSONS_IN_UNITS: unsettled, UNIT_NUMBERS: self.units.misnumbered()}
+        texts = self.places.texts
+        return [
+            (rule, name) for rule, places in found.items() for name in sorted(texts[each] for each in places)[:_NAMED]
+        ]
+
+    def _batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
+        rows = len(next(iter(columns.values())))
+        constants = {"flavour": self.part.flavour, "record": record, "part": self.part.number}
+        whole = {
+            name: columns.get(name, pa.repeat(pa.scalar(constants.get(name), kind), rows))
+            for name, kind in COLUMNS.items()
+        }
+        yield from pa.table(whole).to_batches(max_chunksize=_OUTPUT_ROWS)
+
+
+def _person_columns(codes: MicrodataCodes, part: Part) -> Columns:
+    numbers = (codes.unit_number, codes.person_number) if part.unit is not None else ()
+    form = codes.forms[part.flavour]
+    if form.record_number(codes.record):
+        numbers = (*numbers, form.record_number(codes.record))
+    texts = (*codes.person_place, *codes.person_columns)
+    return _columns(form, part, codes.record, texts, numbers)
+
+
+def _columns(form: FileForm, part: Part, kind: str, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Columns:
+    layout = tuple(form.rules[kind])
+    single = part.form == "single"
+    named = form.header != "none" if single else part.form == "parts" and form.names_inside
+    # CSV with names inside is for programs that read it without options: there is no comment in it.
+    commented = single and not form.names_inside
+    return Columns(layout, texts, numbers, form.delimiter, named, commented, form.constants[kind])
+
+
+def _read_units(path: Path, reduced: _Reduced) -> _Units:
+    part, codes, places = reduced.part, reduced.codes, reduced.places
+    texts, numbers = (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
+    columns = _columns(codes.forms[part.flavour], part, UNIT, texts, numbers)
+    reduced.declared(UNIT, path)
+    combinations = Numbering()
+    found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
+    for batch in read_batches(path, part.flavour, columns):
+        reduced.compare(UNIT, batch, columns)
+        place = joined_texts(batch, codes.unit_place, "", places)
+        combination = joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
+        kinds = np.array([codes.kinds.get(text, NO_KIND) for text in combinations.texts], dtype=np.int64)
+        number, population = (numbers_of(batch, name) for name in numbers)
+        found.append((number, place, kinds[combination] if len(kinds) else combination, population))
+    return _Units.of(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+
+
+def _unit_rows(units: _Units, texts: pa.Array, vacant: int) -> dict[str, pa.Array]:
+    """Units by place and class: how many, the sum of their populations, and how many have an impossible one."""
+    place, kind = units.place[:-1], units.kind[:-1]
+    keys, group = np.unique(place * _KINDS + kind + 1, return_inverse=True)
+    impossible = (units.population < 0) | ((kind == vacant) & (units.population != 0))
+    sums = {"count": np.ones_like(kind), "people": units.population, "odd": impossible}
+    summed = {name: np.bincount(group, each, minlength=len(keys)).astype(np.int64) for name, each in sums.items()}
+    places, kinds = np.divmod(keys, _KINDS)
+    return {
+        "geocode": texts.take(pa.array(places)),
+        "kind": pa.array(kinds - 1, pa.int32()),
+        **{name: pa.array(each) for name, each in summed.items()},
+    }

@@ -16,43 +16,44 @@ Workers write to the staging folder themselves, so it must lie on a file system 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
+from numpy.typing import NDArray
 
-from das_spark.errors import OutputError, without_values
-from das_spark.io.microdata_heads import HEADER, METADATA, PARTS, SINGLE, Heads, heads_of
-from das_spark.io.writers import WRITERS
-from das_spark.io.writers._columns import class_codes, lists_quarters, record_columns, unit_columns
-from das_spark.io.writers._task import PROBLEM, REPORT, WriteTask
+from das_spark.errors import OutputError
+from das_spark.io.microdata_formats import (
+    PARTS,
+    SINGLE,
+    WRITERS,
+    FileColumns,
+    Heads,
+    Rows,
+    Scope,
+    Sink,
+    class_codes,
+    heads_of,
+    lists_quarters,
+    record_columns,
+    unit_columns,
+)
 from das_spark.store import FileRecord, discard, disk_errors, promote, record_of, write_durably
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import Column, DataFrame
-
-    from das_spark.io.writers._columns import FileColumns
     from das_spark.products.base import Product
     from das_spark.store import PublicLayout, Staging
 
-__all__ = ["HEADER", "METADATA", "WrittenFolder", "files_of", "records_of", "write_microdata", "write_one_slice"]
 
-#: Records (persons and units) that a file holds, about.
-RECORDS_A_FILE = 4_000_000
-#: Files that there are at least: enough for a small machine.
-LEAST_FILES = 4
 #: Bytes that are copied at once where parts are joined.
 _COPIED = 1 << 22
 #: Columns that say which slice rows are of, and the numbers that it begins with.
 _OF_SLICE = {"slice": pa.int32(), "first_record": pa.int64(), "first_unit": pa.int64()}
-#: What a geounit costs besides its records, in records.
-_GEOUNIT_COST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,50 +71,6 @@ class WrittenFolder:
     flavour: str
     rows: int
     files: tuple[FileRecord, ...]
-
-
-def write_microdata(  # noqa: PLR0913 - each is what another room decides
-    estimates: DataFrame,
-    invariants: DataFrame | None,
-    product: Product,
-    layout: PublicLayout,
-    flavours: Sequence[str],
-    *,
-    staging: Staging,
-    created: str,
-    notices: tuple[str, ...] = (),
-    form: str = PARTS,
-) -> tuple[WrittenFolder, ...]:
-    """Write the microdata of a run in the place of what an earlier driver left.
-
-    Args:
-        estimates: Leaf estimates: geocode, parent, cells, counts.
-        invariants: Leaf invariants (geocode, name, values) with `units` and, it may be, `vacant`; None without units.
-        product: Whose layout.
-        layout: Where.
-        flavours: Names in `WRITERS`.
-        staging: Where all is written first.
-        created: When, as it shall stand in the metadata of text files.
-        notices: Sentences that every file must carry, such as that the run is insecure.
-        form: Of text files: see `das_spark.io.microdata_heads`.
-
-    Returns:
-        The finished folders.
-
-    Raises:
-        OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
-    """
-    return _written(
-        lambda task: _run(estimates, invariants if task.knows_units else None, product, task),
-        product,
-        layout,
-        flavours,
-        units=invariants is not None,
-        staging=staging,
-        created=created,
-        notices=notices,
-        form=form,
-    )
 
 
 def write_one_slice(
@@ -147,7 +104,7 @@ def write_one_slice(
     """
     zeros = {name: pa.array([0] * leaves.num_rows, kind) for name, kind in _OF_SLICE.items()}
     whole = pa.RecordBatch.from_pydict({**zeros, **{name: leaves.column(name) for name in leaves.schema.names}})
-    return _written(
+    return write_files(
         lambda task: [row for report in task(iter([whole])) for row in report.to_pylist()],
         product,
         layout,
@@ -160,7 +117,7 @@ def write_one_slice(
     )
 
 
-def _written(  # noqa: PLR0913 - as `write_microdata`
+def write_files(  # noqa: PLR0913 - each is what another package decides
     run: Callable[[WriteTask], list[dict[str, object]]],
     product: Product,
     layout: PublicLayout,
@@ -172,7 +129,25 @@ def _written(  # noqa: PLR0913 - as `write_microdata`
     notices: tuple[str, ...],
     form: str,
 ) -> tuple[WrittenFolder, ...]:
-    """Let a task write all parts, by whatever carries it out, and promote what it reports."""
+    """Let a task write all parts, by whatever carries it out, and promote what it reports.
+
+    Args:
+        run: Carries out a task and gives the rows of its reports.
+        product: Whose layout.
+        layout: Where.
+        flavours: Names in `WRITERS`.
+        units: Whether the run knows units.
+        staging: Where all is written first.
+        created: When, as it shall stand in the metadata of text files.
+        notices: Sentences that every file must carry, such as that the run is insecure.
+        form: Of text files: see `das_spark.io.microdata_formats`.
+
+    Returns:
+        The finished folders.
+
+    Raises:
+        OutputError: People cannot be assigned to the units of a geounit, or the disk is full.
+    """
     files = files_of(product, flavours, units=units, form=form)
     folder = staging.folder
     discard(folder)
@@ -247,82 +222,13 @@ def _task(
     )
 
 
-def _run(
-    estimates: DataFrame, invariants: DataFrame | None, product: Product, task: WriteTask
-) -> list[dict[str, object]]:
-    """Write all parts to the staging folder by Spark; one report a part (slices x files of a slice)."""
-    leaves = _with_units(estimates, invariants, len(product.unit_classes))
-    slices = _slices(leaves, listed=task.listed is not None)
-    count = slices.column("slice").to_numpy()[-1] + 1
-    placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
-    sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
-    columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
-    report = sorted_rows.select(*columns).mapInArrow(without_values(task), REPORT)
-    reports: list[dict[str, object]] = report.toArrow().to_pylist()
-    return reports
-
-
 def _refuse_stuck(reports: Sequence[Mapping[str, object]]) -> None:
     stuck = sorted(str(row["file"]) for row in reports if row["kind"] == PROBLEM)
     if stuck:
         raise OutputError(
-            f"geounits {', '.join(stuck[:10])}: their people cannot be dealt to their units",
+            f"geounits {', '.join(stuck[:10])}: their people cannot be assigned to their units",
             hint="estimates and unit invariants do not belong together: run verify",
         )
-
-
-def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int) -> DataFrame:
-    """Leaf rows with units by class and vacant units in one array (null without units)."""
-    leaves = estimates.select("geocode", F.coalesce("parent", F.lit("")).alias("parent"), "cells", "counts")
-    if invariants is None:
-        return leaves.withColumn("units", F.lit(None).cast("array<bigint>"))
-    units = invariants.where("name = 'units'").select("geocode", F.col("values").alias("occupied"))
-    vacant = invariants.where("name = 'vacant'").select("geocode", F.col("values").getItem(0).alias("vacant"))
-    none = F.array_repeat(F.lit(0).cast("bigint"), classes)
-    both = F.concat(F.coalesce("occupied", none), F.array(F.coalesce("vacant", F.lit(0)).cast("bigint")))
-    joined = leaves.join(units, "geocode", "left").join(vacant, "geocode", "left")
-    return joined.select("geocode", "parent", "cells", "counts", both.alias("units"))
-
-
-def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
-    """Cut the parents, in the order of their children's geocodes, into slices of about equal size.
-
-    Args:
-        leaves: Result of `_with_units`.
-        listed: Whether group quarters are listed among what is counted.
-
-    Returns:
-        Columns parent, slice, first_record and first_unit (numbers of the first of the slice). One row a parent of the
-        lowest level is collected: a thousandth of the people, and public.
-    """
-    quarters = _total(F.slice("units", F.lit(2), F.size("units") - 2)) if listed else F.lit(0)
-    sums = [
-        F.min("geocode").alias("first"),
-        F.sum(_total("counts") + quarters).alias("records"),
-        F.sum(F.coalesce(_total("units"), F.lit(0))).alias("units"),
-        F.count(F.lit(1)).alias("geounits"),
-    ]
-    parents = leaves.groupBy("parent").agg(*sums).toArrow().sort_by("first")
-    records, units, geounits = (parents.column(name).to_numpy() for name in ("records", "units", "geounits"))
-    cost = records + units + _GEOUNIT_COST * geounits
-    before = np.cumsum(cost) - cost
-    whole = int(cost.sum())
-    # By public numbers alone, and not by the cores that there are: files and their names are public.
-    wanted = max(min(LEAST_FILES, len(cost)), -(-whole // RECORDS_A_FILE))
-    _, slices = np.unique(before * wanted // max(whole, 1), return_inverse=True)
-    first_of_slice = np.searchsorted(slices, slices)
-    return pa.table(
-        {
-            "parent": parents.column("parent"),
-            "slice": slices.astype(np.int32),
-            "first_record": (np.cumsum(records) - records)[first_of_slice].astype(np.int64),
-            "first_unit": (np.cumsum(units) - units)[first_of_slice].astype(np.int64),
-        }
-    )
-
-
-def _total(column: str | Column) -> Column:
-    return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
 
 
 def _finish(
@@ -376,3 +282,360 @@ def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:
         written: The folders, one a kind and flavour.
     """
     return {f"{folder.kind}.{folder.flavour}": folder.rows for folder in written}
+
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geounits:
+    """What is counted (people, or units), and the units that people are dealt to, of K leaf geounits.
+
+    Attributes:
+        cells: Shape (n,), int64: occupied cells, geounit after geounit.
+        counts: Shape (n,), int64: people in them.
+        owner: Shape (n,), int64 in [0, K): whose cell it is, ascending.
+        units: Shape (K, C + 1), int64: units by class, vacant ones last; None where no units are known.
+    """
+
+    cells: Integers
+    counts: Integers
+    owner: Integers
+    units: Integers | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonBlock:
+    """Persons in the order in which they are written; all arrays of shape (persons,).
+
+    Attributes:
+        owner: Their geounit.
+        cell: Their cell.
+        unit_number: Number of their unit over the whole file; None without units.
+        person_number: Their number in the unit, from 1; None without units.
+    """
+
+    owner: Integers
+    cell: Integers
+    unit_number: Integers | None
+    person_number: Integers | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitBlock:
+    """Units in the order of their numbers; all arrays of shape (units,).
+
+    Attributes:
+        owner: Their geounit.
+        kind: Their class; C (one more than the last) for vacant units.
+        unit_number: Number over the whole file.
+        population: Persons dealt to the unit.
+    """
+
+    owner: Integers
+    kind: Integers
+    unit_number: Integers
+    population: Integers
+
+
+def with_listed(geounits: Geounits, units: Integers, cell: int) -> Geounits:
+    """Add the group quarters of each geounit, to be listed behind what is counted.
+
+    Args:
+        geounits: What is counted.
+        units: Shape (K, C + 1): units by class, vacant ones last; those of classes 1 to C - 1 are listed.
+        cell: What stands for the cell of group quarters; greater than all cells.
+
+    Returns:
+        The same geounits with one more entry each, without units.
+    """
+    owner = np.concatenate([geounits.owner, np.arange(len(units), dtype=np.int64)])
+    order = np.argsort(owner, kind="stable")
+    cells = np.concatenate([geounits.cells, np.full(len(units), cell, dtype=np.int64)])
+    counts = np.concatenate([geounits.counts, units[:, 1:-1].sum(axis=1)])
+    return Geounits(cells[order], counts[order], owner[order], None)
+
+
+def class_margins(geounits: Geounits, class_of_cell: Integers, rows: int, classes: int) -> Integers:
+    """People by class, shape (K, C).
+
+    Args:
+        geounits: People and units.
+        class_of_cell: Shape (cells of the schema,): class of each cell.
+        rows: K.
+        classes: C.
+    """
+    key = geounits.owner * classes + class_of_cell[geounits.cells]
+    sums = np.zeros(rows * classes, dtype=np.int64)
+    np.add.at(sums, key, geounits.counts)
+    return sums.reshape(rows, classes)
+
+
+def undealable(margins: Integers, units: Integers, least: Integers) -> NDArray[np.bool_]:
+    """Geounits whose people cannot be dealt, shape (K,): people without a unit, or a unit left with too few.
+
+    Args:
+        margins: Shape (K, C): people by class.
+        units: Shape (K, C + 1).
+        least: Shape (C,): least persons of a unit.
+    """
+    homeless = (margins > 0) & (units[:, :-1] == 0)
+    return np.asarray((homeless | (margins < least * units[:, :-1])).any(axis=1))
+
+
+def deal_persons(
+    geounits: Geounits, class_of_cell: Integers, first_unit: int, most: int = 1 << 20
+) -> Iterator[PersonBlock]:
+    """Expand cells to persons, each with a unit.
+
+    Args:
+        geounits: People and units.
+        class_of_cell: Shape (cells of the schema,): class of each cell.
+        first_unit: Number of the first unit of the first geounit.
+        most: Largest number of persons of a block.
+
+    Yields:
+        Blocks of at most `most` persons, geounit after geounit; in a geounit by class, then by cell.
+    """
+    if geounits.units is None:
+        for entry, counts, _ in _pieces(geounits.counts, most):
+            yield PersonBlock(
+                np.repeat(geounits.owner[entry], counts), np.repeat(geounits.cells[entry], counts), None, None
+            )
+        return
+    classes = geounits.units.shape[1] - 1
+    kind = class_of_cell[geounits.cells]
+    order = np.lexsort((geounits.cells, kind, geounits.owner))
+    owner, cells, counts, kind = (array[order] for array in (geounits.owner, geounits.cells, geounits.counts, kind))
+    first_person = _running_within(owner * classes + kind, counts)
+    base = _first_units(geounits.units, first_unit)[owner, kind]
+    units = np.maximum(geounits.units[owner, kind], 1)
+    for entry, counts_here, skipped in _pieces(counts, most):
+        ordinal = _ramp(first_person[entry] + skipped, counts_here)
+        turn, slot = np.divmod(ordinal, np.repeat(units[entry], counts_here))
+        yield PersonBlock(
+            np.repeat(owner[entry], counts_here),
+            np.repeat(cells[entry], counts_here),
+            np.repeat(base[entry], counts_here) + slot,
+            turn + 1,
+        )
+
+
+def list_units(units: Integers, margins: Integers, first_unit: int, most: int = 1 << 20) -> Iterator[UnitBlock]:
+    """Expand unit counts to units, each with the number of persons that `deal_persons` gives it.
+
+    Args:
+        units: Shape (K, C + 1): units by class, vacant ones last.
+        margins: Shape (K, C): people by class, as `class_margins` counts them.
+        first_unit: Number of the first unit of the first geounit.
+        most: Largest number of units of a block.
+
+    Yields:
+        Blocks of at most `most` units. A unit of class 0 that got nobody counts as vacant.
+    """
+    rows, kinds = units.shape
+    counts = units.ravel()
+    people = np.concatenate([margins, np.zeros((rows, 1), dtype=np.int64)], axis=1).ravel()
+    base = _first_units(units, first_unit).ravel()
+    share, more = np.divmod(people, np.maximum(counts, 1))
+    for entry, counts_here, skipped in _pieces(counts, most):
+        slot = _ramp(skipped, counts_here)
+        population = np.repeat(share[entry], counts_here) + (slot < np.repeat(more[entry], counts_here))
+        kind = np.repeat(entry % kinds, counts_here)
+        kind = np.where((kind == 0) & (population == 0), kinds - 1, kind)
+        yield UnitBlock(
+            np.repeat(entry // kinds, counts_here), kind, np.repeat(base[entry], counts_here) + slot, population
+        )
+
+
+def _first_units(units: Integers, first_unit: int) -> Integers:
+    """Number of the first unit of each geounit and kind, shape of `units`."""
+    flat = units.ravel()
+    return (first_unit + np.cumsum(flat) - flat).reshape(units.shape)
+
+
+def _running_within(groups: Integers, counts: Integers) -> Integers:
+    """Exclusive running sum of counts that starts anew with each group; groups ascend."""
+    before = np.cumsum(counts) - counts
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    lengths = np.diff(np.append(starts, len(groups)))
+    return before - np.repeat(before[starts], lengths)
+
+
+def _ramp(starts: Integers, counts: Integers) -> Integers:
+    """starts[0], starts[0] + 1, ... (counts[0] numbers), starts[1], ...; shape (sum of counts,)."""
+    ends = np.cumsum(counts)
+    numbers = np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
+    shifted: Integers = numbers + np.repeat(starts - (ends - counts), counts)
+    return shifted
+
+
+def _pieces(counts: Integers, most: int) -> Iterator[tuple[Integers, Integers, Integers]]:
+    """Cut repeated entries into blocks of at most `most`: (entries, how many of each, how many were used before)."""
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    total = int(ends[-1]) if len(ends) else 0
+    for low in range(0, total, most):
+        high = min(low + most, total)
+        entry = np.arange(np.searchsorted(ends, low, "right"), np.searchsorted(starts, high, "left"))
+        begin = np.maximum(starts[entry], low)
+        yield entry, np.minimum(ends[entry], high) - begin, begin - starts[entry]
+
+
+#: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
+REPORT = "kind string, flavour string, slice int, file string, rows long, size long, sha256 string"
+PROBLEM = "problem"
+#: Geounits that cannot be dealt which a slice names at most.
+_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WriteTask:
+    """Everything a worker needs; small, and made of public things.
+
+    Attributes:
+        record: What is counted, and the kind of its file.
+        files: Flavour (a name in `WRITERS`) and columns of every file.
+        dealt: Whether there is a file of units that people are dealt to.
+        listed: What stands for the cell of group quarters, which are listed besides; None where they are not.
+        class_of_cell: Shape (cells of the schema,), int64; one more where group quarters are listed.
+        classes: Number of classes of units.
+        least: Shape (C,), int64: least persons of a unit of each class.
+        staging: Where the files go, readable and writable by every worker; one folder `<kind>.<flavour>` a file.
+        notices: Sentences that every file must carry.
+        attempt: Gives the number of the attempt of the task that it is called in.
+    """
+
+    record: str
+    files: tuple[tuple[str, FileColumns], ...]
+    dealt: bool
+    listed: int | None
+    class_of_cell: np.ndarray
+    classes: int
+    least: np.ndarray
+    staging: Path
+    notices: tuple[str, ...]
+    attempt: Callable[[], int] = int
+
+    @property
+    def knows_units(self) -> bool:
+        """Whether units stand in any of the files."""
+        return self.dealt or self.listed is not None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the files of every slice.
+
+        Args:
+            batches: Columns slice, first_record, first_unit, geocode, cells, counts, units; in the order of the first.
+
+        Yields:
+            `REPORT`: a row for every file.
+        """
+        writing: _Slice | None = None
+        for batch in batches:
+            for part in _by_slice(batch):
+                number = part.column("slice")[0].as_py()
+                if writing is None or writing.number != number:
+                    if writing is not None:
+                        yield writing.close()
+                    first = (part.column(f"first_{of}")[0].as_py() for of in ("record", "unit"))
+                    writing = _Slice(self, number, *first)
+                writing.write(part)
+        if writing is not None:
+            yield writing.close()
+
+
+@dataclass(slots=True)
+class _Slice:
+    """The open files of one slice."""
+
+    task: WriteTask
+    number: int
+    next_record: int
+    next_unit: int
+    sinks: dict[tuple[str, str], tuple[Path, Sink]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        attempt = self.task.attempt()
+        for name, columns in self.task.files:
+            self.rows[columns.kind] = 0
+            flavour = WRITERS[name]
+            folder = self.task.staging / f"{columns.kind}.{name}"
+            path = folder / f"part-{self.number:05d}-{attempt}{flavour.suffix}"
+            self.sinks[columns.kind, name] = (path, flavour.open(path, columns, self.task.notices))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        geocodes = tuple(batch.column("geocode").to_pylist())
+        geounits = _geounits(batch, self.task.classes, with_units=self.task.dealt)
+        if self.task.listed is not None:
+            geounits = with_listed(geounits, _units(batch, self.task.classes), self.task.listed)
+        if geounits.units is not None:
+            margins = class_margins(geounits, self.task.class_of_cell, len(geocodes), len(self.task.least))
+            self._note(geocodes, undealable(margins, geounits.units, self.task.least))
+            for units in list_units(geounits.units, margins, self.next_unit):
+                numbers = {Scope.UNIT_NUMBER: units.unit_number, Scope.POPULATION: units.population}
+                self._append("unit", Rows(geocodes, units.owner, units.kind, numbers))
+        for people in deal_persons(geounits, self.task.class_of_cell, self.next_unit):
+            record_number = np.arange(len(people.owner), dtype=np.int64) + self.next_record
+            self.next_record += len(people.owner)
+            numbers = {Scope.RECORD_NUMBER: record_number}
+            if people.unit_number is not None and people.person_number is not None:
+                numbers |= {Scope.UNIT_NUMBER: people.unit_number, Scope.PERSON_NUMBER: people.person_number}
+            self._append(self.task.record, Rows(geocodes, people.owner, people.cell, numbers))
+        if geounits.units is not None:
+            self.next_unit += int(geounits.units.sum())
+
+    def close(self) -> pa.RecordBatch:
+        """Finish the files and report them."""
+        report: list[tuple[object, ...]] = []
+        for (kind, flavour), (path, sink) in self.sinks.items():
+            sink.close()
+            record = record_of(path)
+            report.append((kind, flavour, self.number, record.name, self.rows[kind], record.size, record.sha256))
+        report += [(PROBLEM, "", self.number, geocode, 0, 0, "") for geocode in self.problems]
+        return _report(report)
+
+    def _append(self, kind: str, rows: Rows) -> None:
+        self.rows[kind] += len(rows.owner)
+        for (of, _), (_, sink) in self.sinks.items():
+            if of == kind:
+                sink.write(rows)
+
+    def _note(self, geocodes: Sequence[str], failing: np.ndarray) -> None:
+        room = _NAMED - len(self.problems)
+        self.problems += [geocodes[row] for row in np.flatnonzero(failing)[:room]]
+
+
+def _report(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64()}
+    fields = [pa.field(part.split()[0], types[part.split()[1]]) for part in REPORT.split(", ")]
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _by_slice(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch where the slice changes; rows are sorted by slice and geocode."""
+    if batch.num_rows == 0:
+        return
+    slices = batch.column("slice").to_numpy(zero_copy_only=False)
+    edges = [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist(), batch.num_rows]
+    for begin, end in pairwise(edges):
+        yield batch.slice(begin, end - begin)
+
+
+def _units(batch: pa.RecordBatch, classes: int) -> np.ndarray:
+    units = batch.column("units").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(units.reshape(batch.num_rows, classes + 1))
+
+
+def _geounits(batch: pa.RecordBatch, classes: int, *, with_units: bool) -> Geounits:
+    cells, counts = batch.column("cells"), batch.column("counts")
+    lengths = np.diff(cells.offsets.to_numpy())
+    owner = np.repeat(np.arange(batch.num_rows, dtype=np.int64), lengths)
+    flat = [column.flatten().to_numpy(zero_copy_only=False).astype(np.int64) for column in (cells, counts)]
+    occupied = flat[1] > 0
+    units = _units(batch, classes) if with_units else None
+    return Geounits(flat[0][occupied], flat[1][occupied], owner[occupied], units)

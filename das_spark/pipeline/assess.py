@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,19 +11,21 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 
 from das_spark.config import plan_from_config
-from das_spark.io.microdata_digest import Digest, microdata_parts, misplaced_heads, write_digest
+from das_spark.io.microdata_digest import microdata_parts
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.publish import ledger_text, statement_of
 from das_spark.pipeline.spines import spine_of_run
-from das_spark.pipeline.tabulate import PLACE, read_levels, read_published, table_rows
+from das_spark.pipeline.tabulate import PLACE, table_rows
 from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, tables_written, text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
 from das_spark.spark import tables
 from das_spark.spark.census import on_census, published_estimates, read_spine
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
+from das_spark.spark.microdata import Digest, write_digest
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
+from das_spark.spark.tabulate import read_levels, read_published
 from das_spark.spark.verify import RunTables, level_rules, present
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.spark.verify_spine import spine_rules
@@ -50,11 +51,8 @@ if TYPE_CHECKING:
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
     from das_spark.histogram import Query
-    from das_spark.products.base import Record
 
 
-#: Of text files of microdata: metadata and column names, beside or before the records.
-HEADS = "heads of microdata"
 #: Tables that a run may have no rows of at all, where nothing is declared.
 _DECLARED = ("invariants", "bounds")
 
@@ -136,36 +134,8 @@ def _judged(run: Verified) -> list[Check]:
         rules += [*column_rules(run, read, told), *table_rules(published, told)]
         checks = judge([*rules, *microdata_rules(microdata, told)]) + part_checks(microdata)
         checks += header_checks(published, census.names)
-        checks += head_checks(layout, product.files(units=units), form, microdata, digest)
     discard(run.scratch)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, census, digest))
-
-
-def head_checks(
-    layout: PublicLayout, kinds: Sequence[Record], form: str, microdata: MicrodataTables, digest: Digest
-) -> list[Check]:
-    """Metadata and column names of microdata files that are text.
-
-    Args:
-        layout: Where they lie.
-        kinds: Kinds of files that there must be.
-        form: As `output.microdata_files` spells it.
-        microdata: The files, reduced.
-        digest: The same, with the number of records of each.
-
-    Returns:
-        A check a flavour of text, of no geolevel.
-    """
-    checks = []
-    for flavour in microdata.flavours:
-        if flavour != "parquet":
-            wrong = {
-                f"{kind}.{flavour}/{name}"
-                for kind in kinds
-                for name in misplaced_heads(layout, flavour, kind, form, microdata.codes, digest.records(kind, flavour))
-            }
-            checks.append(Check.of((HEADS, "", microdata.note(flavour)), len(kinds), wrong))
-    return checks
 
 
 def _told(spark: SparkSession, layout: PublicLayout, read: RunTables, spine: Spine, census: Spine) -> RunTables:

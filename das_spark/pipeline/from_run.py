@@ -19,8 +19,8 @@ from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.origin import Origin, entry_of
 from das_spark.pipeline.spines import copy_spine
-from das_spark.pipeline.tabulate import read_levels
 from das_spark.spark.noisy_rows import unknown_geounits
+from das_spark.spark.tabulate import read_levels
 from das_spark.store import (
     PublicLayout,
     PublicManifest,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
+
 
 #: Public tables that come before estimation.
 ADOPTED: Final = ("geounits", "invariants", "bounds", "measurements")

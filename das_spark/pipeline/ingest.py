@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
-from das_spark.core import GROUP_TOTAL
 from das_spark.errors import InfeasibleError, InputError
 from das_spark.pipeline.charge import enter_invariants
 from das_spark.pipeline.input_record import (
@@ -19,9 +16,18 @@ from das_spark.pipeline.input_record import (
 )
 from das_spark.pipeline.reused_input import reuse_input
 from das_spark.pipeline.spines import adopt_spine, placed
-from das_spark.spark import bounds, histograms, tables
-from das_spark.spark.conflicts import UnitRule, conflicts, settle
-from das_spark.spark.lists import list_total
+from das_spark.spark import bounds, tables
+from das_spark.spark.ingest import (
+    UnitRule,
+    added_against_totals,
+    all_geounits,
+    all_levels,
+    conflicts,
+    leaf_table,
+    settle,
+    some_uncounted,
+    some_without_units,
+)
 from das_spark.spark.readers import Problem, reader
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
 
@@ -61,9 +67,9 @@ def ingest(context: RunContext, identity: str) -> None:
     leaves = placed_leaves(context, identity)
     plan = context.plan  # with the geocodes of its spine
     if not context.tables.is_finished("geounits"):
-        context.tables.write_all("geounits", histograms.all_geounits(leaves, plan.spine), leaves=leaves)
+        context.tables.write_all("geounits", all_geounits(leaves, plan.spine), leaves=leaves)
     if not context.tables.is_finished("histograms"):
-        context.tables.write_all("histograms", histograms.all_levels(leaves, plan.spine))
+        context.tables.write_all("histograms", all_levels(leaves, plan.spine))
     if not context.tables.is_finished("invariants"):
         enter_invariants(context.required_ledger())  # before they are public
         key = plan.spine.total_key_at(plan.invariants.total_at)
@@ -125,7 +131,7 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         try:
             discard(staging)
             counted = plan.product.vacant_counted
-            leaves = histograms.leaf_table(ingested.counts, ingested.geounits, vacant_counted=counted)
+            leaves = leaf_table(ingested.counts, ingested.geounits, vacant_counted=counted)
             leaves.write.parquet(str(staging))
         finally:
             ingested.release()
@@ -154,7 +160,7 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
     """Name the geounits where units and people contradict each other, and do what the run file says of them."""
     plan = context.plan
     leaves = _leaves(context, staging)
-    unknown = [row["geocode"] for row in leaves.where("units is null").limit(NAMED).collect()]
+    unknown = some_without_units(leaves, NAMED)
     if unknown:
         raise InputError(
             f"no units are given for geounits such as {', '.join(unknown)}, and units are a declared invariant",
@@ -188,13 +194,12 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
 
 def _refuse_uncounted(context: RunContext, leaves: DataFrame) -> None:
     """Where units are counted, the units of the first class are those that are counted."""
-    counted = list_total("counts") == F.col("units").getItem(0)
-    odd = leaves.where(~counted).select("geocode").orderBy("geocode").limit(NAMED).collect()
+    odd = some_uncounted(leaves, NAMED)
     if odd:
         product, settings = context.plan.product, context.plan.input
         raise InputError(
             f"units of class '{product.unit_classes[0]}' are not as many as the {product.counted} that are counted, in "
-            f"geounits such as {', '.join(row['geocode'] for row in odd)}",
+            f"geounits such as {', '.join(odd)}",
             hint=f"correct units_0 of {_units_file(settings)}: the two are the same units; or set invariants.units to "
             "false",
         )
@@ -273,7 +278,9 @@ def refuse_impossible(context: RunContext, written: DataFrame) -> None:
             "correct the units, or declare fewer invariants in [invariants]",
         )
     if context.plan.added:
-        rows = _against_totals(context, written).orderBy("geocode", "name").limit(NAMED).collect()
+        queries = {each.name: context.plan.product.schema.query(each.query) for each in context.plan.added}
+        whole = [name for name, query in queries.items() if query.is_partition]
+        rows = added_against_totals(written, whole).orderBy("geocode", "name").limit(NAMED).collect()
         named = ", ".join(f"{row['geocode']} ({row['name'].removeprefix('added:')})" for row in rows)
         if named:
             raise _infeasible(
@@ -281,22 +288,6 @@ def refuse_impossible(context: RunContext, written: DataFrame) -> None:
                 f"added constraints cannot hold together with the invariant totals in geounits such as {named}",
                 "change them in [[constraints]], or declare fewer invariants in [invariants]",
             )
-
-
-def _against_totals(context: RunContext, written: DataFrame) -> DataFrame:
-    """Added rules that ask for more people than there are, or leave no room for them."""
-    plan = context.plan
-    whole = [f"added:{each.name}" for each in plan.added if plan.product.schema.query(each.query).is_partition]
-    total = F.col("lower").getItem(0).alias("total")
-    # Geounits with a total together are asked together, under the name of their group.
-    totals = written.where(F.col("name").isin("total", GROUP_TOTAL)).select(
-        "level", "geocode", F.col("member").alias("holder"), total
-    )
-    sums = [F.sum(list_total(side)).alias(name) for side, name in (("lower", "least"), ("upper", "most"))]
-    rules = written.where(F.col("name").startswith("added:")).join(totals, ["level", "geocode"])
-    asked = rules.groupBy("level", F.col("holder").alias("geocode"), "name", "total").agg(*sums)
-    least, most = F.col("least"), F.col("most")
-    return asked.where((least > F.col("total")) | (F.col("name").isin(whole) & (most < F.col("total"))))
 
 
 def _infeasible(context: RunContext, message: str, hint: str) -> InfeasibleError:

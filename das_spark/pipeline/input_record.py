@@ -11,11 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from das_spark.config import SIMULATED
 from das_spark.errors import InputError, OutputError
-from das_spark.spark.lists import list_total
+from das_spark.spark.ingest import leaf_facts
 from das_spark.spark.readers import BadInputError
 from das_spark.store import LEDGER_SUFFIX, OwnEntry, disk_errors, finished, require_held, write_durably
 
@@ -41,13 +39,7 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
         InputError: The input holds nobody.
         OutputError: Rows of the leaves stand there twice, the disk is full, or another driver has taken over the run.
     """
-    (found,) = leaves.agg(
-        F.count(F.lit(1)).alias("geounits"),
-        F.countDistinct("geocode").alias("different"),
-        F.coalesce(F.sum(F.size("cells")), F.lit(0)).alias("occupied cells"),
-        F.coalesce(F.sum(list_total("counts")), F.lit(0)).alias("people"),
-    ).collect()
-    rows = found.asDict()
+    rows = leaf_facts(leaves)
     if rows["geounits"] != rows.pop("different"):
         # Each person would be counted as often: a loss of privacy that no ledger knows.
         raise OutputError(

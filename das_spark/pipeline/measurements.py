@@ -23,7 +23,6 @@ from das_spark.config import RunPlan, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
 from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
-from das_spark.pipeline.tabulate import read_levels
 from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.noisy_rows import (
     PUBLISHED_ROOT,
@@ -35,6 +34,7 @@ from das_spark.spark.noisy_rows import (
     zero_sides,
 )
 from das_spark.spark.session import session
+from das_spark.spark.tabulate import read_levels
 from das_spark.store import (
     MeasurementsManifest,
     PublicManifest,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from das_spark.histogram import Schema
     from das_spark.store import PublicLayout
+
 
 #: Tables of the run that are read.
 _NEEDED = (*EXTRA_TABLES, "bounds", "measurements")

@@ -23,12 +23,13 @@ from das_spark.config import (
 )
 from das_spark.io.diagnostics_files import solver_facts
 from das_spark.io.dictionary import data_dictionary
-from das_spark.io.microdata_files import records_of, write_microdata
+from das_spark.io.microdata_files import records_of
 from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.origin import Origin
 from das_spark.pipeline.spines import adopt_spine
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry, StatementFacts, privacy_statement
 from das_spark.spark.census import census_histograms, on_census
+from das_spark.spark.microdata import write_microdata
 from das_spark.spark.spine_report import share_paths
 from das_spark.store import (
     PublicManifest,

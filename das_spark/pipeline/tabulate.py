@@ -8,22 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
-
 from das_spark.config import StageKind, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
-from das_spark.io.table_files import CSV, GEOCODE, PARQUET, csv_header, rows_of, write_about, write_csv
+from das_spark.io.table_files import CSV, GEOCODE, PARQUET, rows_of, write_about, write_csv
 from das_spark.pipeline.publish import notices_of
 from das_spark.products import product as product_of
-from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
-from das_spark.spark.tables import LEVEL_TABLES
-from das_spark.spark.tabulate import table_schema, tabulated
-from das_spark.spark.verify_tables import PublishedTable
+from das_spark.spark.tabulate import arrow_schema, read_levels, write_table
 from das_spark.store import (
     PublicLayout,
     PublicManifest,
@@ -40,15 +33,16 @@ from das_spark.store import (
     replace_folder,
     set_times,
 )
-from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, below
+from das_spark.store.parquet import ParquetTables, TableFolder, below
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
     from das_spark.store import FileRecord
     from das_spark.tabulation import Table
+
 
 #: What the rows of tables are counted under in the manifest.
 PLACE: Final = "tables"
@@ -93,7 +87,7 @@ class TablesWriting:
             table: The table.
         """
         folder = (self.staging.folder / PARQUET).absolute()
-        return ParquetTables({table.name: TableFolder(folder, to_arrow_schema(table_schema([table])))})
+        return ParquetTables({table.name: TableFolder(folder, arrow_schema(table))})
 
     def promote(self, table: Table, written: Sequence[FileRecord]) -> None:
         """Make CSV of the staged Parquet files where that is wanted, and promote level by level.
@@ -264,67 +258,7 @@ def _write_all(work: _Work, tables: Sequence[Table]) -> None:
 
 def _write(work: _Work, table: Table) -> None:
     """Write one table: all levels by one Spark job into staged Parquet, CSV from that; then promote level by level."""
-    estimates = read_levels(work.spark, work.source, work.estimates, work.spine.names)
-    starts = file_starts(estimates.where(F.col("level") == work.spine.leaf.name).select(GEOCODE), work.spine)
     writer = work.writing.writer(table)
-    report = write_arranged(
-        tabulated(estimates, [table], "level"),
-        table.name,
-        file=level_files(starts, F.col("level"), F.col(GEOCODE)),
-        files=sum(len(codes) + 1 for codes in starts.values()),
-        order=[GEOCODE],
-        finish=writer,
-        report=REPORT,
-    )
-    work.writing.promote(table, writer.place(report.toArrow().to_pylist())[table.name])
-
-
-def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:
-    """All levels of a public table by one scan, with a column level.
-
-    Args:
-        spark: The session.
-        layout: The public root.
-        table: Name in `das_spark.spark.tables.LEVEL_TABLES`.
-        levels: Geolevels of the run.
-    """
-    schema, _ = LEVEL_TABLES[table]
-    whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
-    folders = [str(layout.level(table, level)) for level in levels]
-    return spark.read.schema(whole).option("basePath", str(layout.table(table))).parquet(*folders)
-
-
-def read_published(
-    spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], flavours: Sequence[str], levels: Sequence[str]
-) -> tuple[PublishedTable, ...]:
-    """The tables of a run as their files hold them, for verification.
-
-    Args:
-        spark: The session.
-        layout: Where they are.
-        tables: Tables of the product.
-        flavours: Flavours that were written.
-        levels: Geolevels of the run.
-    """
-    return tuple(
-        PublishedTable(
-            table,
-            flavour,
-            _read(spark, layout, table, flavour, levels),
-            tuple(level for level in levels if _misnamed(layout, table, level)) if flavour == CSV else None,
-        )
-        for table in tables
-        for flavour in flavours
-    )
-
-
-def _read(spark: SparkSession, layout: TablesLayout, table: Table, flavour: str, levels: Sequence[str]) -> DataFrame:
-    whole = StructType([*table_schema([table]).fields, StructField("level", StringType(), nullable=False)])
-    folders = [str(layout.level(table.name, flavour, level)) for level in levels]
-    reader = spark.read.schema(whole).option("basePath", str(layout.table(table.name, flavour)))
-    frame = reader.parquet(*folders) if flavour == PARQUET else reader.option("header", "true").csv(folders)
-    return frame.select(F.col("level"), GEOCODE, *table.names)
-
-
-def _misnamed(layout: TablesLayout, table: Table, level: str) -> bool:
-    return csv_header(layout.level(table.name, CSV, level)) != (GEOCODE, *table.names)
+    estimates = read_levels(work.spark, work.source, work.estimates, work.spine.names)
+    report = write_table(estimates, table, work.spine, writer)
+    work.writing.promote(table, writer.place(report)[table.name])

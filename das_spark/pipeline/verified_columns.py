@@ -21,18 +21,17 @@ from das_spark.config import GEOUNITS_OF_UNITS, config_hash
 from das_spark.core import UNMEASURED
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import files_of
-from das_spark.io.microdata_heads import SINGLE, heads_of
+from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.spine_files import BLOCKS, SpineRecord
 from das_spark.io.table_files import ABOUT, PARQUET, about_text
-from das_spark.io.writers import WRITERS
 from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_facts_of
-from das_spark.pipeline.tabulate import PLACE, facts_of_run, read_levels
+from das_spark.pipeline.tabulate import PLACE, facts_of_run
 from das_spark.privacy import LedgerEntry
 from das_spark.spark import bounds, tables
 from das_spark.spark.census import published_estimates, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.published_bounds import published_class_bounds
-from das_spark.spark.tabulate import table_schema
+from das_spark.spark.tabulate import read_levels, table_schema
 from das_spark.spark.verify import RunTables, present
 from das_spark.spark.verify_columns import (
     MeasuredQuery,

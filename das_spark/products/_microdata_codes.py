@@ -6,14 +6,16 @@ found by the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
+from das_spark.histogram import Schema
 from das_spark.products.base import PPMF, WITHOUT_UNITS, Header, MicrodataColumn, MicrodataLayout, Product, Record
 
 #: Stands between the codes of one record where they are put together.
@@ -58,7 +60,7 @@ def column_rule(column: MicrodataColumn, *, dealt: bool) -> ColumnRule:
 
     Args:
         column: Of a layout.
-        dealt: Whether people are dealt to units; where not, numbers of units and of persons in them are constant.
+        dealt: Whether people are assigned to units; where not, numbers of units and of persons in them are constant.
 
     Raises:
         ConfigurationError: The source of the column has no rule, so that nothing would find a wrong value in it.
@@ -74,16 +76,12 @@ class FileForm:
     """The columns of a flavour, and how text files hold them (Parquet files leave constant columns out).
 
     Attributes:
-        person: Every column of the file of what is counted, in order.
-        unit: Every column of the file of the units that people are dealt to, in order; none where they are not dealt.
         delimiter: What stands between the fields of a text.
         header: Where a text in parts has a line of the names of its columns.
-        rules: Kind of file -> column -> what it is compared with; every column of the two files has one.
+        rules: Kind of file -> every column of it, in order -> what it is compared with.
         constants: Kind of file -> constant column -> its text.
     """
 
-    person: tuple[str, ...]
-    unit: tuple[str, ...]
     delimiter: str
     header: Header
     rules: Mapping[str, Mapping[str, ColumnRule]] = field(default_factory=dict)
@@ -103,23 +101,28 @@ class FileForm:
         found = (name for name, rule in self.rules[kind].items() if rule is ColumnRule.RECORD_NUMBER)
         return next(found, "")
 
-    def line_of_names(self, record: Record, counted: Record) -> str:
-        """The names of the columns of a file, as its line of names; empty where files of the flavour have none.
-
-        Args:
-            record: Kind of the file.
-            counted: Kind of the file of what is counted.
-        """
-        names = self.person if record == counted else self.unit
-        return self.delimiter.join(names) + "\n" if self.header != "none" else ""
-
 
 @dataclass(frozen=True, slots=True)
+class CodedColumn:
+    """A column whose text depends on the cell.
+
+    Attributes:
+        name: Its name.
+        attribute: Whose levels have the texts; empty where the class of unit tells: the first, or another.
+        texts: Of the levels; where units are counted, a last one for group quarters.
+    """
+
+    name: str
+    attribute: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MicrodataCodes:
     """The columns of both files by what they hold, and the codes of each cell and class.
 
-    `person` stands for what is counted, also where that is units; `unit` for the units that people are dealt to, whose
-    columns are none where they are not dealt.
+    `person` stands for what is counted, also where that is units; `unit` for the units that people are assigned to,
+    whose columns are none where they are not assigned.
 
     Attributes:
         record: What is counted, and the kind of its file.
@@ -128,10 +131,10 @@ class MicrodataCodes:
         unit_place: Unit columns that do.
         person_columns: Person columns with codes that depend on the cell.
         unit_columns: Unit columns with codes that depend on the class of the unit.
-        cell_codes: Codes of each cell, joined by `CODE_SEPARATOR`, in the order of `person_columns`; where units are
-            counted, a last one for group quarters, which are listed besides.
+        schema: Of what is counted.
+        coded: The columns `person_columns`, with the texts of their levels.
         kinds: Codes of a unit, joined alike -> its class; vacant units have the number of classes.
-        class_of_cell: Class of each cell; where units are counted, 0, and a last 1 for group quarters.
+        class_of_cell: Class of each cell, (cells,); where units are counted, 0, and a last 1 for group quarters.
         unit_number: Column with the number of the unit, in both files.
         person_number: Person column with the number of the person in the unit.
         population: Unit column with the number of its people.
@@ -143,9 +146,10 @@ class MicrodataCodes:
     unit_place: tuple[str, ...]
     person_columns: tuple[str, ...]
     unit_columns: tuple[str, ...]
-    cell_codes: tuple[str, ...]
+    schema: Schema
+    coded: tuple[CodedColumn, ...]
     kinds: Mapping[str, int]
-    class_of_cell: tuple[int, ...]
+    class_of_cell: NDArray[np.int64]
     unit_number: str
     person_number: str
     population: str
@@ -157,21 +161,49 @@ class MicrodataCodes:
 
     @property
     def dealt(self) -> bool:
-        """Whether there is a file of units that people are dealt to."""
+        """Whether there is a file of units that people are assigned to."""
         return bool(self.kinds)
 
     @property
     def listed(self) -> int | None:
         """What stands for the cell of group quarters, where they are listed besides what is counted."""
-        return len(self.cell_codes) - 1 if self.record == "unit" else None
+        return self.schema.size if self.record == "unit" else None
+
+    def codes_of(self, cells: NDArray[np.int64]) -> list[str]:
+        """Texts of some cells in the columns with codes, joined by `CODE_SEPARATOR`; the last cell are group quarters.
+
+        Args:
+            cells: Flat indices.
+        """
+        texts = [
+            [column.texts[each] for each in levels.tolist()]
+            for column, levels in zip(self.coded, self._levels(cells), strict=True)
+        ]
+        return [CODE_SEPARATOR.join(codes) for codes in zip(*texts, strict=True)]
 
     @property
-    def doubtful(self) -> tuple[bool, ...]:
-        """Of each cell, whether a cell of another class has the same codes, so that only the unit tells the class."""
-        classes: dict[str, set[int]] = {}
-        for codes, kind in zip(self.cell_codes, self.class_of_cell, strict=True):
-            classes.setdefault(codes, set()).add(kind)
-        return tuple(len(classes[codes]) > 1 for codes in self.cell_codes)
+    def doubtful(self) -> NDArray[np.bool_]:
+        """Of each cell, whether one of another class has the same codes, so that only the unit tells the class."""
+        code = np.zeros(len(self.class_of_cell), dtype=np.int64)
+        for column, levels in zip(self.coded, self._levels(np.arange(len(code))), strict=True):
+            _, text = np.unique(column.texts, return_inverse=True)
+            code = code * len(column.texts) + text[levels]
+        _, code = np.unique(code, return_inverse=True)
+        least = np.full(int(code.max()) + 1, np.iinfo(np.int64).max)
+        most = np.full_like(least, -1)
+        np.minimum.at(least, code, self.class_of_cell)
+        np.maximum.at(most, code, self.class_of_cell)
+        return np.asarray((least != most)[code])
+
+    def _levels(self, cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Place in its texts that each cell has in each column."""
+        known = np.unravel_index(np.minimum(cells, self.schema.size - 1), self.schema.shape)
+        for column in self.coded:
+            if column.attribute:
+                own = np.asarray(known[self.schema.axis(column.attribute)])
+                yield np.where(cells == self.schema.size, len(column.texts) - 1, own)
+            else:
+                yield np.minimum(self.class_of_cell[cells], 1)
 
 
 def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
@@ -189,7 +221,7 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
     counted = layout.columns(product.record)
     dealt = layout.unit if len(product.files(units=units)) > 1 else ()
     kind = _classes(product)
-    of_persons = _person_codes(product, kind)
+    of_persons = _person_codes(product)
     of_units = _unit_codes(product) if dealt else {}
     names = {column.source: column.name for column in (*dealt, *counted)}
     numbers = ("unit_number", "person_number", "population")
@@ -205,11 +237,12 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
         forms=_forms(product, dealt=bool(dealt)),
         person_place=_place(counted),
         unit_place=_place(dealt),
-        person_columns=tuple(of_persons),
+        person_columns=tuple(column.name for column in of_persons),
         unit_columns=tuple(of_units),
-        cell_codes=tuple(CODE_SEPARATOR.join(codes) for codes in zip(*of_persons.values(), strict=True)),
+        schema=product.schema,
+        coded=of_persons,
         kinds={codes: place for place, codes in enumerate(joined)},
-        class_of_cell=tuple(kind),
+        class_of_cell=kind,
         unit_number=names.get("unit_number", ""),
         person_number=names.get("person_number", ""),
         population=names.get("population", ""),
@@ -234,8 +267,6 @@ def _forms(product: Product, *, dealt: bool) -> dict[str, FileForm]:
         raise ConfigurationError(f"product {product.name}: its public layout has other codes than its microdata")
     return {
         flavour: FileForm(
-            tuple(column.name for column in layout.columns(product.record)),
-            tuple(column.name for column in layout.unit) if dealt else (),
             layout.delimiter,
             layout.header,
             {kind: _rules(layout, kind, dealt=dealt) for kind in product.files(units=dealt)},
@@ -258,14 +289,13 @@ def _constants(layout: MicrodataLayout, kind: Record, *, dealt: bool) -> dict[st
     return texts
 
 
-def _classes(product: Product) -> list[int]:
+def _classes(product: Product) -> NDArray[np.int64]:
     """Class of every cell, and of group quarters where units are counted."""
     if product.record == "unit":
-        return [*[0] * product.schema.size, 1]
+        return np.append(np.zeros(product.schema.size, dtype=np.int64), 1)
     if not product.class_query:
-        return [0] * product.schema.size
-    rows = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
-    return [int(row) for row in rows]
+        return np.zeros(product.schema.size, dtype=np.int64)
+    return np.asarray(product.schema.query(product.class_query).row_of(np.arange(product.schema.size)), dtype=np.int64)
 
 
 def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
@@ -275,21 +305,17 @@ def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
     return tuple(column.name for column in parts)
 
 
-def _person_codes(product: Product, kind: list[int]) -> dict[str, list[str]]:
-    """Code of every cell, and of group quarters where units are counted, by column."""
-    schema = product.schema
-    levels = np.unravel_index(np.arange(schema.size), schema.shape)
-    axes = {attribute.name: axis for axis, attribute in enumerate(schema.attributes)}
-    home, quarters = ("3", "5") if product.record == "person" else ("2", "4")
-    codes: dict[str, list[str]] = {}
+def _person_codes(product: Product) -> tuple[CodedColumn, ...]:
+    """The columns of what is counted whose texts depend on the cell."""
+    record_types = ("3", "5") if product.record == "person" else ("2", "4")
+    coded = []
     for column in product.microdata.columns(product.record):
         source = column.source.split(":", 2)
         if source[0] == "recode":
-            axis, names = axes[source[1]], source[2].split(",")
-            codes[column.name] = [names[level] for level in levels[axis].tolist()] + names[schema.shape[axis] :]
+            coded.append(CodedColumn(column.name, source[1], tuple(source[2].split(","))))
         elif source[0] == "record_type":
-            codes[column.name] = [home if each == 0 else quarters for each in kind]
-    return codes
+            coded.append(CodedColumn(column.name, "", record_types))
+    return tuple(coded)
 
 
 def _unit_codes(product: Product) -> dict[str, list[str]]:

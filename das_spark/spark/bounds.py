@@ -23,13 +23,14 @@ from das_spark.constraints import UNBOUNDED, AddedConstraint, Invariants, Sense,
 from das_spark.core import GROUP_TOTAL
 from das_spark.errors import without_values
 from das_spark.geography import Spine
-from das_spark.spark.histograms import level_structs
+from das_spark.spark.ingest import level_structs
 from das_spark.spark.lists import flat_lists, list_array, list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from das_spark.histogram import Query
+
 
 #: First digit, from 1, and number of the digits of a geocode that the members of a group share.
 TotalKey = tuple[int, int]

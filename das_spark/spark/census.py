@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from das_spark.geography import BLOCK
 from das_spark.io.spine_files import BLOCKS, StoredSpine, check_blocks, read_record
-from das_spark.spark.histograms import all_levels
-from das_spark.spark.readers.base import reading
+from das_spark.spark.ingest import all_levels
+from das_spark.spark.readers import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

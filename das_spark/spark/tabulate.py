@@ -7,20 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from das_spark.errors import without_values
+from das_spark.geography.spine import Spine
+from das_spark.io.table_files import CSV, PARQUET, csv_header
+from das_spark.spark.arranged import file_starts, level_files, write_arranged
+from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.spark.verify_tables import PublishedTable
+from das_spark.store.layout import PublicLayout, TablesLayout
+from das_spark.store.parquet import REPORT, ParquetTables
 from das_spark.tabulation import Incidence, incidence, tabulate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.tabulation import Table
+
 
 GEOCODE = "geocode"
 #: Values that a task holds as a dense table at once: bounds its memory.
@@ -102,3 +112,88 @@ def _offsets(column: pa.Array) -> NDArray[np.int64]:
     """Where the values of each row begin once the list column is flattened, and the end."""
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:
+    """All levels of a public table by one scan, with a column level.
+
+    Args:
+        spark: The session.
+        layout: The public root.
+        table: Name in `das_spark.spark.tables.LEVEL_TABLES`.
+        levels: Geolevels of the run.
+    """
+    schema, _ = LEVEL_TABLES[table]
+    whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
+    folders = [str(layout.level(table, level)) for level in levels]
+    return spark.read.schema(whole).option("basePath", str(layout.table(table))).parquet(*folders)
+
+
+def read_published(
+    spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], flavours: Sequence[str], levels: Sequence[str]
+) -> tuple[PublishedTable, ...]:
+    """The tables of a run as their files hold them, for verification.
+
+    Args:
+        spark: The session.
+        layout: Where they are.
+        tables: Tables of the product.
+        flavours: Flavours that were written.
+        levels: Geolevels of the run.
+    """
+    return tuple(
+        PublishedTable(
+            table,
+            flavour,
+            _read(spark, layout, table, flavour, levels),
+            tuple(level for level in levels if _misnamed(layout, table, level)) if flavour == CSV else None,
+        )
+        for table in tables
+        for flavour in flavours
+    )
+
+
+def _read(spark: SparkSession, layout: TablesLayout, table: Table, flavour: str, levels: Sequence[str]) -> DataFrame:
+    whole = StructType([*table_schema([table]).fields, StructField("level", StringType(), nullable=False)])
+    folders = [str(layout.level(table.name, flavour, level)) for level in levels]
+    reader = spark.read.schema(whole).option("basePath", str(layout.table(table.name, flavour)))
+    frame = reader.parquet(*folders) if flavour == PARQUET else reader.option("header", "true").csv(folders)
+    return frame.select(F.col("level"), GEOCODE, *table.names)
+
+
+def _misnamed(layout: TablesLayout, table: Table, level: str) -> bool:
+    return csv_header(layout.level(table.name, CSV, level)) != (GEOCODE, *table.names)
+
+
+def write_table(estimates: DataFrame, table: Table, spine: Spine, writer: ParquetTables) -> list[dict[str, Any]]:
+    """Write all levels of a table by one Spark job, in files by geocode.
+
+    Args:
+        estimates: Columns level, geocode, cells and counts.
+        table: The table.
+        spine: Its geolevels.
+        writer: What writes its files.
+
+    Returns:
+        What the tasks report of their files.
+    """
+    starts = file_starts(estimates.where(F.col("level") == spine.leaf.name).select(GEOCODE), spine)
+    report = write_arranged(
+        tabulated(estimates, [table], "level"),
+        table.name,
+        file=level_files(starts, F.col("level"), F.col(GEOCODE)),
+        files=sum(len(codes) + 1 for codes in starts.values()),
+        order=[GEOCODE],
+        finish=writer,
+        report=REPORT,
+    )
+    return list(report.toArrow().to_pylist())
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Columns of a table as its Parquet files have them.
+
+    Args:
+        table: The table.
+    """
+    return to_arrow_schema(table_schema([table]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import VerificationError
 from das_spark.products import (
+    CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
     PART_RULES,
     PERSONS_EQUAL,
@@ -31,6 +33,7 @@ from das_spark.spark.verify import RunTables, exploded_cells, present, small_fra
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
 
 UNITS_EQUAL: Final = "units equal invariants"
 POPULATIONS: Final = "unit populations"
@@ -106,12 +109,13 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
     by the class of the person's unit.
     """
     codes = microdata.codes
-    doubtful = np.array(codes.doubtful) & (microdata.units is not None)
-    unsure = sorted({codes.cell_codes[cell] for cell in np.flatnonzero(doubtful)})
+    doubtful = codes.doubtful & (microdata.units is not None)
+    unsure = sorted(set(codes.codes_of(np.flatnonzero(doubtful))))
     kinds = np.where(doubtful, codes.class_of_cell, _TOLD)
-    table = {"cell": np.arange(len(kinds)), "codes": list(codes.cell_codes), "kind": kinds}
+    table = {"cell": np.arange(len(kinds)), "kind": kinds, "class": codes.class_of_cell}
     expected = exploded_cells(leaf) if listed is None else exploded_cells(leaf).unionByName(listed)
-    cells = expected.join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
+    known = expected.join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
+    cells = known.withColumn("codes", _codes_of_cell(codes))
     told = F.when(F.col("codes").isin(*unsure), F.col("kind")).otherwise(F.lit(_TOLD)).cast("bigint")
     found = microdata.persons.select("flavour", "geocode", "codes", told.alias("kind"), "count")
     keys = ("geocode", "codes", "kind")
@@ -128,6 +132,21 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
     return _rule(every, microdata, level, PERSONS_EQUAL)
 
 
+def _codes_of_cell(codes: MicrodataCodes) -> Column:
+    """The codes of a record, joined, from the column of its cell; no text is made for a cell that nobody is in."""
+    size, shape = codes.schema.size, codes.schema.shape
+    texts = []
+    for column in codes.coded:
+        if column.attribute:
+            axis = codes.schema.axis(column.attribute)
+            own = F.floor(F.col("cell") / prod(shape[axis + 1 :])) % shape[axis]
+            level = F.when(F.col("cell") == size, F.lit(len(column.texts) - 1)).otherwise(own)
+        else:
+            level = F.least(F.col("class"), F.lit(1))
+        texts.append(F.get(F.array(*map(F.lit, column.texts)), level.cast("int")))
+    return F.concat_ws(CODE_SEPARATOR, *texts)
+
+
 def _units_equal(
     microdata: MicrodataTables, units: DataFrame, leaf: DataFrame, invariants: DataFrame, level: str
 ) -> Rule:
@@ -142,7 +161,7 @@ def _units_equal(
         "geocode", "name", F.posexplode("values").alias("class", "count")
     )
     kind = F.when(F.col("name") == "vacant", codes.vacant).otherwise(F.col("class")).cast("bigint").alias("kind")
-    table = {"cell": np.arange(len(codes.class_of_cell)), "kind": np.array(codes.class_of_cell)}
+    table = {"cell": np.arange(len(codes.class_of_cell)), "kind": codes.class_of_cell}
     cells = exploded_cells(leaf).join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
     nowhere, rows = F.lit("").alias("flavour"), (F.col("class") == 0).cast("bigint").alias("rows")
     sides = (

@@ -20,12 +20,13 @@ from das_spark.core import UNMEASURED
 from das_spark.geography import BLOCK
 from das_spark.spark.census import census_geocode, geounit_shares
 from das_spark.spark.checks import Finding, Rule, findings
-from das_spark.spark.histograms import level_structs
+from das_spark.spark.ingest import level_structs
 from das_spark.spark.verify import RunTables, exploded_cells, small_frame
 from das_spark.spark.verify_columns import columns_rule, first_wrong
 
 if TYPE_CHECKING:
     from das_spark.geography import Spine
+
 
 PATHS: Final = "shares sum to 1 on every path"
 MEASURED: Final = "measured geounits have a share"

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from das_spark.io.microdata_digest import microdata_parts, write_digest
-from das_spark.io.microdata_files import records_of, write_microdata, write_one_slice
-from das_spark.pipeline.assess import head_checks
+from das_spark.io.microdata_digest import microdata_parts
+from das_spark.io.microdata_files import records_of, write_one_slice
 from das_spark.products import PRODUCTS, microdata_codes
 from das_spark.spark.checks import judge
+from das_spark.spark.microdata import write_digest, write_microdata
 from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.store import PublicLayout, Staging, part_files
@@ -80,7 +80,6 @@ class Written:
         made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, FLAVOURS, codes)
         tables = RunTables(("Block",), self.estimates, self.estimates, self.declared)
         checks = judge(microdata_rules(made, tables)) + part_checks(made)
-        checks += head_checks(self.layout, (self.product.record,), self.form, made, digest)
         return {(check.name, check.note): (check.passed, check.failing) for check in checks}
 
 
@@ -196,7 +195,6 @@ def test_what_was_written_is_verified(persons, housing):
             *(("microdata equal estimates", f"{flavour} files") for flavour in FLAVOURS),
             *(("columns of microdata", f"{flavour} files") for flavour in FLAVOURS),
             *(("record numbers", f"{flavour} files") for flavour in numbered),
-            *(("heads of microdata", f"{flavour} files") for flavour in ("text", "ppmf")),
         }
         assert all(passed for passed, _ in checks.values())
 
@@ -291,8 +289,7 @@ def test_each_form_is_verified_and_its_faults_are_found(spark, tmp_path, form):
             head = records
         else:
             records = next(path for path in part_files(folder) if "1001" in path.read_text())
-            head = folder / "1_header"
-        told = next(path for path in (head, *folder.glob("*metadata")) if "# Records" in path.read_text())
+            head = None  # names and metadata lie beside, and are compared with the manifest
         first = f"44{sign}007{sign}000100{sign}1{sign}1001{sign}2{sign}"
         broken = {
             "lost": (
@@ -302,10 +299,12 @@ def test_each_form_is_verified_and_its_faults_are_found(spark, tmp_path, form):
                 ),
             ),
             "status": (records, lambda text, first=first: text.replace(f"{first}2", f"{first}0", 1)),
-            "names": (head, lambda text, sign=sign: text.replace(f"RTYPE{sign}HH_STATUS", f"HH_STATUS{sign}RTYPE")),
-            "no names": (head, lambda text: "".join(x for x in text.splitlines(keepends=True) if "HH_STATUS" not in x)),
-            "number": (told, lambda text: text.replace("# Records: 8", "# Records: 9")),
         }
+        if head is not None:
+            names = (f"RTYPE{sign}HH_STATUS", f"HH_STATUS{sign}RTYPE")
+            broken["names"] = (head, lambda text, names=names: text.replace(*names))
+            lines = (lambda text: "".join(x for x in text.splitlines(keepends=True) if "HH_STATUS" not in x),)
+            broken["no names"] = (head, *lines)
         for case, (path, change) in broken.items():
             good = path.read_text()
             assert change(good) != good, case

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.io.microdata_part import Part, digest_part
-from das_spark.io.writers import WRITERS
-from das_spark.io.writers._columns import class_codes, lists_quarters, record_columns, unit_columns
-from das_spark.io.writers._task import WriteTask
+from das_spark.io.microdata_digest import Part, digest_part
+from das_spark.io.microdata_files import WriteTask
+from das_spark.io.microdata_formats import WRITERS, class_codes, lists_quarters, record_columns, unit_columns
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 
 #: Digits of two leaf geocodes, in the order of the file.
@@ -142,7 +141,7 @@ def change(source: Path, target: Path, flavour: str, column: str, form) -> None:
         )
         return
     lines = [line.split(form.delimiter) for line in source.read_text().splitlines()]
-    kind = form.person if len(lines[0]) == len(form.person) else form.unit
+    kind = next(names for names in map(list, form.rules.values()) if len(names) == len(lines[0]))
     place, row = kind.index(column), 1 + form.names_inside
     lines[row][place] = turned(lines[row][place])
     target.write_text("".join(form.delimiter.join(line) + "\n" for line in lines))

@@ -12,10 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.io import microdata_part
-from das_spark.io.microdata_batches import Columns, read_batches
-from das_spark.io.microdata_digest import microdata_parts
-from das_spark.io.microdata_part import COLUMNS, Part, digest_part
+from das_spark.io import microdata_digest as microdata_part
+from das_spark.io.microdata_digest import COLUMNS, Columns, Part, digest_part, microdata_parts, read_batches
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 from das_spark.store import PublicLayout
 
@@ -23,7 +21,9 @@ PRODUCT = PRODUCTS["e2e_1940"]
 CODES = microdata_codes(PRODUCT)
 FORM = CODES.forms["text"]
 KIND_CODES = [dict(zip(CODES.unit_columns, text.split("|"), strict=True)) for text in CODES.kinds]
-PERSON = tuple(name for name in FORM.person if name in {*CODES.person_place, *CODES.person_columns, "EUID", "EPNUM"})
+PERSON = tuple(
+    name for name in FORM.rules["person"] if name in {*CODES.person_place, *CODES.person_columns, "EUID", "EPNUM"}
+)
 
 
 def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -37,8 +37,8 @@ def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[d
             number = first + len(units)
             units.append({**place, "EUID": number, **KIND_CODES[kind], "FINAL_POP": people})
             for order in range(1, people + 1):
-                cell = int(numbers.choice(np.flatnonzero(np.array(CODES.class_of_cell) == kind)))
-                code = dict(zip(CODES.person_columns, CODES.cell_codes[cell].split("|"), strict=True))
+                cell = int(numbers.choice(np.flatnonzero(CODES.class_of_cell == kind)))
+                code = dict(zip(CODES.person_columns, CODES.codes_of(np.array([cell]))[0].split("|"), strict=True))
                 persons.append({**place, "EUID": number, "EPNUM": order, **code})
     return persons, units
 

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.io.microdata_files import records_of, write_microdata
+from das_spark.io.microdata_files import records_of
 from das_spark.products import PRODUCTS
+from das_spark.spark.microdata import write_microdata
 from das_spark.store import PublicLayout, Staging, finished, record_of
 
 pytestmark = pytest.mark.spark

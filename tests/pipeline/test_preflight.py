@@ -34,13 +34,14 @@ from das_spark.errors import (
     PrivacyGuardError,
 )
 from das_spark.estimation import SOLVERS
-from das_spark.io.microdata_part import digest_part
-from das_spark.io.writers import TextFlavour, text
+from das_spark.io.microdata_digest import digest_part
+from das_spark.io.microdata_formats import TextFlavour
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
 from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
 from das_spark.pipeline.sweep import carry_out
 from das_spark.products import PRODUCTS, MicrodataColumn, Product
 from das_spark.spark import session as session_module
+from das_spark.spark.readers.cef_2020 import text
 from das_spark.store import RunLayout, SweepLayout
 
 FORMS = ("parts", "concatenate", "single")

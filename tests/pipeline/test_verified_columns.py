@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 from das_spark.config import plan_from_config
 from das_spark.pipeline import verified_columns
-from das_spark.pipeline.tabulate import read_levels
 from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, text_check
 from das_spark.spark.checks import Check, Rule, judge
 from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.spark.tabulate import read_levels
 from das_spark.spark.verify import RunTables, level_rules
 from das_spark.spark.verify_columns import RULES, rule_name
 from das_spark.store import PublicLayout, PublicManifest, part_files

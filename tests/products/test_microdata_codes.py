@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.writers._columns import Scope, class_codes, record_columns, unit_columns
+from das_spark.io.microdata_formats import Scope, class_codes, record_columns, unit_columns
 from das_spark.products import CODE_SEPARATOR, PRODUCTS, ColumnRule, MicrodataColumn, column_rule, microdata_codes
 
 
@@ -23,24 +24,29 @@ def test_reader_and_writer_of_a_layout_agree(name):
     person = record_columns(product, units=dealt)
     coded = [column for column in person.columns if column.scope is Scope.CODE]
     assert codes.person_columns == tuple(column.name for column in coded)
-    assert codes.cell_codes == tuple(CODE_SEPARATOR.join(row) for row in zip(*[c.values for c in coded], strict=True))
+    cells = np.arange(len(codes.class_of_cell))
+    written = [CODE_SEPARATOR.join(row) for row in zip(*[column.texts(cells) for column in coded], strict=True)]
+    assert codes.codes_of(cells) == written
     assert (codes.record, codes.dealt) == (product.record, dealt)
     if dealt:
         unit = unit_columns(product)
         of_units = [column for column in unit.columns if column.scope is Scope.CODE]
-        rows = [CODE_SEPARATOR.join(row) for row in zip(*[c.values for c in of_units], strict=True)]
+        rows = [
+            CODE_SEPARATOR.join(row)
+            for row in zip(*[column.texts(np.arange(unit.codes)) for column in of_units], strict=True)
+        ]
         assert codes.kinds == {text: kind for kind, text in enumerate(rows)}
         assert codes.vacant == len(product.unit_classes)
         assert codes.unit_place == geocode_parts(unit.columns)
-        assert codes.forms["text"].unit == tuple(column.name for column in unit.columns)
-    assert codes.class_of_cell == tuple(class_codes(product).tolist())
+        assert tuple(codes.forms["text"].rules["unit"]) == tuple(column.name for column in unit.columns)
+    assert codes.class_of_cell.tolist() == class_codes(product).tolist()
     assert codes.person_place == geocode_parts(person.columns)
-    assert codes.forms["text"].person == tuple(column.name for column in person.columns)
+    assert tuple(codes.forms["text"].rules[product.record]) == tuple(column.name for column in person.columns)
     assert codes.forms["parquet"] == codes.forms["text"]
     assert ("ppmf" in codes.forms) == (product.ppmf is not None)
     if product.ppmf is not None:
         form, copy = codes.forms["ppmf"], record_columns(product, "ppmf", units=dealt)
-        assert form.person == tuple(column.name for column in copy.columns)
+        assert tuple(form.rules[product.record]) == tuple(column.name for column in copy.columns)
         assert (form.delimiter, form.names_inside) == (copy.delimiter, copy.names_inside)
 
 
@@ -55,15 +61,15 @@ def test_a_public_layout_with_other_codes_or_places_is_refused(changed):
 def test_group_quarters_that_are_listed_have_a_cell_of_their_own_behind_all_others():
     units, persons = (microdata_codes(PRODUCTS[f"pl94_2020_{of}"]) for of in ("unit", "person"))
     assert units.listed == 2
-    assert units.cell_codes == ("2|2", "2|1", "4|0")
-    assert units.class_of_cell == (0, 0, 1)
+    assert units.codes_of(np.arange(3)) == ["2|2", "2|1", "4|0"]
+    assert units.class_of_cell.tolist() == [0, 0, 1]
     assert persons.listed is None
     assert not any(persons.doubtful)
 
 
 def test_codes_of_group_quarters_alone_leave_the_class_in_doubt():
     codes = microdata_codes(PRODUCTS["e2e_2018"])
-    assert codes.doubtful == tuple(kind > 0 for kind in codes.class_of_cell)
+    assert codes.doubtful.tolist() == (codes.class_of_cell > 0).tolist()
 
 
 def test_a_layout_that_does_not_tell_units_apart_or_lacks_a_number_is_refused():

@@ -4,7 +4,7 @@ import pytest
 from das_spark.constraints import AddedConstraint, Invariants, Sense, UnitBounds, bounds_up_the_spine
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Schema
-from das_spark.spark import bounds, histograms, tables
+from das_spark.spark import bounds, ingest, tables
 
 pytestmark = pytest.mark.spark
 
@@ -30,8 +30,8 @@ def _tables(spark, total_at, units=True, added=()):
     ]
     leaves = spark.createDataFrame(rows, tables.LEAVES)
     declared = Invariants(total_at=total_at, units=units)
-    invariants = bounds.all_invariants(leaves, histograms.all_levels(leaves, SPINE), SPINE, declared)
-    geounits = histograms.all_geounits(leaves, SPINE)
+    invariants = bounds.all_invariants(leaves, ingest.all_levels(leaves, SPINE), SPINE, declared)
+    geounits = ingest.all_geounits(leaves, SPINE)
     pairs = tuple((each, SCHEMA.query(each.query)) for each in added)
     boxes = bounds.class_boxes(invariants, SPINE, FORMULAS) if units else None
     return bounds.all_bounds(invariants, geounits, SPINE, declared, boxes, FORMULAS, pairs), invariants

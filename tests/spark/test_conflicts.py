@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from das_spark.constraints import UnitBounds
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark import tables
-from das_spark.spark.conflicts import UnitRule, conflicts, settle
+from das_spark.spark.ingest import UnitRule, conflicts, settle
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
 RULE = UnitRule(SCHEMA.query("hhgq"), UnitBounds((1, 1, 0), (4, 100, 100), cap_when_total_known=False))

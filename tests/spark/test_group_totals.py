@@ -15,7 +15,7 @@ from das_spark.core import GROUP_TOTAL, LevelPlan, TopDown
 from das_spark.estimation import FamilyGroups, FamilyPlan, FamilyProblem
 from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
-from das_spark.spark import bounds, histograms, tables
+from das_spark.spark import bounds, ingest, tables
 from das_spark.spark.checks import judge
 from das_spark.spark.level_pass import EstimationTask, PublicLevel, Spread, estimates, saved_problem
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
@@ -50,9 +50,9 @@ def frames(spark, spine, total_at="State"):
         rows.append(("02001", [0, 1, 3], [6, 7, 3], [5, 1], 0))
     leaves = spark.createDataFrame(rows, tables.LEAVES)
     key, declared = spine.total_key_at(total_at), Invariants(total_at, units=True)
-    every = histograms.all_levels(leaves, spine)
+    every = ingest.all_levels(leaves, spine)
     invariants = bounds.all_invariants(leaves, every, spine, declared, key).cache()
-    geounits = histograms.all_geounits(leaves, spine).cache()
+    geounits = ingest.all_geounits(leaves, spine).cache()
     boxes = bounds.class_boxes(invariants, spine, FORMULAS).cache()
     limits = bounds.all_bounds(invariants, geounits, spine, declared, boxes, FORMULAS, (), key).cache()
     return {"histograms": every, "invariants": invariants, "geounits": geounits, "bounds": limits}

@@ -14,17 +14,17 @@ import pytest
 from verified_run import BLOCKS, PRODUCT, failing, leaf_frame
 
 from das_spark.errors import VerificationError
-from das_spark.io.microdata_digest import microdata_parts, write_digest
-from das_spark.io.microdata_files import write_microdata
+from das_spark.io.microdata_digest import microdata_parts
 from das_spark.products import microdata_codes
 from das_spark.spark.checks import judge
+from das_spark.spark.microdata import write_digest, write_microdata
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.store import PublicLayout, Staging, part_files
 
 pytestmark = pytest.mark.spark
 
 CODES = microdata_codes(PRODUCT)
-NAMES = {"person": CODES.forms["text"].person, "unit": CODES.forms["text"].unit}
+NAMES = {kind: tuple(rules) for kind, rules in CODES.forms["text"].rules.items()}
 Change = Callable[[pd.DataFrame], pd.DataFrame | None]
 
 

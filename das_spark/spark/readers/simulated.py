@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, without_values
 from das_spark.products import CodedField, FileRecodes
-from das_spark.simulation import LIKES, Kind, Population, parts_of, share_of
+from das_spark.simulation import LIKES, Population, PopulationKind, parts_of, share_of
 from das_spark.spark.readers._tables import housing_counts
 from das_spark.spark.readers.base import IngestedTables, Target
 
@@ -56,7 +56,7 @@ class Simulated:
         like, _, _ = _settings(settings)
         self._target(LIKES[like], product, spine)
 
-    def _target(self, kind: Kind, product: Product, spine: Spine) -> Target:
+    def _target(self, kind: PopulationKind, product: Product, spine: Spine) -> Target:
         """The recodes of a population: those of the product, or none where its schema is that of the population."""
         same_shape = product.record == "person" and product.schema.shape == kind.shape
         own = zip(product.schema.attributes, kind.attributes, strict=same_shape)
@@ -101,7 +101,7 @@ class Simulated:
         return IngestedTables(counts, geounits, held=made)
 
 
-def _cells(kind: Kind, target: Target) -> NDArray[np.int64] | None:
+def _cells(kind: PopulationKind, target: Target) -> NDArray[np.int64] | None:
     """The cell of the product that each cell of a population is; None where people are not counted."""
     if target.counts_units:
         return None

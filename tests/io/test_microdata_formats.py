@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from das_spark.errors import ConfigurationError
-from das_spark.io.writers import WRITERS
-from das_spark.io.writers._columns import Scope, record_columns, unit_columns
-from das_spark.products import PRODUCTS, MicrodataColumn
+from das_spark.histogram import Attribute, Schema
+from das_spark.io.microdata_formats import WRITERS, Rows, Scope, record_columns, unit_columns
+from das_spark.products import PRODUCTS, MicrodataColumn, MicrodataLayout, microdata_codes
+
+
+def texts_of(columns):
+    """Of every column with codes, the text of each cell or kind."""
+    every = np.arange(columns.codes)
+    return {column.name: column.texts(every) for column in columns.columns if column.scope is Scope.CODE}
 
 
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
@@ -22,36 +28,33 @@ def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
         assert [begin for begin, _ in ends] == [0, *(end for _, end in ends[:-1])]
         assert ends[-1][1] == product.geolevels[-1].length
         assert all(not column.values for column in parts)
-    sizes = {len(column.values) for column in person.columns if column.scope is Scope.CODE}
-    assert sizes == {product.schema.size + (product.record == "unit")}
+    assert person.codes == product.schema.size + (product.record == "unit")
     if dealt:
-        assert {len(c.values) for c in unit_columns(product).columns if c.scope is Scope.CODE} == {
-            len(product.unit_classes) + 1
-        }
+        assert unit_columns(product).codes == len(product.unit_classes) + 1
 
 
 def test_the_codes_of_1940_are_those_of_the_specification():
     product = PRODUCTS["e2e_1940"]
-    codes = {column.name: column.values for column in record_columns(product, units=True).columns}
+    codes = texts_of(record_columns(product, units=True))
     cell = product.schema.ravel([[4, 0, 1, 5]])[0]  # military, minor, Hispanic, other Asian
     assert [codes[name][cell] for name in ("RTYPE", "QAGE", "CENHISP", "CENRACE")] == ["5", "17", "2", "6"]
-    kinds = {column.name: column.values for column in unit_columns(product).columns}
-    assert kinds["GQTYPE"] == tuple("023467890")
-    assert kinds["RTYPE"] == tuple("244444442")
-    assert kinds["TEN"] == tuple("900000000")
-    assert kinds["VACS"] == tuple("000000009")
+    kinds = texts_of(unit_columns(product))
+    assert kinds["GQTYPE"] == list("023467890")
+    assert kinds["RTYPE"] == list("244444442")
+    assert kinds["TEN"] == list("900000000")
+    assert kinds["VACS"] == list("000000009")
 
 
 def test_the_codes_of_2020_are_those_of_the_specification():
     product = PRODUCTS["pl94_2020_person"]
-    codes = {column.name: column.values for column in record_columns(product, units=False).columns}
+    codes = texts_of(record_columns(product, units=False))
     cell = product.schema.ravel(np.array([[5, 1, 0, 62]]))[0]  # student housing, adult, not Hispanic, all six races
     names = ("RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")
     assert [codes[name][cell] for name in names] == ["5", "5", "2", "1", "63"]
     assert [codes[name][0] for name in names] == ["3", "0", "1", "1", "01"]
-    units = {column.name: column.values for column in record_columns(PRODUCTS["pl94_2020_unit"], units=False).columns}
-    assert units["RTYPE"] == ("2", "2", "4")
-    assert units["HH_STATUS"] == ("2", "1", "0")
+    units = texts_of(record_columns(PRODUCTS["pl94_2020_unit"], units=False))
+    assert units["RTYPE"] == ["2", "2", "4"]
+    assert units["HH_STATUS"] == ["2", "1", "0"]
 
 
 def test_without_units_the_numbers_are_fillers_and_are_not_produced():
@@ -86,8 +89,45 @@ def test_the_public_copy_compiles_to_the_codes_of_the_microdata(product):
             record_columns(product, "ppmf", units=False)
         return
     text, copy = (record_columns(product, flavour, units=False) for flavour in ("text", "ppmf"))
-    for scope in (Scope.CODE, Scope.GEOCODE):
-        found = [[column for column in each.columns if column.scope is scope] for each in (text, copy)]
-        assert found[0] == found[1], scope
+    assert texts_of(text) == texts_of(copy)
+    found = [[(c.name, c.begin, c.end) for c in each.columns if c.scope is Scope.GEOCODE] for each in (text, copy)]
+    assert found[0] == found[1]
     assert (text.delimiter, text.names_inside) == ("|", False)
     assert (copy.delimiter, copy.names_inside) == (",", True)
+
+
+def test_a_layout_of_more_than_a_million_cells_holds_no_text_for_each(tmp_path):
+    """Texts are put together for the cells that occur; what a file of columns holds fits a few megabytes."""
+    attributes = tuple(
+        Attribute(name, tuple(str(level) for level in range(size)))
+        for name, size in (("kind", 8), ("a", 116), ("b", 2), ("c", 63), ("d", 14))
+    )
+    schema = Schema("large", attributes)
+    assert schema.size > 1_600_000
+    codes = ",".join(str(level) for level in range(116))
+    layout = MicrodataLayout(
+        "large",
+        (
+            MicrodataColumn("KIND", "record_type"),
+            MicrodataColumn("A", f"recode:a:{codes}"),
+            MicrodataColumn("C", f"recode:c:{','.join(f'{level:02d}' for level in range(63))}"),
+        ),
+        (),
+    )
+    product = dataclasses.replace(
+        PRODUCTS["e2e_1940"], schema=schema, class_query="kind", microdata=layout, file_recodes={}
+    )
+    columns = record_columns(product, units=False)
+    assert sum(len(column.values) for column in columns.columns) == 2 + 116 + 63
+    cells = np.array([0, schema.size - 1, schema.size // 2, 0])
+    path = tmp_path / "part.txt"
+    sink = WRITERS["text"].open(path, columns, ())
+    sink.write(Rows(("1",), np.zeros(4, dtype=np.int64), cells, {}))
+    sink.close()
+    levels = np.stack(np.unravel_index(cells, schema.shape), axis=1).tolist()
+    expected = [f"{'5' if kind else '3'}|{a}|{c:02d}" for kind, a, _, c, _ in levels]
+    assert path.read_text().splitlines() == expected
+    found = microdata_codes(dataclasses.replace(product, ppmf=None), units=False)
+    assert found.codes_of(cells) == expected
+    assert not found.doubtful[0]
+    assert found.doubtful[-1]  # classes of group quarters share their codes

@@ -3,7 +3,7 @@ import pytest
 from chispa import assert_df_equality
 
 from das_spark.geography import Geolevel, Spine
-from das_spark.spark import histograms, tables
+from das_spark.spark import ingest, tables
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +20,7 @@ def leaves(spark):
         [("01001", [1, 0], 2), ("01003", [1, 0], 0), ("02001", [1, 1], 0), ("02003", [0, 0], 0)],
         "geocode string, units array<long>, vacant long",
     )
-    return histograms.leaf_table(counts, geounits)
+    return ingest.leaf_table(counts, geounits)
 
 
 def test_repeated_cells_are_summed_and_empty_geounits_kept(spark, leaves):
@@ -42,7 +42,7 @@ def test_vacant_units_may_be_counted_in_the_first_class_and_are_then_not_told_ap
         [("01001", [1, 5, 6], 2), ("01003", [1, 0, 0], None), ("02001", None, 3)],
         "geocode string, units array<long>, vacant long",
     )
-    found = histograms.leaf_table(counts, geounits, vacant_counted=True)
+    found = ingest.leaf_table(counts, geounits, vacant_counted=True)
     assert found.columns == [field.name for field in tables.LEAVES.fields]
     units = {row["geocode"]: (row["units"], row["vacant"]) for row in found.collect()}
     assert units == {"01001": ([3, 5, 6], None), "01003": ([1, 0, 0], None), "02001": (None, None)}
@@ -61,7 +61,7 @@ def test_every_level_is_the_sum_of_its_leaves(spark, leaves):
         ],
         "level string, geocode string, parent string, cells array<int>, counts array<long>",
     )
-    assert_df_equality(histograms.all_levels(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
+    assert_df_equality(ingest.all_levels(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_geounits_are_those_of_the_declared_geography_with_their_children(spark, leaves):
@@ -77,12 +77,12 @@ def test_geounits_are_those_of_the_declared_geography_with_their_children(spark,
         ],
         "level string, geocode string, parent string, children long",
     )
-    assert_df_equality(histograms.all_geounits(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
+    assert_df_equality(ingest.all_geounits(leaves, SPINE), expected, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_counts_beyond_32_bits_are_kept(spark):
     counts = spark.createDataFrame([("01001", 0, 2**40), ("01001", 0, 2**40)], "geocode string, cell int, count long")
     geounits = spark.createDataFrame([("01001", None, None)], "geocode string, units array<long>, vacant long")
-    row = histograms.leaf_table(counts, geounits).collect()[0]
+    row = ingest.leaf_table(counts, geounits).collect()[0]
     assert np.array_equal(row["counts"], [2**41])
     assert row["units"] is None

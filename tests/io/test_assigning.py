@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.io.writers._dealing import Geounits, class_margins, deal_persons, list_units, undealable
+from das_spark.io.microdata_files import Geounits, class_margins, deal_persons, list_units, undealable
 
 CLASSES, CELLS = 3, 12
 CLASS_OF_CELL = np.array([2, 0, 1] * 4)  # classes are not neighbours here

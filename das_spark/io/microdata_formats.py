@@ -1,0 +1,608 @@
+"""The columns of a microdata file, compiled from the product's layout to what a worker needs: ranges and codes.
+
+The sources of a column are those of `das_spark.products.base`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.metadata import version
+from itertools import groupby
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from das_spark.errors import ConfigurationError
+from das_spark.products.base import WITHOUT_UNITS
+
+if TYPE_CHECKING:
+    from das_spark.histogram import Schema
+    from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
+
+
+#: The flavour whose columns are compiled where none is named.
+TEXT = "text"
+#: Name of the class of a unit in a `recode` source.
+UNIT_CLASS = "unit_class"
+
+#: What is counted -> the record types of it in households (or of housing units), and in (or of) group quarters.
+_RECORD_TYPES = {"person": ("3", "5"), "unit": ("2", "4")}
+
+_GEOCODE = re.compile(r"geocode\[(\d+):(\d+)\]")
+
+
+class Scope(StrEnum):
+    """What the value of a column depends on."""
+
+    CONSTANT = "constant"
+    GEOCODE = "geocode"
+    CODE = "code"
+    RECORD_NUMBER = "record_number"
+    UNIT_NUMBER = "unit_number"
+    PERSON_NUMBER = "person_number"
+    POPULATION = "population"
+
+
+NUMBERS = (Scope.RECORD_NUMBER, Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.POPULATION)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One compiled column.
+
+    Attributes:
+        name: Its name.
+        scope: What its value depends on.
+        begin: First digit of the geocode part.
+        end: Digit after the last of the geocode part.
+        values: The constant (one value), or the texts of the levels that cells, or kinds of units, have.
+        stride: Cells in which the attribute of these levels stays the same.
+        listed: What stands for the cell of group quarters, which have the last text; None where they are not listed.
+        table: Level of each cell, where that is not told by one attribute.
+    """
+
+    name: str
+    scope: Scope
+    begin: int = 0
+    end: int = 0
+    values: tuple[str, ...] = ()
+    stride: int = 1
+    listed: int | None = None
+    table: NDArray[np.int8] | None = None
+
+    def level(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Place in `values` of the text of each cell or kind.
+
+        Args:
+            codes: Cells, or kinds of units.
+        """
+        if self.table is not None:
+            return self.table[codes].astype(np.int64)
+        own = len(self.values) - (self.listed is not None)
+        found = codes // self.stride % own
+        return found if self.listed is None else np.where(codes == self.listed, own, found)
+
+    def texts(self, codes: NDArray[np.int64]) -> list[str]:
+        """The text of each cell or kind.
+
+        Args:
+            codes: Cells, or kinds of units.
+        """
+        return [self.values[each] for each in self.level(codes).tolist()]
+
+    @property
+    def produced(self) -> bool:
+        """Whether the run made the value: geocode parts, codes and numbers, no constants."""
+        return self.scope is not Scope.CONSTANT
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """The columns of one file.
+
+    Attributes:
+        kind: `person` or `unit`.
+        columns: In the order of the layout.
+        codes: How many cells, or kinds of units, there are.
+        delimiter: What stands between the fields of a text file.
+        names_inside: Whether each part of a text file begins with a line of the names of its columns.
+    """
+
+    kind: str
+    columns: tuple[Column, ...]
+    codes: int
+    delimiter: str = "|"
+    names_inside: bool = False
+
+    @property
+    def produced(self) -> tuple[Column, ...]:
+        """The columns that Parquet files hold."""
+        return tuple(column for column in self.columns if column.produced)
+
+
+def record_columns(product: Product, flavour: str = TEXT, *, units: bool) -> FileColumns:
+    """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last.
+
+    Args:
+        product: Whose layout.
+        flavour: Of which files.
+        units: Whether people are assigned to units; if not, the number columns hold fillers.
+
+    Raises:
+        ConfigurationError: A source of the layout is none of those above, or there is no layout for the flavour.
+    """
+    layout = product.layout(flavour)
+    compiled = []
+    home, quarters = _RECORD_TYPES[product.record]
+    for column in layout.columns(product.record):
+        if column.source == "record_type":
+            table = (class_codes(product) > 0).astype(np.int8)
+            compiled.append(Column(column.name, Scope.CODE, values=(home, quarters), table=table))
+        elif column.source.startswith("recode:"):
+            compiled.append(_recoded(column, product.schema, listed=lists_quarters(product)))
+        elif column.source in WITHOUT_UNITS and not units:
+            compiled.append(Column(column.name, Scope.CONSTANT, values=(WITHOUT_UNITS[column.source],)))
+        else:
+            compiled.append(_common(column))
+    codes = product.schema.size + lists_quarters(product)
+    return _file(product.record, compiled, codes, layout)
+
+
+def lists_quarters(product: Product) -> bool:
+    """Whether the file of what is counted, units, lists the group quarters besides."""
+    return product.record == "unit"
+
+
+def unit_columns(product: Product, flavour: str = TEXT) -> FileColumns:
+    """Compile the columns of the file of the units that people are assigned to; codes are by class, vacant units last.
+
+    Args:
+        product: Whose layout.
+        flavour: Of which files.
+
+    Raises:
+        ConfigurationError: A source of the layout is none of those above, or there is no layout for the flavour.
+    """
+    layout = product.layout(flavour)
+    classes = len(product.unit_classes)
+    home, quarters = _RECORD_TYPES["unit"]
+    tables = {
+        "record_type": (home, *[quarters] * (classes - 1), home),
+        "tenure": ("9", *["0"] * classes),
+        "vacancy": (*["0"] * classes, "9"),
+    }
+    compiled = []
+    for column in layout.unit:
+        if column.source in tables:
+            compiled.append(Column(column.name, Scope.CODE, values=tables[column.source]))
+        elif column.source.startswith(f"recode:{UNIT_CLASS}:"):
+            values = _codes(column, classes + 1, f"one for each of {classes} classes and one for vacant units")
+            compiled.append(Column(column.name, Scope.CODE, values=values))
+        else:
+            compiled.append(_common(column))
+    return _file("unit", compiled, classes + 1, layout)
+
+
+def class_codes(product: Product) -> np.ndarray:
+    """The unit class of each cell, shape (cells,), int64: the answer of the class query that counts it.
+
+    Where units are counted, shape (cells + 1,): 0, and a last 1 for group quarters. People without a class query are
+    of one class.
+    """
+    if lists_quarters(product):
+        return np.append(np.zeros(product.schema.size, dtype=np.int64), 1)
+    if not product.class_query:
+        return np.zeros(product.schema.size, dtype=np.int64)
+    codes = product.schema.query(product.class_query).row_of(np.arange(product.schema.size))
+    return np.asarray(codes, dtype=np.int64)
+
+
+def _file(kind: str, columns: Sequence[Column], codes: int, layout: MicrodataLayout) -> FileColumns:
+    return FileColumns(kind, tuple(columns), codes, layout.delimiter, layout.header == "inside")
+
+
+def _common(column: MicrodataColumn) -> Column:
+    part = _GEOCODE.fullmatch(column.source)
+    if part:
+        return Column(column.name, Scope.GEOCODE, int(part[1]), int(part[2]))
+    if column.source.startswith("constant:"):
+        return Column(column.name, Scope.CONSTANT, values=(column.source.removeprefix("constant:"),))
+    if column.source in [str(scope) for scope in NUMBERS]:
+        return Column(column.name, Scope(column.source))
+    raise ConfigurationError(f"microdata column {column.name}: no source {column.source!r} exists")
+
+
+def _recoded(column: MicrodataColumn, schema: Schema, *, listed: bool) -> Column:
+    name = column.source.split(":", 2)[1]
+    axis = [attribute.name for attribute in schema.attributes].index(name)
+    more = " and one for group quarters" if listed else ""
+    values = _codes(column, schema.shape[axis] + listed, f"one for each level of {name}{more}")
+    stride = prod(schema.shape[axis + 1 :])
+    return Column(column.name, Scope.CODE, values=values, stride=stride, listed=schema.size if listed else None)
+
+
+def _codes(column: MicrodataColumn, expected: int, meaning: str) -> tuple[str, ...]:
+    values = tuple(column.source.split(":", 2)[2].split(","))
+    if len(values) != expected:
+        raise ConfigurationError(
+            f"microdata column {column.name}: {len(values)} codes, expected {expected} ({meaning})"
+        )
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of one file, column-wise and still as codes.
+
+    Attributes:
+        geocodes: Leaf geocodes of the batch, K of them.
+        owner: Shape (n,): position of each row's geocode in `geocodes`.
+        code: Shape (n,): cell (persons) or kind (units) of each row.
+        numbers: Shape (n,) each: the number columns, by scope.
+    """
+
+    geocodes: tuple[str, ...]
+    owner: NDArray[np.int64]
+    code: NDArray[np.int64]
+    numbers: Mapping[Scope, NDArray[np.int64]]
+
+
+class Sink(Protocol):
+    """One open file."""
+
+    def write(self, rows: Rows) -> None:
+        """Append rows.
+
+        Args:
+            rows: What comes next in the file; cut from the rows of a batch.
+        """
+
+    def close(self) -> None:
+        """Finish the file; it is whole only after this."""
+
+
+class Flavour(Protocol):
+    """A way to write microdata."""
+
+    @property
+    def name(self) -> str:
+        """As the configuration spells it."""
+
+    @property
+    def suffix(self) -> str:
+        """Of its files, with the dot."""
+
+    @property
+    def has_metadata_file(self) -> bool:
+        """Whether comments stand in a text file beside the data instead of inside."""
+
+    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
+        """Begin a file.
+
+        Args:
+            path: The file; it must not exist.
+            columns: What it holds.
+            notices: Sentences that every file must carry, such as that the run is insecure.
+        """
+        ...
+
+
+#: Rows that are made into text at once: bounds memory (a hundred bytes a row, several copies).
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class TextFlavour:
+    """Pipe-delimited text files."""
+
+    name: str = "text"
+    suffix: str = ".txt"
+    has_metadata_file: bool = True
+
+    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
+        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+
+        Args:
+            path: The file; it must not exist.
+            columns: What it holds.
+            notices: Not used: they stand in the metadata file.
+        """
+        return text_sink(path, columns)
+
+
+def text_sink(path: Path, columns: FileColumns) -> Sink:
+    """Begin a text file.
+
+    Args:
+        path: The file.
+        columns: What it holds, what stands between, and whether their names come first.
+    """
+    delimiter = columns.delimiter
+    runs = [(scope, tuple(run)) for scope, run in groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])]
+    segments = tuple(_segment(scope, tuple(column for _, column in run), columns) for scope, run in runs)
+    file = path.open("wb")
+    if columns.names_inside:
+        file.write(name_line(columns).encode("ascii"))
+    return _TextSink(file, segments, delimiter)
+
+
+def name_line(columns: FileColumns) -> str:
+    """The names of the columns, as a line of a text file.
+
+    Args:
+        columns: What the file holds, and what stands between.
+
+    Returns:
+        One line with its end.
+    """
+    return columns.delimiter.join(column.name for column in columns.columns) + "\n"
+
+
+Segment = Callable[[Rows], pa.Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TextSink:
+    file: BinaryIO
+    segments: tuple[Segment, ...]
+    delimiter: str
+
+    def write(self, rows: Rows) -> None:
+        for begin in range(0, len(rows.owner), _CHUNK):
+            cut = slice(begin, begin + _CHUNK)
+            numbers = {scope: values[cut] for scope, values in rows.numbers.items()}
+            part = Rows(rows.geocodes, rows.owner[cut], rows.code[cut], numbers)
+            fields = [segment(part) for segment in self.segments]
+            line_end = pa.scalar("\n")
+            joined = pc.binary_join_element_wise(*fields, pa.scalar(self.delimiter))
+            lines = pc.binary_join_element_wise(joined, pa.scalar(""), line_end)
+            self.file.write(_bytes_of(lines))
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _with_scopes(columns: tuple[Column, ...]) -> list[tuple[Scope, Column]]:
+    """Pair each column with the scope of the segment that it joins: constants join what stands before them."""
+    first = next((column.scope for column in columns if column.produced), Scope.CONSTANT)
+    paired: list[tuple[Scope, Column]] = []
+    for column in columns:
+        before = paired[-1][0] if paired else first
+        if column.produced:
+            paired.append((column.scope, column))
+        else:
+            paired.append((Scope.CODE if before in NUMBERS else before, column))
+    return paired
+
+
+def _segment(scope: Scope, columns: tuple[Column, ...], file: FileColumns) -> Segment:
+    """A function from rows to the text of neighboring columns that depend on the same thing."""
+    if scope in NUMBERS:
+        return lambda rows: pc.cast(pa.array(rows.numbers[scope]), pa.string())
+    if scope is Scope.GEOCODE:
+        return lambda rows: pa.array([_place(geocode, columns, file.delimiter) for geocode in rows.geocodes]).take(
+            pa.array(rows.owner)
+        )
+    if not any(column.produced for column in columns):
+        text = pa.scalar(file.delimiter.join(column.values[0] for column in columns))
+        return lambda rows: pa.repeat(text, len(rows.owner))
+    return _CodeTexts(columns, file.delimiter, np.full(file.codes, -1, dtype=np.int32))
+
+
+@dataclass(slots=True, eq=False)
+class _CodeTexts:
+    """Texts of neighboring columns with codes, put together once for each cell (or kind) that is met."""
+
+    columns: tuple[Column, ...]
+    delimiter: str
+    place: NDArray[np.int32]
+    known: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+
+    def __call__(self, rows: Rows) -> pa.Array:
+        new = np.unique(rows.code[self.place[rows.code] < 0])
+        if len(new):
+            fields = [each.texts(new) if each.produced else each.values * len(new) for each in self.columns]
+            texts = pa.array([self.delimiter.join(codes) for codes in zip(*fields, strict=True)], pa.string())
+            self.place[new] = np.arange(len(self.known), len(self.known) + len(new))
+            self.known = pa.concat_arrays([self.known, texts])
+        return self.known.take(pa.array(self.place[rows.code]))
+
+
+def _place(geocode: str, columns: tuple[Column, ...], delimiter: str) -> str:
+    return delimiter.join(
+        geocode[column.begin : column.end] if column.produced else column.values[0] for column in columns
+    )
+
+
+def _bytes_of(lines: pa.Array) -> memoryview:
+    """The text of a string array as it lies in memory, without a copy."""
+    _, offsets, data = lines.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    return memoryview(data)[int(ends[0]) : int(ends[-1])]
+
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFlavour:
+    """Parquet files, zstd, dictionaries for codes and delta encoding for running numbers."""
+
+    name: str = "parquet"
+    suffix: str = ".parquet"
+    has_metadata_file: bool = False
+
+    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
+        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+
+        Args:
+            path: The file; it must not exist.
+            columns: What it holds.
+            notices: Sentences that stand in the metadata of the file.
+        """
+        fields = [pa.field(column.name, _type_of(column), nullable=False) for column in columns.produced]
+        metadata = {"das_spark.notices": json.dumps(list(notices))} if notices else None
+        schema = pa.schema(fields, metadata=metadata)
+        numbers = [column.name for column in columns.produced if column.scope in NUMBERS]
+        writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[column.name for column in columns.produced if column.name not in numbers],
+            column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        )
+        coded = {column.name: _dictionary(column) for column in columns.produced if column.scope is Scope.CODE}
+        return _ParquetSink(writer, schema, columns.produced, coded)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ParquetSink:
+    writer: pq.ParquetWriter
+    schema: pa.Schema
+    columns: tuple[Column, ...]
+    coded: dict[str, tuple[np.ndarray, pa.Array]]
+
+    def write(self, rows: Rows) -> None:
+        arrays = [self._array(column, rows) for column in self.columns]
+        self.writer.write_table(
+            pa.Table.from_arrays(arrays, schema=self.schema), row_group_size=len(rows.owner) or None
+        )
+
+    def close(self) -> None:
+        self.writer.close()
+
+    def _array(self, column: Column, rows: Rows) -> pa.Array:
+        if column.scope is Scope.CODE:
+            index, dictionary = self.coded[column.name]
+            return pa.DictionaryArray.from_arrays(index[column.level(rows.code)], dictionary)
+        if column.scope is Scope.GEOCODE:
+            parts = pa.array([geocode[column.begin : column.end] for geocode in rows.geocodes]).dictionary_encode()
+            index = parts.indices.to_numpy()
+            return pa.DictionaryArray.from_arrays(index[rows.owner], parts.dictionary)
+        return pa.array(rows.numbers[column.scope].astype(np.int32))
+
+
+def _type_of(column: Column) -> pa.DataType:
+    return pa.int32() if column.scope in NUMBERS else _TEXT
+
+
+def _dictionary(column: Column) -> tuple[np.ndarray, pa.Array]:
+    """Position of the text of each level among the distinct texts, and these."""
+    names, index = np.unique(np.array(column.values), return_inverse=True)
+    return index.astype(np.int32), pa.array(names.tolist(), pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class PpmfFlavour:
+    """CSV files in the public layout of a product, column names first."""
+
+    name: str = "ppmf"
+    suffix: str = ".csv"
+    has_metadata_file: bool = True
+
+    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
+        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+
+        Args:
+            path: The file; it must not exist.
+            columns: What it holds.
+            notices: Not used: they stand in the metadata file.
+        """
+        return text_sink(path, columns)
+
+
+PARTS: Final = "parts"
+CONCATENATE: Final = "concatenate"
+SINGLE: Final = "single"
+
+METADATA: Final = "metadata"
+#: Beside the parts of a text file whose layout has it there: metadata, header and parts, joined, are the file.
+HEADER: Final = "header"
+_BEFORE_PARTS: Final = {METADATA: "0_metadata", HEADER: "1_header"}
+
+_RECORDS: Final = "Records"
+#: What the lines of the releases say, in their order: of 2018 and 1940 (no column names), of 2020 (column names).
+_UNAME: Final = ("os_sysname", "host", "os_release", "os_version", "arch")
+_WHO: Final = ("Command line", "uid", "username", "Boot Time", "Start Time")
+_RELEASED: Final = {
+    False: ("Created", _RECORDS, *_WHO, *_UNAME),
+    True: ("Created", _RECORDS, *_WHO, "Git Repo Info", "PLB allocation table", *_UNAME),
+}
+#: Of what names a person or a machine, or tells when it was at work.
+_WITHHELD: Final = "withheld"
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The texts of one file.
+
+    Attributes:
+        before: What a single file begins with; empty in other forms.
+        beside: Texts beside the records, by name.
+    """
+
+    before: str
+    beside: Mapping[str, str]
+
+
+def heads_of(
+    product: Product,
+    flavour: str,
+    columns: FileColumns,
+    form: str,
+    *,
+    rows: int,
+    created: str,
+    notices: tuple[str, ...],
+    software: str = "",
+) -> Heads:
+    """The texts before and beside the records of a file; none names a person, a machine or a path.
+
+    Args:
+        product: Whose layout.
+        flavour: Name in `WRITERS`.
+        columns: What the file holds.
+        form: One of `PARTS`, `CONCATENATE` and `SINGLE`.
+        rows: Records.
+        created: When, as it shall stand in the metadata.
+        notices: Sentences that the file must carry.
+        software: Version of das_spark that wrote the file; this one where it is empty.
+    """
+    if not WRITERS[flavour].has_metadata_file:
+        return Heads("", {})
+    layout = product.layout(flavour)
+    as_released = form != PARTS and layout.header != "inside"
+    software = f"das_spark {software or version('das_spark')}"
+    facts = {"Product": product.name, "Created": created, "Software": software, _RECORDS: str(rows)}
+    if as_released:
+        known = facts | {"Git Repo Info": software, "PLB allocation table": "privacy_ledger.json"}
+        labels = (*_RELEASED[layout.header == "beside"], "Product", "Software")
+        facts = {label: known.get(label, _WITHHELD) for label in labels}
+    first = [layout.comment] if layout.comment else []
+    lines = [*first, *notices, *(f"{label}: {value}" for label, value in facts.items())]
+    texts = {METADATA: "".join(f"{line if line.startswith('#') else f'# {line}'}\n" for line in lines)}
+    if layout.header == "beside" or (layout.header == "inside" and form != PARTS):
+        texts[HEADER] = name_line(columns)
+    if form == PARTS:
+        return Heads("", texts)
+    if form == SINGLE:
+        return Heads("".join(texts.values()), {}) if as_released else Heads(texts.pop(HEADER), texts)
+    return Heads("", {_BEFORE_PARTS[name] if as_released or name == HEADER else name: texts[name] for name in texts})
+
+
+WRITERS: Mapping[str, Flavour] = MappingProxyType(
+    {flavour.name: flavour for flavour in (ParquetFlavour(), TextFlavour(), PpmfFlavour())}
+)
+"""Every format of microdata by its name."""

@@ -1,0 +1,227 @@
+"""Microdata written by the tasks of Spark, and read back by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark import TaskContext
+from pyspark.sql import functions as F
+
+from das_spark.errors import without_values
+from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, Part
+from das_spark.io.microdata_files import REPORT, WriteTask, WrittenFolder, write_files
+from das_spark.io.microdata_formats import PARTS
+from das_spark.store import discard, disk_errors, part_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from das_spark.products import MicrodataCodes, Product
+    from das_spark.store import PublicLayout, Staging
+
+
+#: Records (persons and units) that a file holds, about.
+RECORDS_A_FILE = 4_000_000
+#: Files that there are at least: enough for a small machine.
+LEAST_FILES = 4
+#: What a geounit costs besides its records, in records.
+_GEOUNIT_COST = 20
+
+
+def write_microdata(  # noqa: PLR0913 - each is what another package decides
+    estimates: DataFrame,
+    invariants: DataFrame | None,
+    product: Product,
+    layout: PublicLayout,
+    flavours: Sequence[str],
+    *,
+    staging: Staging,
+    created: str,
+    notices: tuple[str, ...] = (),
+    form: str = PARTS,
+) -> tuple[WrittenFolder, ...]:
+    """Write the microdata of a run in the place of what an earlier driver left.
+
+    Args:
+        estimates: Leaf estimates: geocode, parent, cells, counts.
+        invariants: Leaf invariants (geocode, name, values) with `units` and, it may be, `vacant`; None without units.
+        product: Whose layout.
+        layout: Where.
+        flavours: Names in `WRITERS`.
+        staging: Where all is written first.
+        created: When, as it shall stand in the metadata of text files.
+        notices: Sentences that every file must carry, such as that the run is insecure.
+        form: Of text files: see `das_spark.io.microdata_formats`.
+
+    Returns:
+        The finished folders.
+
+    Raises:
+        OutputError: People cannot be assigned to the units of a geounit, or the disk is full.
+    """
+    return write_files(
+        lambda task: _run(estimates, invariants if task.knows_units else None, product, task),
+        product,
+        layout,
+        flavours,
+        units=invariants is not None,
+        staging=staging,
+        created=created,
+        notices=notices,
+        form=form,
+    )
+
+
+def _run(
+    estimates: DataFrame, invariants: DataFrame | None, product: Product, task: WriteTask
+) -> list[dict[str, object]]:
+    """Write all parts to the staging folder by Spark; one report a part (slices x files of a slice)."""
+    leaves = _with_units(estimates, invariants, len(product.unit_classes))
+    slices = _slices(leaves, listed=task.listed is not None)
+    count = slices.column("slice").to_numpy()[-1] + 1
+    placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
+    sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
+    columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
+    report = sorted_rows.select(*columns).mapInArrow(without_values(replace(task, attempt=_attempt)), REPORT)
+    reports: list[dict[str, object]] = report.toArrow().to_pylist()
+    return reports
+
+
+def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int) -> DataFrame:
+    """Leaf rows with units by class and vacant units in one array (null without units)."""
+    leaves = estimates.select("geocode", F.coalesce("parent", F.lit("")).alias("parent"), "cells", "counts")
+    if invariants is None:
+        return leaves.withColumn("units", F.lit(None).cast("array<bigint>"))
+    units = invariants.where("name = 'units'").select("geocode", F.col("values").alias("occupied"))
+    vacant = invariants.where("name = 'vacant'").select("geocode", F.col("values").getItem(0).alias("vacant"))
+    none = F.array_repeat(F.lit(0).cast("bigint"), classes)
+    both = F.concat(F.coalesce("occupied", none), F.array(F.coalesce("vacant", F.lit(0)).cast("bigint")))
+    joined = leaves.join(units, "geocode", "left").join(vacant, "geocode", "left")
+    return joined.select("geocode", "parent", "cells", "counts", both.alias("units"))
+
+
+def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
+    """Cut the parents, in the order of their children's geocodes, into slices of about equal size.
+
+    Args:
+        leaves: Result of `_with_units`.
+        listed: Whether group quarters are listed among what is counted.
+
+    Returns:
+        Columns parent, slice, first_record and first_unit (numbers of the first of the slice). One row a parent of the
+        lowest level is collected: a thousandth of the people, and public.
+    """
+    quarters = _total(F.slice("units", F.lit(2), F.size("units") - 2)) if listed else F.lit(0)
+    sums = [
+        F.min("geocode").alias("first"),
+        F.sum(_total("counts") + quarters).alias("records"),
+        F.sum(F.coalesce(_total("units"), F.lit(0))).alias("units"),
+        F.count(F.lit(1)).alias("geounits"),
+    ]
+    parents = leaves.groupBy("parent").agg(*sums).toArrow().sort_by("first")
+    records, units, geounits = (parents.column(name).to_numpy() for name in ("records", "units", "geounits"))
+    cost = records + units + _GEOUNIT_COST * geounits
+    before = np.cumsum(cost) - cost
+    whole = int(cost.sum())
+    # By public numbers alone, and not by the cores that there are: files and their names are public.
+    wanted = max(min(LEAST_FILES, len(cost)), -(-whole // RECORDS_A_FILE))
+    _, slices = np.unique(before * wanted // max(whole, 1), return_inverse=True)
+    first_of_slice = np.searchsorted(slices, slices)
+    return pa.table(
+        {
+            "parent": parents.column("parent"),
+            "slice": slices.astype(np.int32),
+            "first_record": (np.cumsum(records) - records)[first_of_slice].astype(np.int64),
+            "first_unit": (np.cumsum(units) - units)[first_of_slice].astype(np.int64),
+        }
+    )
+
+
+def _total(column: str | Column) -> Column:
+    return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A digest as read back.
+
+    Attributes:
+        record: What is counted, and the kind of its file.
+        persons: flavour, geocode, codes, kind, count.
+        units: flavour, geocode, kind, count, people, odd.
+        parts: One row a part: flavour, count, people, low, high, first, geocode.
+        faults: flavour, rule, geocode.
+    """
+
+    record: str
+    persons: DataFrame
+    units: DataFrame
+    parts: tuple[Mapping[str, Any], ...]
+    faults: tuple[Mapping[str, Any], ...]
+
+    def records(self, kind: str, flavour: str) -> int:
+        """Records of a file.
+
+        Args:
+            kind: `person` or `unit`.
+            flavour: `parquet`, `text` or `ppmf`.
+        """
+        column = "people" if kind == self.record else "count"
+        return sum(int(row[column]) for row in self.parts if row["flavour"] == flavour)
+
+
+def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCodes, folder: Path) -> Digest:
+    """Reduce parts by one Spark job and write the result.
+
+    Args:
+        spark: The session; its workers must be able to open the parts and the folder.
+        parts: The files.
+        codes: What their columns hold.
+        folder: Where the digest goes; what is there is destroyed.
+
+    Raises:
+        OutputError: The disk is full.
+    """
+    discard(folder)
+    absolute = tuple(
+        replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts
+    )
+    with disk_errors(folder):
+        places = spark.range(0, len(parts), 1, max(len(parts), 1))
+        reduced = places.mapInArrow(without_values(DigestTask(absolute, codes)), DIGEST)
+        reduced.write.partitionBy("record").parquet(str(folder))
+    reader = spark.read.schema(DIGEST).option("basePath", str(folder))
+    persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
+    return Digest(
+        codes.record,
+        reader.parquet(str(persons)).select("flavour", "geocode", "codes", "kind", "count"),
+        reader.parquet(str(units)).select("flavour", "geocode", "kind", "count", "people", "odd"),
+        _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "first", "geocode"),
+        _few(_made(folder, FAULT), "flavour", "rule", "geocode"),
+    )
+
+
+def _made(folder: Path, record: str) -> Path:
+    """The folder of a kind of rows, made empty where there are none."""
+    path = folder / f"record={record}"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _few(folder: Path, *columns: str) -> tuple[Mapping[str, Any], ...]:
+    """Rows of which there are few, read on the driver."""
+    read = (parquet.ParquetFile(path).read(list(columns)).to_pylist() for path in part_files(folder))
+    return tuple(chain.from_iterable(read))
+
+
+def _attempt() -> int:
+    """The number of the attempt of the task that this is called in."""
+    context = TaskContext.get()
+    return int(context.taskAttemptId()) if context else 0
