@@ -19,7 +19,6 @@ PACKAGE = ROOT / "das_spark"
 REGISTRIES = {
     "das_spark.products": "PRODUCTS",
     "das_spark.spark.readers": "READERS GEOGRAPHY_READERS",
-    "das_spark.io.microdata_formats": "WRITERS",
     "das_spark.estimation.solvers": "SOLVERS",
     "das_spark.core.estimators": "ESTIMATORS",
 }

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from das_spark.errors import ConfigurationError
+from das_spark.products._file_recodes import CodedField, FileRecodes, code_ranges
+from das_spark.products._from_data import product_from
 from das_spark.products._microdata_codes import (
     CODE_SEPARATOR,
     COLUMNS_AS_DECLARED,
@@ -30,8 +32,6 @@ from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, S
 from das_spark.products.dallas_2010 import DALLAS_2010
 from das_spark.products.e2e_1940 import E2E_1940
 from das_spark.products.e2e_2018 import E2E_2018
-from das_spark.products.file_recodes import CodedField, FileRecodes, code_ranges
-from das_spark.products.from_data import product_from
 from das_spark.products.pl94_2020_person import PL94_2020_PERSON
 from das_spark.products.pl94_2020_unit import PL94_2020_UNIT
 

@@ -11,8 +11,8 @@ from das_spark.constraints import StructuralZero
 from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Recode
 from das_spark.products._cenrace import CENRACE
+from das_spark.products._file_recodes import BLANK, CodedField, FileRecodes
 from das_spark.products.base import MicrodataColumn
-from das_spark.products.file_recodes import BLANK, CodedField, FileRecodes
 
 #: The types of group quarters: classes 1 to 7 of persons and of units.
 FACILITIES: Final = (

@@ -36,7 +36,7 @@ from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel, Spine, SpineSettings
 from das_spark.histogram import Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
-from das_spark.products.file_recodes import FileRecodes
+from das_spark.products._file_recodes import FileRecodes
 from das_spark.tabulation import Table
 
 Record = Literal["person", "unit"]

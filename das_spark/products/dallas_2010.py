@@ -10,7 +10,7 @@ from typing import Final
 
 from das_spark.geography import Geolevel
 from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product, by_name, pure_strategy
-from das_spark.products.e2e_1940 import SCHEMA, STRATA, UNIT_BOUNDS, UNIT_CLASSES, person_columns, unit_columns
+from das_spark.products.e2e_1940 import FILES, SCHEMA, STRATA, UNIT_BOUNDS, UNIT_CLASSES, person_columns, unit_columns
 
 _GEOLEVEL_SHARES: Final = {
     "National": "9/10",
@@ -71,4 +71,5 @@ DALLAS_2010: Final = Product(
         comment="# Protected records in a layout of das_spark's own: that of 1940 with the parts of a block's geocode",
     ),
     total_at="State",
+    file_recodes=FILES,
 )

@@ -10,6 +10,7 @@ from typing import Final
 from das_spark.constraints import UnitBounds
 from das_spark.geography import Geolevel
 from das_spark.histogram import Attribute, Recode, Schema
+from das_spark.products._file_recodes import CodedField, FileRecodes
 from das_spark.products.base import (
     PERSON_FILLERS,
     UNIT_FILLERS,
@@ -20,7 +21,6 @@ from das_spark.products.base import (
     fillers,
     pure_strategy,
 )
-from das_spark.products.file_recodes import CodedField, FileRecodes
 
 _FACILITIES: Final = (
     "Correctional Institutions",

@@ -386,7 +386,7 @@ class Target:
 
         Args:
             reader: Name of the reader.
-            allowed: Field of the files -> its codes, as `das_spark.products.file_recodes` writes them.
+            allowed: Field of the files -> its codes, as `das_spark.products._file_recodes` writes them.
             coded: The recodes of these fields.
 
         Raises:
