@@ -23,13 +23,13 @@ _NUMBERS = {
 
 
 def data_dictionary(
-    product: Product, flavours: Sequence[str], *, units: bool, tabulated: bool = False, areas: bool = False
+    product: Product, formats: Sequence[str], *, units: bool, tabulated: bool = False, areas: bool = False
 ) -> tuple[dict[str, Any], ...]:
     """Describe every table and file of a run.
 
     Args:
         product: Whose microdata layout and schema.
-        flavours: Flavours of the microdata files.
+        formats: Formats of the microdata files.
         units: Whether the run knows units.
         tabulated: Whether the tables of the product are written.
         areas: Whether the spine is made of areas.
@@ -53,9 +53,9 @@ def data_dictionary(
     }
     kinds = product.files(units=units)
     microdata = [
-        _file(_compiled(product, kind, flavour, dealt=len(kinds) > 1), product.layout(flavour).columns(kind), flavour)
+        _file(_compiled(product, kind, format, assigned=len(kinds) > 1), product.layout(format).columns(kind), format)
         for kind in kinds
-        for flavour in flavours
+        for format in formats
     ]
     return (*tables, cells, *microdata, *(tables_dictionary(product.tables) if tabulated else ()))
 
@@ -131,16 +131,16 @@ def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
     return (*files, *extra, record)
 
 
-def _compiled(product: Product, kind: Record, flavour: str, *, dealt: bool) -> FileColumns:
-    return record_columns(product, flavour, units=dealt) if kind == product.record else unit_columns(product, flavour)
+def _compiled(product: Product, kind: Record, format: str, *, assigned: bool) -> FileColumns:
+    return record_columns(product, format, units=assigned) if kind == product.record else unit_columns(product, format)
 
 
-def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], flavour: str) -> dict[str, Any]:
+def _file(columns: FileColumns, layout: Sequence[MicrodataColumn], format: str) -> dict[str, Any]:
     types = {column.name: column.type for column in layout}
     sources = {column.name: column.source for column in layout}
-    kept = columns.produced if flavour == "parquet" else columns.columns
+    kept = columns.produced if format == "parquet" else columns.columns
     return {
-        "path": f"microdata/{columns.kind}.{flavour}",
+        "path": f"microdata/{columns.kind}.{format}",
         "root": "public",
         "row": f"a protected {columns.kind} record",
         "columns": [_entry(column.name, types[column.name], _meaning(column, sources[column.name])) for column in kept],

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: first, number of the first record where records are numbered.
 #: fault: a geocode, a column, or a file that cannot be read, that breaks a rule; the first 20 of each rule and part.
 DIGEST: Final = (
-    "flavour string, record string, part int, rule string, geocode string, codes string, kind int, count long, "
+    "format string, record string, part int, rule string, geocode string, codes string, kind int, count long, "
     "people long, odd long, low long, high long, first long"
 )
 _NUMBER = re.compile(r"part-(\d+)")
@@ -70,14 +70,14 @@ class DigestTask:
 
 
 def microdata_parts(
-    layout: PublicLayout, flavours: Sequence[str], *, units: bool, record: str = "person", form: str = "parts"
+    layout: PublicLayout, formats: Sequence[str], *, units: bool, record: str = "person", form: str = "parts"
 ) -> tuple[Part, ...]:
     """The parts of the microdata of a run, the largest first.
 
     Args:
         layout: Where they lie.
-        flavours: Names of writers.
-        units: Whether there is a file of units that people are dealt to.
+        formats: Names of writers.
+        units: Whether there is a file of units that people are assigned to.
         record: Kind of the file of what is counted.
         form: Of text files, as `output.microdata_files` spells it.
 
@@ -85,19 +85,19 @@ def microdata_parts(
         One for each number that a person or unit part has; a file that is missing is found when it is read.
     """
     parts = []
-    for flavour in flavours:
-        if form == "single" and flavour != "parquet":
-            unit = layout.microdata_single("unit", flavour) if units else None
-            parts.append(Part(flavour, 0, layout.microdata_single(record, flavour), unit, form))
+    for format in formats:
+        if form == "single" and format != "parquet":
+            unit = layout.microdata_single("unit", format) if units else None
+            parts.append(Part(format, 0, layout.microdata_single(record, format), unit, form))
             continue
-        persons = _numbered(layout.microdata(record, flavour))
-        of_units = _numbered(layout.microdata("unit", flavour)) if units else {}
+        persons = _numbered(layout.microdata(record, format))
+        of_units = _numbered(layout.microdata("unit", format)) if units else {}
         for number in persons.keys() | of_units.keys():
             name = (persons | of_units)[number].name
-            person = layout.microdata(record, flavour) / name
-            unit = layout.microdata("unit", flavour) / name if units else None
-            parts.append(Part(flavour, number, person, unit, form))
-    return tuple(sorted(parts, key=lambda part: (-_size(part), part.flavour, part.number)))
+            person = layout.microdata(record, format) / name
+            unit = layout.microdata("unit", format) / name if units else None
+            parts.append(Part(format, number, person, unit, form))
+    return tuple(sorted(parts, key=lambda part: (-_size(part), part.format, part.number)))
 
 
 def _numbered(folder: Path) -> dict[int, Path]:
@@ -170,12 +170,12 @@ class Numbering:
         return list(self.known)
 
 
-def read_batches(path: Path, flavour: str, columns: Columns) -> Iterator[pa.RecordBatch]:
+def read_batches(path: Path, format: str, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Read a part of a microdata file.
 
     Args:
         path: The part.
-        flavour: `parquet`, or one of text.
+        format: `parquet`, or one of text.
         columns: What to read; texts come as dictionaries.
 
     Raises:
@@ -183,7 +183,7 @@ def read_batches(path: Path, flavour: str, columns: Columns) -> Iterator[pa.Reco
             a number is none.
         OSError: It cannot be read.
     """
-    if flavour == "parquet":
+    if format == "parquet":
         yield from _parquet_batches(path, columns)
         return
     lines, first = _before_records(path, columns)
@@ -306,7 +306,7 @@ UNITS: Final = "units"
 PART: Final = "part"
 FAULT: Final = "fault"
 
-#: Kind of the file of units that people are dealt to.
+#: Kind of the file of units that people are assigned to.
 UNIT: Final = "unit"
 #: Class of a person whose unit is not in the part, or has codes of no class.
 NO_KIND: Final = -1
@@ -319,7 +319,7 @@ _KINDS = 1 << 8
 _OUTPUT_ROWS = 1 << 16
 
 COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    "flavour": pa.string(),
+    "format": pa.string(),
     "record": pa.string(),
     "part": pa.int32(),
     "rule": pa.string(),
@@ -340,14 +340,14 @@ class Part:
     """Part n of the person file and part n of the unit file.
 
     Attributes:
-        flavour: `parquet`, or one of text.
+        format: `parquet`, or one of text.
         number: n.
         person: The person part.
         unit: The unit part; None where no units are known.
         form: `parts`, `concatenate` (no names of columns in a part), or `single` (they stand behind comments).
     """
 
-    flavour: str
+    format: str
     number: int
     person: Path
     unit: Path | None
@@ -379,7 +379,7 @@ def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
     try:
         columns = _person_columns(codes, part)
         reduced.declared(codes.record, part.person)
-        for batch in read_batches(part.person, part.flavour, columns):
+        for batch in read_batches(part.person, part.format, columns):
             reduced.take(batch, columns)
     except (pa.ArrowException, OSError) as error:
         _raise_out_of_memory(error)
@@ -492,27 +492,27 @@ class _Reduced:
     misshapen: set[tuple[str, str]] = field(default_factory=set)
     keys: list[Integers] = field(default_factory=list)
     counts: list[Integers] = field(default_factory=list)
-    homeless: list[Integers] = field(default_factory=list)
+    without_unit: list[Integers] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
 
     def declared(self, kind: str, path: Path) -> None:
         """Look at which columns a Parquet file has; it holds no constant ones."""
-        if self.part.flavour == "parquet":
-            rules = self.codes.forms[self.part.flavour].rules[kind]
+        if self.part.format == "parquet":
+            rules = self.codes.forms[self.part.format].rules[kind]
             numbers = {name: rule.is_number for name, rule in rules.items() if rule is not ColumnRule.CONSTANT}
             self._note(COLUMNS_AS_DECLARED, kind, misdeclared(path, numbers))
 
     def compare(self, kind: str, batch: pa.RecordBatch, columns: Columns) -> None:
         """Look at the columns of a batch whose values follow from the layout alone."""
-        if self.part.flavour != "parquet":
+        if self.part.format != "parquet":
             self._note(COLUMNS_AS_DECLARED, kind, deviating(batch, columns.constants))
 
     def _note(self, rule: str, kind: str, columns: Iterable[str]) -> None:
-        self.misshapen |= {(rule, f"{kind}.{self.part.flavour}: {column}") for column in columns}
+        self.misshapen |= {(rule, f"{kind}.{self.part.format}: {column}") for column in columns}
 
     def _number_records(self, batch: pa.RecordBatch) -> None:
         """Records are numbered in the order in which they stand."""
-        column = self.codes.forms[self.part.flavour].record_number(self.codes.record)
+        column = self.codes.forms[self.part.format].record_number(self.codes.record)
         if column and batch.num_rows:
             numbers = numbers_of(batch, column)
             if self.first is None:
@@ -534,7 +534,7 @@ class _Reduced:
             at_home = self.units.place[unit] == place
             kind = np.where(at_home, self.units.kind[unit], NO_KIND)
             self.units.settle(unit[at_home], numbers_of(batch, self.codes.person_number)[at_home])
-            self.homeless.append(np.unique(place[~at_home]))
+            self.without_unit.append(np.unique(place[~at_home]))
         self._count((place * _CODES + code) * _KINDS + kind + 1)
         self.persons += batch.num_rows
 
@@ -587,7 +587,7 @@ class _Reduced:
     def _faults(self) -> list[tuple[str, str]]:
         if self.units is None:
             return []
-        unsettled = np.unique(np.concatenate([*self.homeless, self.units.unsettled()]))
+        unsettled = np.unique(np.concatenate([*self.without_unit, self.units.unsettled()]))
         found = {PERSONS_IN_UNITS: unsettled, UNIT_NUMBERS: self.units.misnumbered()}
         texts = self.places.texts
         return [
@@ -596,7 +596,7 @@ class _Reduced:
 
     def _batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
         rows = len(next(iter(columns.values())))
-        constants = {"flavour": self.part.flavour, "record": record, "part": self.part.number}
+        constants = {"format": self.part.format, "record": record, "part": self.part.number}
         whole = {
             name: columns.get(name, pa.repeat(pa.scalar(constants.get(name), kind), rows))
             for name, kind in COLUMNS.items()
@@ -606,7 +606,7 @@ class _Reduced:
 
 def _person_columns(codes: MicrodataCodes, part: Part) -> Columns:
     numbers = (codes.unit_number, codes.person_number) if part.unit is not None else ()
-    form = codes.forms[part.flavour]
+    form = codes.forms[part.format]
     if form.record_number(codes.record):
         numbers = (*numbers, form.record_number(codes.record))
     texts = (*codes.person_place, *codes.person_columns)
@@ -625,11 +625,11 @@ def _columns(form: FileForm, part: Part, kind: str, texts: tuple[str, ...], numb
 def _read_units(path: Path, reduced: _Reduced) -> _Units:
     part, codes, places = reduced.part, reduced.codes, reduced.places
     texts, numbers = (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
-    columns = _columns(codes.forms[part.flavour], part, UNIT, texts, numbers)
+    columns = _columns(codes.forms[part.format], part, UNIT, texts, numbers)
     reduced.declared(UNIT, path)
     combinations = Numbering()
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
-    for batch in read_batches(path, part.flavour, columns):
+    for batch in read_batches(path, part.format, columns):
         reduced.compare(UNIT, batch, columns)
         place = joined_texts(batch, codes.unit_place, "", places)
         combination = joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)

@@ -1,4 +1,4 @@
-"""The protected microdata: one record of whatever is counted and, where people are dealt to units, one a unit.
+"""The protected microdata: one record of whatever is counted and, where people are assigned to units, one a unit.
 
 Spark cuts the leaf geounits, in the order of their geocodes, into slices of about equal numbers of records; each task
 writes the files of its slice itself (a row-wise writer would cost microseconds a person) under a name of its own
@@ -62,13 +62,13 @@ class WrittenFolder:
 
     Attributes:
         kind: `person` or `unit`.
-        flavour: Name in `WRITERS`.
+        format: Name in `WRITERS`.
         rows: Records.
         files: Its parts.
     """
 
     kind: str
-    flavour: str
+    format: str
     rows: int
     files: tuple[FileRecord, ...]
 
@@ -77,7 +77,7 @@ def write_one_slice(
     leaves: pa.RecordBatch,
     product: Product,
     layout: PublicLayout,
-    flavours: Sequence[str],
+    formats: Sequence[str],
     *,
     staging: Staging,
     created: str,
@@ -90,7 +90,7 @@ def write_one_slice(
         leaves: Columns geocode, cells, counts, and units: by class, vacant ones last; null where no units are known.
         product: As in `write_microdata`, as are the others.
         layout: Where.
-        flavours: Names in `WRITERS`.
+        formats: Names in `WRITERS`.
         staging: Where all is written first.
         created: When.
         notices: Sentences that every file must carry.
@@ -100,7 +100,7 @@ def write_one_slice(
         The finished folders.
 
     Raises:
-        OutputError: People cannot be dealt to the units of a geounit, or the disk is full.
+        OutputError: People cannot be assigned to the units of a geounit, or the disk is full.
     """
     zeros = {name: pa.array([0] * leaves.num_rows, kind) for name, kind in _OF_SLICE.items()}
     whole = pa.RecordBatch.from_pydict({**zeros, **{name: leaves.column(name) for name in leaves.schema.names}})
@@ -108,7 +108,7 @@ def write_one_slice(
         lambda task: [row for report in task(iter([whole])) for row in report.to_pylist()],
         product,
         layout,
-        flavours,
+        formats,
         units=leaves.column("units").null_count == 0,
         staging=staging,
         created=created,
@@ -121,7 +121,7 @@ def write_files(  # noqa: PLR0913 - each is what another package decides
     run: Callable[[WriteTask], list[dict[str, object]]],
     product: Product,
     layout: PublicLayout,
-    flavours: Sequence[str],
+    formats: Sequence[str],
     *,
     units: bool,
     staging: Staging,
@@ -135,7 +135,7 @@ def write_files(  # noqa: PLR0913 - each is what another package decides
         run: Carries out a task and gives the rows of its reports.
         product: Whose layout.
         layout: Where.
-        flavours: Names in `WRITERS`.
+        formats: Names in `WRITERS`.
         units: Whether the run knows units.
         staging: Where all is written first.
         created: When, as it shall stand in the metadata of text files.
@@ -148,55 +148,55 @@ def write_files(  # noqa: PLR0913 - each is what another package decides
     Raises:
         OutputError: People cannot be assigned to the units of a geounit, or the disk is full.
     """
-    files = files_of(product, flavours, units=units, form=form)
+    files = files_of(product, formats, units=units, form=form)
     folder = staging.folder
     discard(folder)
     with disk_errors(layout.path):
-        for flavour, columns in files:
-            (folder / f"{columns.kind}.{flavour}").mkdir(parents=True)
+        for format, columns in files:
+            (folder / f"{columns.kind}.{format}").mkdir(parents=True)
         reports = run(_task(product, files, folder, notices, units=units))
         _refuse_stuck(reports)
         staging.guard()
         # All go before the first one comes: parts of units and of persons belong together.
-        for flavour, columns in files:
-            discard(layout.microdata(columns.kind, flavour))
+        for format, columns in files:
+            discard(layout.microdata(columns.kind, format))
         written = tuple(
             _finish(
                 reports,
                 columns.kind,
-                flavour,
+                format,
                 folder,
-                layout.microdata(columns.kind, flavour),
-                partial(heads_of, product, flavour, columns, form, created=created, notices=notices),
-                layout.microdata_single(columns.kind, flavour) if form == SINGLE and _is_text(flavour) else None,
+                layout.microdata(columns.kind, format),
+                partial(heads_of, product, format, columns, form, created=created, notices=notices),
+                layout.microdata_single(columns.kind, format) if form == SINGLE and _is_text(format) else None,
             )
-            for flavour, columns in files
+            for format, columns in files
         )
     discard(folder)
     return written
 
 
 def files_of(
-    product: Product, flavours: Sequence[str], *, units: bool, form: str
+    product: Product, formats: Sequence[str], *, units: bool, form: str
 ) -> tuple[tuple[str, FileColumns], ...]:
     """Every file of a run.
 
     Args:
         product: Whose layout.
-        flavours: Names in `WRITERS`.
+        formats: Names in `WRITERS`.
         units: Whether the run knows units.
         form: Of text files.
 
     Returns:
-        Flavour and columns, those of what is counted first.
+        Format and columns, those of what is counted first.
     """
-    dealt = len(product.files(units=units)) > 1
-    counted = [(flavour, record_columns(product, flavour, units=dealt)) for flavour in flavours]
-    of_units = [(flavour, unit_columns(product, flavour)) for flavour in flavours] if dealt else []
+    assigned = len(product.files(units=units)) > 1
+    counted = [(format, record_columns(product, format, units=assigned)) for format in formats]
+    of_units = [(format, unit_columns(product, format)) for format in formats] if assigned else []
     if form == PARTS:
         return (*counted, *of_units)
     # Column names stand once, before the first part.
-    return tuple((flavour, replace(columns, names_inside=False)) for flavour, columns in (*counted, *of_units))
+    return tuple((format, replace(columns, names_inside=False)) for format, columns in (*counted, *of_units))
 
 
 def _task(
@@ -234,18 +234,18 @@ def _refuse_stuck(reports: Sequence[Mapping[str, object]]) -> None:
 def _finish(
     reports: list[dict[str, object]],
     kind: str,
-    flavour: str,
+    format: str,
     staging: Path,
     target: Path,
     heads: Callable[..., Heads],
     single: Path | None,
 ) -> WrittenFolder:
     """Promote the reported parts of one folder, and nothing else, with the texts that stand before and beside them."""
-    folder = staging / f"{kind}.{flavour}"
-    chosen = [row for row in reports if row["kind"] == kind and row["flavour"] == flavour]
+    folder = staging / f"{kind}.{format}"
+    chosen = [row for row in reports if row["kind"] == kind and row["format"] == format]
     records = []
     for row in sorted(chosen, key=lambda row: str(row["file"])):
-        name = f"part-{row['slice']:05d}{WRITERS[flavour].suffix}"
+        name = f"part-{row['slice']:05d}{WRITERS[format].suffix}"
         (folder / str(row["file"])).replace(folder / name)
         records.append(FileRecord(name, int(str(row["size"])), str(row["sha256"])))
     rows = sum(int(str(row["rows"])) for row in chosen)
@@ -256,7 +256,7 @@ def _finish(
         target.mkdir(parents=True)
     for name, text in texts.beside.items():
         write_durably(target / name, text)
-    return WrittenFolder(kind, flavour, rows, promote(folder, target, records, check=False))
+    return WrittenFolder(kind, format, rows, promote(folder, target, records, check=False))
 
 
 def _joined(before: str, parts: Sequence[Path], single: Path) -> FileRecord:
@@ -270,18 +270,18 @@ def _joined(before: str, parts: Sequence[Path], single: Path) -> FileRecord:
     return record_of(single)
 
 
-def _is_text(flavour: str) -> bool:
-    """Whether files of a flavour are text, which has metadata beside or before it."""
-    return WRITERS[flavour].has_metadata_file
+def _is_text(format: str) -> bool:
+    """Whether files of a format are text, which has metadata beside or before it."""
+    return WRITERS[format].has_metadata_file
 
 
 def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:
-    """Rows by `<kind>.<flavour>`, as the public manifest lists them.
+    """Rows by `<kind>.<format>`, as the public manifest lists them.
 
     Args:
-        written: The folders, one a kind and flavour.
+        written: The folders, one a kind and format.
     """
-    return {f"{folder.kind}.{folder.flavour}": folder.rows for folder in written}
+    return {f"{folder.kind}.{folder.format}": folder.rows for folder in written}
 
 
 Integers = NDArray[np.int64]
@@ -289,7 +289,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geounits:
-    """What is counted (people, or units), and the units that people are dealt to, of K leaf geounits.
+    """What is counted (people, or units), and the units that people are assigned to, of K leaf geounits.
 
     Attributes:
         cells: Shape (n,), int64: occupied cells, geounit after geounit.
@@ -329,7 +329,7 @@ class UnitBlock:
         owner: Their geounit.
         kind: Their class; C (one more than the last) for vacant units.
         unit_number: Number over the whole file.
-        population: Persons dealt to the unit.
+        population: Persons assigned to the unit.
     """
 
     owner: Integers
@@ -371,19 +371,19 @@ def class_margins(geounits: Geounits, class_of_cell: Integers, rows: int, classe
     return sums.reshape(rows, classes)
 
 
-def undealable(margins: Integers, units: Integers, least: Integers) -> NDArray[np.bool_]:
-    """Geounits whose people cannot be dealt, shape (K,): people without a unit, or a unit left with too few.
+def unassignable(margins: Integers, units: Integers, least: Integers) -> NDArray[np.bool_]:
+    """Geounits whose people cannot be assigned, shape (K,): people without a unit, or a unit left with too few.
 
     Args:
         margins: Shape (K, C): people by class.
         units: Shape (K, C + 1).
         least: Shape (C,): least persons of a unit.
     """
-    homeless = (margins > 0) & (units[:, :-1] == 0)
-    return np.asarray((homeless | (margins < least * units[:, :-1])).any(axis=1))
+    without_unit = (margins > 0) & (units[:, :-1] == 0)
+    return np.asarray((without_unit | (margins < least * units[:, :-1])).any(axis=1))
 
 
-def deal_persons(
+def assign_persons(
     geounits: Geounits, class_of_cell: Integers, first_unit: int, most: int = 1 << 20
 ) -> Iterator[PersonBlock]:
     """Expand cells to persons, each with a unit.
@@ -422,7 +422,7 @@ def deal_persons(
 
 
 def list_units(units: Integers, margins: Integers, first_unit: int, most: int = 1 << 20) -> Iterator[UnitBlock]:
-    """Expand unit counts to units, each with the number of persons that `deal_persons` gives it.
+    """Expand unit counts to units, each with the number of persons that `assign_persons` gives it.
 
     Args:
         units: Shape (K, C + 1): units by class, vacant ones last.
@@ -483,9 +483,9 @@ def _pieces(counts: Integers, most: int) -> Iterator[tuple[Integers, Integers, I
 
 
 #: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
-REPORT = "kind string, flavour string, slice int, file string, rows long, size long, sha256 string"
+REPORT = "kind string, format string, slice int, file string, rows long, size long, sha256 string"
 PROBLEM = "problem"
-#: Geounits that cannot be dealt which a slice names at most.
+#: Geounits that cannot be assigned which a slice names at most.
 _NAMED = 20
 
 
@@ -495,20 +495,20 @@ class WriteTask:
 
     Attributes:
         record: What is counted, and the kind of its file.
-        files: Flavour (a name in `WRITERS`) and columns of every file.
-        dealt: Whether there is a file of units that people are dealt to.
+        files: Format (a name in `WRITERS`) and columns of every file.
+        assigned: Whether there is a file of units that people are assigned to.
         listed: What stands for the cell of group quarters, which are listed besides; None where they are not.
         class_of_cell: Shape (cells of the schema,), int64; one more where group quarters are listed.
         classes: Number of classes of units.
         least: Shape (C,), int64: least persons of a unit of each class.
-        staging: Where the files go, readable and writable by every worker; one folder `<kind>.<flavour>` a file.
+        staging: Where the files go, readable and writable by every worker; one folder `<kind>.<format>` a file.
         notices: Sentences that every file must carry.
         attempt: Gives the number of the attempt of the task that it is called in.
     """
 
     record: str
     files: tuple[tuple[str, FileColumns], ...]
-    dealt: bool
+    assigned: bool
     listed: int | None
     class_of_cell: np.ndarray
     classes: int
@@ -520,7 +520,7 @@ class WriteTask:
     @property
     def knows_units(self) -> bool:
         """Whether units stand in any of the files."""
-        return self.dealt or self.listed is not None
+        return self.assigned or self.listed is not None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the files of every slice.
@@ -561,23 +561,23 @@ class _Slice:
         attempt = self.task.attempt()
         for name, columns in self.task.files:
             self.rows[columns.kind] = 0
-            flavour = WRITERS[name]
+            format = WRITERS[name]
             folder = self.task.staging / f"{columns.kind}.{name}"
-            path = folder / f"part-{self.number:05d}-{attempt}{flavour.suffix}"
-            self.sinks[columns.kind, name] = (path, flavour.open(path, columns, self.task.notices))
+            path = folder / f"part-{self.number:05d}-{attempt}{format.suffix}"
+            self.sinks[columns.kind, name] = (path, format.open(path, columns, self.task.notices))
 
     def write(self, batch: pa.RecordBatch) -> None:
         geocodes = tuple(batch.column("geocode").to_pylist())
-        geounits = _geounits(batch, self.task.classes, with_units=self.task.dealt)
+        geounits = _geounits(batch, self.task.classes, with_units=self.task.assigned)
         if self.task.listed is not None:
             geounits = with_listed(geounits, _units(batch, self.task.classes), self.task.listed)
         if geounits.units is not None:
             margins = class_margins(geounits, self.task.class_of_cell, len(geocodes), len(self.task.least))
-            self._note(geocodes, undealable(margins, geounits.units, self.task.least))
+            self._note(geocodes, unassignable(margins, geounits.units, self.task.least))
             for units in list_units(geounits.units, margins, self.next_unit):
                 numbers = {Scope.UNIT_NUMBER: units.unit_number, Scope.POPULATION: units.population}
                 self._append("unit", Rows(geocodes, units.owner, units.kind, numbers))
-        for people in deal_persons(geounits, self.task.class_of_cell, self.next_unit):
+        for people in assign_persons(geounits, self.task.class_of_cell, self.next_unit):
             record_number = np.arange(len(people.owner), dtype=np.int64) + self.next_record
             self.next_record += len(people.owner)
             numbers = {Scope.RECORD_NUMBER: record_number}
@@ -590,10 +590,10 @@ class _Slice:
     def close(self) -> pa.RecordBatch:
         """Finish the files and report them."""
         report: list[tuple[object, ...]] = []
-        for (kind, flavour), (path, sink) in self.sinks.items():
+        for (kind, format), (path, sink) in self.sinks.items():
             sink.close()
             record = record_of(path)
-            report.append((kind, flavour, self.number, record.name, self.rows[kind], record.size, record.sha256))
+            report.append((kind, format, self.number, record.name, self.rows[kind], record.size, record.sha256))
         report += [(PROBLEM, "", self.number, geocode, 0, 0, "") for geocode in self.problems]
         return _report(report)
 

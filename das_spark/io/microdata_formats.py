@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
 
 
-#: The flavour whose columns are compiled where none is named.
+#: The format whose columns are compiled where none is named.
 TEXT = "text"
 #: Name of the class of a unit in a `recode` source.
 UNIT_CLASS = "unit_class"
@@ -131,18 +131,18 @@ class FileColumns:
         return tuple(column for column in self.columns if column.produced)
 
 
-def record_columns(product: Product, flavour: str = TEXT, *, units: bool) -> FileColumns:
+def record_columns(product: Product, format: str = TEXT, *, units: bool) -> FileColumns:
     """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last.
 
     Args:
         product: Whose layout.
-        flavour: Of which files.
+        format: Of which files.
         units: Whether people are assigned to units; if not, the number columns hold fillers.
 
     Raises:
-        ConfigurationError: A source of the layout is none of those above, or there is no layout for the flavour.
+        ConfigurationError: A source of the layout is none of those above, or there is no layout for the format.
     """
-    layout = product.layout(flavour)
+    layout = product.layout(format)
     compiled = []
     home, quarters = _RECORD_TYPES[product.record]
     for column in layout.columns(product.record):
@@ -164,17 +164,17 @@ def lists_quarters(product: Product) -> bool:
     return product.record == "unit"
 
 
-def unit_columns(product: Product, flavour: str = TEXT) -> FileColumns:
+def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
     """Compile the columns of the file of the units that people are assigned to; codes are by class, vacant units last.
 
     Args:
         product: Whose layout.
-        flavour: Of which files.
+        format: Of which files.
 
     Raises:
-        ConfigurationError: A source of the layout is none of those above, or there is no layout for the flavour.
+        ConfigurationError: A source of the layout is none of those above, or there is no layout for the format.
     """
-    layout = product.layout(flavour)
+    layout = product.layout(format)
     classes = len(product.unit_classes)
     home, quarters = _RECORD_TYPES["unit"]
     tables = {
@@ -272,7 +272,7 @@ class Sink(Protocol):
         """Finish the file; it is whole only after this."""
 
 
-class Flavour(Protocol):
+class MicrodataFormat(Protocol):
     """A way to write microdata."""
 
     @property
@@ -303,7 +303,7 @@ _CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class TextFlavour:
+class TextFormat:
     """Pipe-delimited text files."""
 
     name: str = "text"
@@ -311,7 +311,7 @@ class TextFlavour:
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+        """Begin a file; see `das_spark.io.writers.base.MicrodataFormat`.
 
         Args:
             path: The file; it must not exist.
@@ -436,7 +436,7 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetFlavour:
+class ParquetFormat:
     """Parquet files, zstd, dictionaries for codes and delta encoding for running numbers."""
 
     name: str = "parquet"
@@ -444,7 +444,7 @@ class ParquetFlavour:
     has_metadata_file: bool = False
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+        """Begin a file; see `das_spark.io.writers.base.MicrodataFormat`.
 
         Args:
             path: The file; it must not exist.
@@ -505,7 +505,7 @@ def _dictionary(column: Column) -> tuple[np.ndarray, pa.Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class PpmfFlavour:
+class PpmfFormat:
     """CSV files in the public layout of a product, column names first."""
 
     name: str = "ppmf"
@@ -513,7 +513,7 @@ class PpmfFlavour:
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `das_spark.io.writers.base.Flavour`.
+        """Begin a file; see `das_spark.io.writers.base.MicrodataFormat`.
 
         Args:
             path: The file; it must not exist.
@@ -559,7 +559,7 @@ class Heads:
 
 def heads_of(
     product: Product,
-    flavour: str,
+    format: str,
     columns: FileColumns,
     form: str,
     *,
@@ -572,7 +572,7 @@ def heads_of(
 
     Args:
         product: Whose layout.
-        flavour: Name in `WRITERS`.
+        format: Name in `WRITERS`.
         columns: What the file holds.
         form: One of `PARTS`, `CONCATENATE` and `SINGLE`.
         rows: Records.
@@ -580,9 +580,9 @@ def heads_of(
         notices: Sentences that the file must carry.
         software: Version of das_spark that wrote the file; this one where it is empty.
     """
-    if not WRITERS[flavour].has_metadata_file:
+    if not WRITERS[format].has_metadata_file:
         return Heads("", {})
-    layout = product.layout(flavour)
+    layout = product.layout(format)
     as_released = form != PARTS and layout.header != "inside"
     software = f"das_spark {software or version('das_spark')}"
     facts = {"Product": product.name, "Created": created, "Software": software, _RECORDS: str(rows)}
@@ -602,7 +602,7 @@ def heads_of(
     return Heads("", {_BEFORE_PARTS[name] if as_released or name == HEADER else name: texts[name] for name in texts})
 
 
-WRITERS: Mapping[str, Flavour] = MappingProxyType(
-    {flavour.name: flavour for flavour in (ParquetFlavour(), TextFlavour(), PpmfFlavour())}
+WRITERS: Mapping[str, MicrodataFormat] = MappingProxyType(
+    {format.name: format for format in (ParquetFormat(), TextFormat(), PpmfFormat())}
 )
 """Every format of microdata by its name."""

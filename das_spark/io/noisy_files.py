@@ -239,9 +239,9 @@ def check_records(folder: Path, records: Sequence[FileRecord]) -> None:
                 hint="measurements are never edited; copy or download the folder again",
             )
     known = {record.name for record in records}
-    strangers = sorted({str(path.relative_to(folder)) for path in folder.rglob("part-*") if path.is_file()} - known)
-    if strangers:
-        raise InputError(f"{folder}: {strangers[0]} is not part of what was published", hint="remove it")
+    unknown = sorted({str(path.relative_to(folder)) for path in folder.rglob("part-*") if path.is_file()} - known)
+    if unknown:
+        raise InputError(f"{folder}: {unknown[0]} is not part of what was published", hint="remove it")
 
 
 def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequence[str], size: int) -> DataFrame:

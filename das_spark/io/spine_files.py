@@ -325,9 +325,9 @@ def check_blocks(folder: Path, files: Sequence[FileRecord]) -> None:
     """
     if not files:
         raise InputError(f"{folder}: the record names no file", hint=_AGAIN)
-    strangers = sorted({path.name for path in part_files(folder)} - {file.name for file in files})
-    if strangers:
-        raise InputError(f"{folder / strangers[0]}: is no part of the spine", hint="take it away, or build it again")
+    unknown = sorted({path.name for path in part_files(folder)} - {file.name for file in files})
+    if unknown:
+        raise InputError(f"{folder / unknown[0]}: is no part of the spine", hint="take it away, or build it again")
     for file in files:
         path = folder / file.name
         if not path.is_file():

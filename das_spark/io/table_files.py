@@ -60,14 +60,14 @@ def csv_header(folder: Path) -> tuple[str, ...]:
         return tuple(file.readline().decode("utf-8", errors="replace").rstrip("\r\n").split(","))
 
 
-def rows_of(folder: Path, flavour: str) -> int:
+def rows_of(folder: Path, format: str) -> int:
     """Rows of one level of a table: from the footers of Parquet files, or by counting the lines of the CSV.
 
     Args:
         folder: Of the level.
-        flavour: `parquet` or `csv`.
+        format: `parquet` or `csv`.
     """
-    if flavour == PARQUET:
+    if format == PARQUET:
         return sum(parquet.read_metadata(path).num_rows for path in part_files(folder))
     return max(0, sum(_lines(path) for path in part_files(folder)) - 1)
 

@@ -105,7 +105,7 @@ def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | 
 def _judged(run: Verified) -> list[Check]:
     """All rules on tables and files: one Spark job reduces the microdata, one makes bounds again, and one judges."""
     spark, layout, spine, manifest, plan = run.spark, run.layout, run.spine, run.manifest, run.plan
-    product, declared, flavours = plan.product, plan.invariants, plan.output.microdata
+    product, declared, formats = plan.product, plan.invariants, plan.output.microdata
     units = declared.units
     read = _run_tables(spark, layout, spine, manifest)
     rules = level_rules(
@@ -118,12 +118,12 @@ def _judged(run: Verified) -> list[Check]:
     )
     codes = microdata_codes(product, units=units)
     with adaptive(spark):
-        dealt = len(product.files(units=units)) > 1
+        assigned = len(product.files(units=units)) > 1
         form = plan.output.microdata_files
-        parts = microdata_parts(layout, flavours, units=dealt, record=product.record, form=form)
+        parts = microdata_parts(layout, formats, units=assigned, record=product.record, form=form)
         digest = write_digest(spark, parts, codes, run.scratch)
-        of_units = digest.units if dealt else None
-        microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
+        of_units = digest.units if assigned else None
+        microdata = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
         published = read_published(spark, layout.tables, product.tables, formats_of_tables, census.names)
@@ -182,8 +182,8 @@ def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan
         published = published_estimates(spine)
         folders |= {f"{published}/{level}": layout.level(published, level) for level in census.names}
     kinds = product.files(units=plan.invariants.units)
-    for flavour in plan.output.microdata:
-        folders |= {f"microdata/{kind}.{flavour}": layout.microdata(kind, flavour) for kind in kinds}
+    for format in plan.output.microdata:
+        folders |= {f"microdata/{kind}.{format}": layout.microdata(kind, format) for kind in kinds}
     for form in _table_formats(plan, manifest):
         for table in product.tables:
             name = f"{PLACE}/{table.name}.{form}"

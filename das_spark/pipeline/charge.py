@@ -285,7 +285,7 @@ def _require_possible(run: RunLedger) -> None:
     ledger, own = run.book.read(), OwnEntry.find(run.layout.restricted)
     _require_same(run, own)
     _require_entered(run, own, ledger)
-    _require_room(run, own, ledger, _as_charged(run, own))
+    _require_budget(run, own, ledger, _as_charged(run, own))
     run.book.refuse_left_behind(run.plan.input)
     if own is not None:
         journal, place = Journal.of(run.layout), place_of(run.layout)
@@ -321,7 +321,7 @@ def _require_entered(run: RunLedger, own: OwnEntry | None, ledger: Ledger) -> No
         )
 
 
-def _require_room(run: RunLedger, own: OwnEntry | None, ledger: Ledger, entry: LedgerEntry) -> None:
+def _require_budget(run: RunLedger, own: OwnEntry | None, ledger: Ledger, entry: LedgerEntry) -> None:
     """Refuse a run that is not charged yet and would exceed a cap, with those that are charged together with it."""
     known = None if own is None else ledger.find(own.entry.run_id)
     if known is not None and known.is_charged:
@@ -332,7 +332,7 @@ def _require_room(run: RunLedger, own: OwnEntry | None, ledger: Ledger, entry: L
         counted = None if other is None else ledger.find(other.entry.run_id)
         if counted is None or not counted.is_charged:
             further.append(plan.budget)
-    ledger.require_room(entry, further)
+    ledger.require_budget(entry, further)
 
 
 def _new_entry(run: RunLedger) -> LedgerEntry:
@@ -376,7 +376,7 @@ def _enter(run: RunLedger, own: OwnEntry | None, entry: LedgerEntry) -> tuple[Le
     def change(ledger: Ledger) -> Sequence[LedgerEntry]:
         _require_entered(run, own, ledger)
         if entry.is_charged:
-            _require_room(run, own, ledger, entry)
+            _require_budget(run, own, ledger, entry)
         if not ledger.entries:
             _say_begun(run)
         return [entry]

@@ -29,8 +29,8 @@ class PublicFacts:
     """What stages found out for the public manifest.
 
     Attributes:
-        microdata_rows: Rows of the microdata, by `<kind>.<flavour>`.
-        table_rows: Rows of the published tables, by `tables/<table>.<flavour>`.
+        microdata_rows: Rows of the microdata, by `<kind>.<format>`.
+        table_rows: Rows of the published tables, by `tables/<table>.<format>`.
     """
 
     microdata_rows: Mapping[str, int] = field(default_factory=dict)

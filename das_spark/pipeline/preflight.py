@@ -218,10 +218,10 @@ def _microdata(ahead: Ahead) -> Iterator[Trial]:
     """Invented records in every format and the form of the run."""
     plan = ahead.plan
     fix = f"{_product_fix(plan)}, or leave the format out of output.microdata"
-    for flavour in plan.output.microdata:
-        folder = ahead.scratch / f"microdata.{flavour}"
-        setting = f"output.microdata = {flavour!r} ({plan.output.microdata_files}), product {plan.product.name!r}"
-        yield Trial(setting, partial(rehearsal.rehearse_microdata, plan, flavour, folder), fix)
+    for format in plan.output.microdata:
+        folder = ahead.scratch / f"microdata.{format}"
+        setting = f"output.microdata = {format!r} ({plan.output.microdata_files}), product {plan.product.name!r}"
+        yield Trial(setting, partial(rehearsal.rehearse_microdata, plan, format, folder), fix)
 
 
 def _tabulate(ahead: Ahead) -> Iterator[Trial]:

@@ -88,13 +88,13 @@ def planned_notices(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
 
 
 def publish_microdata(context: RunContext) -> None:
-    """Write the microdata of what is counted and, where people are dealt to units, of the units.
+    """Write the microdata of what is counted and, where people are assigned to units, of the units.
 
     Args:
         context: The run.
 
     Raises:
-        OutputError: If people cannot be dealt to their units, the disk is full, or another driver has taken over the
+        OutputError: If people cannot be assigned to their units, the disk is full, or another driver has taken over the
             run.
     """
     plan = context.plan

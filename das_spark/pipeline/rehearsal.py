@@ -140,12 +140,12 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
     level.estimator.estimate(invented_family(plan, plan.spine.leaf.name), alone)
 
 
-def rehearse_microdata(plan: RunPlan, flavour: str, folder: Path) -> None:
+def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     """Write invented records in the layout of the product, read them back, and compare.
 
     Args:
         plan: The run.
-        flavour: Name of a writer.
+        format: Name of a writer.
         folder: A new folder.
 
     Raises:
@@ -160,14 +160,14 @@ def rehearse_microdata(plan: RunPlan, flavour: str, folder: Path) -> None:
         made.batch(units=units),
         product,
         layout,
-        [flavour],
+        [format],
         staging=Staging(folder / ".staging"),
         created=_CREATED,
         notices=planned_notices(plan, insecure=False),
         form=form,
     )
     codes, kinds = microdata_codes(product, units=units), product.files(units=units)
-    parts = microdata_parts(layout, [flavour], units=len(kinds) > 1, record=product.record, form=form)
+    parts = microdata_parts(layout, [format], units=len(kinds) > 1, record=product.record, form=form)
     rows = [row for part in parts for batch in digest_part(part, codes) for row in batch.to_pylist()]
     faults = [f"{row['rule']}: {row['geocode']}" for row in rows if row["record"] == FAULT]
     found: Counter[tuple[str, str]] = Counter()
@@ -213,10 +213,10 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
     writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])
     total = [value for batch in batches for value in batch.column(table.total.name).to_pylist()]
     right = total == made.counts[:, table.total.mask(plan.product.schema)].sum(axis=1).tolist()
-    for flavour in plan.output.tables:
-        level = layout.level(table.name, flavour, leaf.name)
-        right &= rows_of(level, flavour) == len(made.geocodes)
-        right &= flavour != CSV or csv_header(level) == (GEOCODE, *table.names)
+    for format in plan.output.tables:
+        level = layout.level(table.name, format, leaf.name)
+        right &= rows_of(level, format) == len(made.geocodes)
+        right &= format != CSV or csv_header(level) == (GEOCODE, *table.names)
     if not right:
         raise ConfigurationError(f"table {table.name} of invented geounits does not hold what it should")
 

@@ -20,7 +20,7 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.publish import publish_census, publish_microdata, publish_statement, restricted_manifest
-from das_spark.pipeline.space import require_room
+from das_spark.pipeline.space import require_disk_space
 from das_spark.pipeline.summary import RunSummary, stopped, summary_of
 from das_spark.pipeline.tabulate import publish_tables
 from das_spark.privacy import Ledger, LedgerEntry, RunKey
@@ -122,7 +122,7 @@ def charge(
 def _charged(context: RunContext) -> tuple[LedgerEntry, Ledger]:
     """Charge a run that has read its input, if the disks can hold what is left of it."""
     if not is_charged(context.layout):
-        require_room(context)
+        require_disk_space(context)
     return enter_run(context.required_ledger())
 
 

@@ -101,7 +101,7 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     estimated = {name: known.cells[name] * _CELL * _SPREAD + known.geounits[name] * _GEOUNIT for name in measured}
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
     records = known.people * (2 if unit_file else 1)  # units are fewer than people, or about as many
-    microdata = sum(_RECORD.get(flavour, _TEXT_RECORD) for flavour in plan.output.microdata) * records
+    microdata = sum(_RECORD.get(format, _TEXT_RECORD) for format in plan.output.microdata) * records
     columns = sum(len(table.names) for table in plan.product.tables)
     tables = sum(known.geounits.values()) * columns * _VALUE * len(plan.output.tables)
     # Tables and microdata are staged on the disk that they are promoted on: CSV is made of Parquet that lies there.
@@ -110,7 +110,7 @@ def room_of(plan: RunPlan, known: KnownSizes) -> Room:
     return Room(public, max(measured.values()), largest)
 
 
-def require_room(context: RunContext) -> None:
+def require_disk_space(context: RunContext) -> None:
     """Refuse a run that its disks cannot hold, when its input is read and nothing is charged.
 
     The message does not say how much the run needs, which tells of the input: the restricted log does.

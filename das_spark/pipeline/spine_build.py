@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from das_spark.geography import BLOCK, GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
 from das_spark.io.spine_files import SpineRecord, require_new, require_source, write_spine
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
-from das_spark.spark.census import strangers
+from das_spark.spark.census import unknown_blocks
 from das_spark.spark.readers import (
     MOST_EXAMPLES,
     Problem,
@@ -161,7 +161,7 @@ def write_blocks(blocks: DataFrame, folder: Path) -> tuple[FileRecord, ...]:
 def _with_quarters(blocks: DataFrame, quarters: DataFrame, file: str) -> DataFrame:
     """Blocks with their flags; a file of other blocks is one of another geography."""
     with reading(file):
-        unknown = strangers(quarters, blocks)
+        unknown = unknown_blocks(quarters, blocks)
         some = tuple(row[0] for row in unknown.orderBy("geocode").limit(MOST_EXAMPLES).collect())
         if some:
             problem = Problem(file, "geocode", "blocks of the geography", unknown.count(), geounits=some)

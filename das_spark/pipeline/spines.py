@@ -15,7 +15,7 @@ from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
 from das_spark.io.spine_files import SpineRecord, read_record, write_spine
 from das_spark.pipeline.spine_build import write_blocks, write_built
-from das_spark.spark.census import geounit_shares, on_spine, read_spine, strangers
+from das_spark.spark.census import geounit_shares, on_spine, read_spine, unknown_blocks
 from das_spark.spark.readers import geography_reader, read_crosswalk
 from das_spark.spark.spine import build_spine
 from das_spark.store import discard, finished, guarded_staging, require_held
@@ -115,7 +115,7 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     plan, settings = context.plan, context.plan.geography
     shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
     areas = geography_reader(str(settings.reader)).read(context.spark, str(settings.path))
-    unknown = strangers(leaves, areas.blocks)
+    unknown = unknown_blocks(leaves, areas.blocks)
     named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
     if named:
         raise InputError(

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 #: What the rows of tables are counted under in the manifest.
 PLACE: Final = "tables"
-FLAVOURS: Final = (PARQUET, CSV)
+FORMATS: Final = (PARQUET, CSV)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class TabulationSummary:
 
     Attributes:
         folder: The folder of all tables.
-        rows: Rows of all levels, by `<table>.<flavour>`.
+        rows: Rows of all levels, by `<table>.<format>`.
     """
 
     folder: Path
@@ -70,14 +70,14 @@ class TablesWriting:
         target: Where the tables go.
         staging: Where they are written first.
         levels: Names of the geolevels, root first.
-        flavours: Of the files.
+        formats: Of the files.
         facts: What the folder of each table must say of the run.
     """
 
     target: TablesLayout
     staging: Staging
     levels: tuple[str, ...]
-    flavours: tuple[str, ...]
+    formats: tuple[str, ...]
     facts: tuple[str, ...]
 
     def writer(self, table: Table) -> ParquetTables:
@@ -102,15 +102,15 @@ class TablesWriting:
         staging = self.staging.folder
         for level in self.levels:
             parts = part_files(staging / PARQUET / f"level={level}")
-            if CSV in self.flavours:
+            if CSV in self.formats:
                 write_csv(parts, staging / CSV / f"level={level}", (GEOCODE, *table.names))
         self.staging.guard()
-        for flavour in self.flavours:
-            write_about(self.target.table(table.name, flavour), table, self.facts)
+        for format in self.formats:
+            write_about(self.target.table(table.name, format), table, self.facts)
             for level in self.levels:
-                target = self.target.level(table.name, flavour, level)
-                files = below(f"level={level}", written) if flavour == PARQUET else None
-                replace_folder(staging / flavour / f"level={level}", target, files)
+                target = self.target.level(table.name, format, level)
+                files = below(f"level={level}", written) if format == PARQUET else None
+                replace_folder(staging / format / f"level={level}", target, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,12 @@ def publish_tables(context: RunContext) -> None:
         OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
     """
     plan, public = context.plan, context.layout.public
-    flavours = tuple(plan.output.tables)
+    formats = tuple(plan.output.tables)
     facts = facts_of_run(context.layout.run_id, plan.product.name, context.created, notices_of(context))
     for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
-    writing = TablesWriting(public.tables, staging, context.census.names, flavours, facts)
+    writing = TablesWriting(public.tables, staging, context.census.names, formats, facts)
     work = _Work(context.spark, public, context.published, context.census, writing)
     _write_all(work, [table for table in plan.product.tables if not _finished(writing, table)])
     context.public_facts.table_rows = _rows(writing, plan.product.tables)
@@ -180,8 +180,8 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     target = public.tables if out is None else TablesLayout(out.absolute())
     facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
     started = spark or session(f"das_spark tabulate {run_folder.name}")
-    flavours = plan.output.tables or FLAVOURS
-    writing = TablesWriting(target, Staging(target.staging), census.names, flavours, facts)
+    formats = plan.output.tables or FORMATS
+    writing = TablesWriting(target, Staging(target.staging), census.names, formats, facts)
     _write_all(_Work(started, public, estimates, census, writing), product.tables)
     rows = _rows(writing, product.tables)
     if out is None:
@@ -219,13 +219,13 @@ def facts_of_run(run_id: str, product: str, created: str, notices: Sequence[str]
 
 
 def _finished(writing: TablesWriting, table: Table) -> bool:
-    places = [(flavour, level) for flavour in writing.flavours for level in writing.levels]
+    places = [(format, level) for format in writing.formats for level in writing.levels]
     return all(finished(writing.target.level(table.name, *place)) for place in places)
 
 
 def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
-    """Rows of all levels of each table and flavour, as the manifest lists them."""
-    written = [(table.name, flavour) for table in tables for flavour in writing.flavours]
+    """Rows of all levels of each table and format, as the manifest lists them."""
+    written = [(table.name, format) for table in tables for format in writing.formats]
     return table_rows(writing.target, written, writing.levels)
 
 
@@ -234,15 +234,15 @@ def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels:
 
     Args:
         layout: Where the tables are.
-        written: Name and flavour of each table.
+        written: Name and format of each table.
         levels: Geolevels of the run.
 
     Returns:
-        Rows of all levels by `tables/<table>.<flavour>`.
+        Rows of all levels by `tables/<table>.<format>`.
     """
     return {
-        f"{PLACE}/{name}.{flavour}": sum(rows_of(layout.level(name, flavour, level), flavour) for level in levels)
-        for name, flavour in written
+        f"{PLACE}/{name}.{format}": sum(rows_of(layout.level(name, format, level), format) for level in levels)
+        for name, format in written
     }
 
 

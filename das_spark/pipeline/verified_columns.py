@@ -235,10 +235,10 @@ def schema_check(run: Verified) -> Check:
         published = published_estimates(run.spine)
         folders |= {run.layout.level(published, level): tables.ESTIMATES for level in run.census.names}
         folders[run.layout.spine / BLOCKS] = tables.BLOCKS
-    for table, flavour in tables_written(run.manifest):
-        if flavour == PARQUET:
+    for table, format in tables_written(run.manifest):
+        if format == PARQUET:
             schema = table_schema([each for each in run.plan.product.tables if each.name == table])
-            folders |= {run.layout.tables.level(table, flavour, level): schema for level in run.census.names}
+            folders |= {run.layout.tables.level(table, format, level): schema for level in run.census.names}
     failing, compared = [], 0
     for folder, schema in folders.items():
         declared = _columns_of(to_arrow_schema(schema))
@@ -258,7 +258,7 @@ def _columns_of(schema: pa.Schema) -> list[tuple[str, str]]:
 
 
 def tables_written(manifest: PublicManifest) -> list[tuple[str, str]]:
-    """Name and flavour of every published table that the manifest counts.
+    """Name and format of every published table that the manifest counts.
 
     Args:
         manifest: Of the run.
@@ -324,27 +324,27 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
     written = tables_written(manifest)
     begun: dict[Path, str] = {}
     whole = {
-        run.layout.tables.table(table.name, flavour) / ABOUT: about_text(table, facts)
+        run.layout.tables.table(table.name, format) / ABOUT: about_text(table, facts)
         for table in product.tables
-        for flavour in dict.fromkeys(flavour for _, flavour in written)
+        for format in dict.fromkeys(format for _, format in written)
     }
     form = run.plan.output.microdata_files
     known = run.plan.invariants.units
-    for flavour, columns in files_of(product, run.plan.output.microdata, units=known, form=form):
+    for format, columns in files_of(product, run.plan.output.microdata, units=known, form=form):
         heads = heads_of(
             product,
-            flavour,
+            format,
             columns,
             form,
-            rows=manifest.rows[f"microdata/{columns.kind}.{flavour}"],
+            rows=manifest.rows[f"microdata/{columns.kind}.{format}"],
             created=manifest.created,
             notices=manifest.notices,
             software=str(manifest.versions.get("das_spark", "")),
         )
-        folder = run.layout.microdata(columns.kind, flavour)
+        folder = run.layout.microdata(columns.kind, format)
         whole |= {folder / name: text for name, text in heads.beside.items()}
-        if form == SINGLE and WRITERS[flavour].has_metadata_file:
-            begun[run.layout.microdata_single(columns.kind, flavour)] = heads.before
+        if form == SINGLE and WRITERS[format].has_metadata_file:
+            begun[run.layout.microdata_single(columns.kind, format)] = heads.before
     return whole, begun
 
 

@@ -454,7 +454,7 @@ class Ledger:
         earlier = [(each.cap, each.cap_was) for each in self.real if each.is_charged and each.run_id != but]
         return caps_in_force(earlier, cap, was)
 
-    def require_room(self, entry: LedgerEntry, further: Sequence[Release] = ()) -> None:
+    def require_budget(self, entry: LedgerEntry, further: Sequence[Release] = ()) -> None:
         """Refuse a run that, with all that is charged already, would cost more than a cap; under a test key as well.
 
         Args:

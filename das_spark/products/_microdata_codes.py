@@ -55,12 +55,12 @@ _RULES: Final[Mapping[str, ColumnRule]] = {
 }
 
 
-def column_rule(column: MicrodataColumn, *, dealt: bool) -> ColumnRule:
+def column_rule(column: MicrodataColumn, *, assigned: bool) -> ColumnRule:
     """What a column is compared with.
 
     Args:
         column: Of a layout.
-        dealt: Whether people are assigned to units; where not, numbers of units and of persons in them are constant.
+        assigned: Whether people are assigned to units; where not, numbers of units and of persons in them are constant.
 
     Raises:
         ConfigurationError: The source of the column has no rule, so that nothing would find a wrong value in it.
@@ -68,12 +68,12 @@ def column_rule(column: MicrodataColumn, *, dealt: bool) -> ColumnRule:
     rule = _RULES.get(column.source.split(":", 1)[0].split("[", 1)[0])
     if rule is None:
         raise ConfigurationError(f"microdata column {column.name}: verification has no rule for {column.source!r}")
-    return ColumnRule.CONSTANT if column.source in WITHOUT_UNITS and not dealt else rule
+    return ColumnRule.CONSTANT if column.source in WITHOUT_UNITS and not assigned else rule
 
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """The columns of a flavour, and how text files hold them (Parquet files leave constant columns out).
+    """The columns of a format, and how text files hold them (Parquet files leave constant columns out).
 
     Attributes:
         delimiter: What stands between the fields of a text.
@@ -126,7 +126,7 @@ class MicrodataCodes:
 
     Attributes:
         record: What is counted, and the kind of its file.
-        forms: Flavour -> its columns, and how text files hold them.
+        forms: Format -> its columns, and how text files hold them.
         person_place: Person columns that make up the geocode when joined.
         unit_place: Unit columns that do.
         person_columns: Person columns with codes that depend on the cell.
@@ -160,7 +160,7 @@ class MicrodataCodes:
         return max(self.kinds.values(), default=0)
 
     @property
-    def dealt(self) -> bool:
+    def assigned(self) -> bool:
         """Whether there is a file of units that people are assigned to."""
         return bool(self.kinds)
 
@@ -219,13 +219,13 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
     """
     layout = product.microdata
     counted = layout.columns(product.record)
-    dealt = layout.unit if len(product.files(units=units)) > 1 else ()
+    assigned = layout.unit if len(product.files(units=units)) > 1 else ()
     kind = _classes(product)
     of_persons = _person_codes(product)
-    of_units = _unit_codes(product) if dealt else {}
-    names = {column.source: column.name for column in (*dealt, *counted)}
+    of_units = _unit_codes(product) if assigned else {}
+    names = {column.source: column.name for column in (*assigned, *counted)}
     numbers = ("unit_number", "person_number", "population")
-    missing = set(numbers) - set(names) if dealt else set()
+    missing = set(numbers) - set(names) if assigned else set()
     joined = [CODE_SEPARATOR.join(codes) for codes in zip(*of_units.values(), strict=True)]
     if missing or len(set(joined)) != len(joined):
         raise ConfigurationError(
@@ -234,9 +234,9 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
         )
     return MicrodataCodes(
         record=product.record,
-        forms=_forms(product, dealt=bool(dealt)),
+        forms=_forms(product, assigned=bool(assigned)),
         person_place=_place(counted),
-        unit_place=_place(dealt),
+        unit_place=_place(assigned),
         person_columns=tuple(column.name for column in of_persons),
         unit_columns=tuple(of_units),
         schema=product.schema,
@@ -249,15 +249,15 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
     )
 
 
-def _forms(product: Product, *, dealt: bool) -> dict[str, FileForm]:
-    """The files of every flavour that the product has; what is read of them must be the same in all."""
+def _forms(product: Product, *, assigned: bool) -> dict[str, FileForm]:
+    """The files of every format that the product has; what is read of them must be the same in all."""
     layouts = dict.fromkeys(("parquet", "text"), product.microdata)
     if product.ppmf is not None:
         layouts[PPMF] = product.ppmf
     read = [
         [
             column
-            for kind in product.files(units=dealt)
+            for kind in product.files(units=assigned)
             for column in layout.columns(kind)
             if not column.source.startswith("constant:") and column.source != "record_number"
         ]
@@ -266,25 +266,25 @@ def _forms(product: Product, *, dealt: bool) -> dict[str, FileForm]:
     if any(each != read[0] for each in read[1:]):
         raise ConfigurationError(f"product {product.name}: its public layout has other codes than its microdata")
     return {
-        flavour: FileForm(
+        format: FileForm(
             layout.delimiter,
             layout.header,
-            {kind: _rules(layout, kind, dealt=dealt) for kind in product.files(units=dealt)},
-            {kind: _constants(layout, kind, dealt=dealt) for kind in product.files(units=dealt)},
+            {kind: _rules(layout, kind, assigned=assigned) for kind in product.files(units=assigned)},
+            {kind: _constants(layout, kind, assigned=assigned) for kind in product.files(units=assigned)},
         )
-        for flavour, layout in layouts.items()
+        for format, layout in layouts.items()
     }
 
 
-def _rules(layout: MicrodataLayout, kind: Record, *, dealt: bool) -> dict[str, ColumnRule]:
-    return {column.name: column_rule(column, dealt=dealt) for column in layout.columns(kind)}
+def _rules(layout: MicrodataLayout, kind: Record, *, assigned: bool) -> dict[str, ColumnRule]:
+    return {column.name: column_rule(column, assigned=assigned) for column in layout.columns(kind)}
 
 
-def _constants(layout: MicrodataLayout, kind: Record, *, dealt: bool) -> dict[str, str]:
+def _constants(layout: MicrodataLayout, kind: Record, *, assigned: bool) -> dict[str, str]:
     """Text of every constant column."""
     texts = {}
     for column in layout.columns(kind):
-        if column_rule(column, dealt=dealt) is ColumnRule.CONSTANT:
+        if column_rule(column, assigned=assigned) is ColumnRule.CONSTANT:
             texts[column.name] = WITHOUT_UNITS.get(column.source, column.source.removeprefix("constant:"))
     return texts
 

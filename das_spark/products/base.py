@@ -9,14 +9,14 @@ The source of a microdata column is a short text. `CODE` stands for texts separa
     recode:unit_class:CODE   units: one text for each class of units, and a last one for vacant units
     record_type              persons: 3 in a household, 5 in group quarters; units: 2 and 4
     record_number            what is counted: running number of the record in the file, from 0
-    unit_number              running number of the unit in the file; 999999999 where people are dealt to none
-    person_number            number of the person in the unit, from 1; 99999 where people are dealt to none
+    unit_number              running number of the unit in the file; 999999999 where people are assigned to none
+    person_number            number of the person in the unit, from 1; 99999 where people are assigned to none
     population               units: people in the unit
     tenure                   units: 9 for an occupied housing unit, else 0
     vacancy                  units: 9 for a vacant housing unit, else 0
 
 What is counted, persons or units, has one record for each in the file of its kind. Where persons are counted and the
-layout has columns for units, they are dealt to the units of the run, and the units are written, too. Where units are
+layout has columns for units, they are assigned to the units of the run, and the units are written, too. Where units are
 counted, those of all classes but the first (group quarters) are listed behind them, one record each.
 """
 
@@ -42,10 +42,10 @@ from das_spark.tabulation import Table
 Record = Literal["person", "unit"]
 #: Where text files have the names of their columns: nowhere, in a file beside the parts, or as first line of each part.
 Header = Literal["none", "beside", "inside"]
-#: The flavour of microdata files that has a layout of its own, and that not every product offers.
+#: The format of microdata files that has a layout of its own, and that not every product offers.
 PPMF: Final = "ppmf"
 PLAIN_SPINE: Final = SpineSettings()
-#: Source of a number column -> what stands in it where people are dealt to no units.
+#: Source of a number column -> what stands in it where people are assigned to no units.
 WITHOUT_UNITS: Final[Mapping[str, str]] = {"unit_number": "999999999", "person_number": "99999"}
 #: What one record is -> what many are, in sentences.
 COUNTED: Final[Mapping[Record, str]] = {"person": "people", "unit": "housing units"}
@@ -153,7 +153,7 @@ class Product:
         unit_classes: Labels of the classes of units, in the order of the answers of `class_query`.
         class_query: Query whose answers the units bound: people by class of unit; empty where units bound nothing. A
             product of persons without it has one class of people: no unit bounds, no file of units that people are
-            dealt to, and no column of source `record_type`, which tells the class.
+            assigned to, and no column of source `record_type`, which tells the class.
         strata: Query of the stratified counts in accuracy reports.
         unit_bounds: Fewest and most people by class; None where units bound nothing.
         structural_zeros: Cells in which nobody can be.
@@ -165,7 +165,7 @@ class Product:
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
         tables: Published tables: sums over the cells of the schema, made for every geolevel of a run.
-        ppmf: Layout of the public copy of the microdata files (flavour "ppmf"): the same records of the same files, and
+        ppmf: Layout of the public copy of the microdata files (format "ppmf"): the same records of the same files, and
             the same columns with codes, fewer of the others; None where there is none.
         file_recodes: Reader -> how what it delivers is recoded to the schema; tidy files need none, whose columns are
             the attributes.
@@ -235,8 +235,8 @@ class Product:
         Args:
             units: Whether the run knows units.
         """
-        dealt = units and self.record == "person" and self.microdata.unit
-        return ("person", "unit") if dealt else (self.record,)
+        assigned = units and self.record == "person" and self.microdata.unit
+        return ("person", "unit") if assigned else (self.record,)
 
     def zero_cells(self) -> NDArray[np.bool_]:
         """Whether a cell is a structural zero, in which nobody can be, shape (cells,)."""
@@ -245,16 +245,16 @@ class Product:
             zero |= each.mask(self.schema)
         return zero
 
-    def layout(self, flavour: str) -> MicrodataLayout:
-        """The layout of the microdata files of a flavour.
+    def layout(self, format: str) -> MicrodataLayout:
+        """The layout of the microdata files of a format.
 
         Args:
-            flavour: Name of a writer.
+            format: Name of a writer.
 
         Raises:
             ConfigurationError: The product has no such layout.
         """
-        layout = self.ppmf if flavour == PPMF else self.microdata
+        layout = self.ppmf if format == PPMF else self.microdata
         if layout is None:
             raise ConfigurationError(f"product '{self.name}' has no public layout of its microdata; leave '{PPMF}' out")
         return layout

@@ -59,7 +59,7 @@ def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:
     return leaves.join(placed, "geocode").select(F.col("placed").alias("geocode"), *others)
 
 
-def strangers(rows: DataFrame, known: DataFrame) -> DataFrame:
+def unknown_blocks(rows: DataFrame, known: DataFrame) -> DataFrame:
     """Geocodes of rows whose block is not among the known ones.
 
     Args:
@@ -67,7 +67,7 @@ def strangers(rows: DataFrame, known: DataFrame) -> DataFrame:
         known: Column geocode, and any others.
 
     Returns:
-        Column geocode: one row for each row of a stranger.
+        Column geocode: one row for each row with an unknown block.
     """
     return rows.select("geocode").join(known.select("geocode"), "geocode", "left_anti")
 

@@ -40,7 +40,7 @@ def write_microdata(  # noqa: PLR0913 - each is what another package decides
     invariants: DataFrame | None,
     product: Product,
     layout: PublicLayout,
-    flavours: Sequence[str],
+    formats: Sequence[str],
     *,
     staging: Staging,
     created: str,
@@ -54,7 +54,7 @@ def write_microdata(  # noqa: PLR0913 - each is what another package decides
         invariants: Leaf invariants (geocode, name, values) with `units` and, it may be, `vacant`; None without units.
         product: Whose layout.
         layout: Where.
-        flavours: Names in `WRITERS`.
+        formats: Names in `WRITERS`.
         staging: Where all is written first.
         created: When, as it shall stand in the metadata of text files.
         notices: Sentences that every file must carry, such as that the run is insecure.
@@ -70,7 +70,7 @@ def write_microdata(  # noqa: PLR0913 - each is what another package decides
         lambda task: _run(estimates, invariants if task.knows_units else None, product, task),
         product,
         layout,
-        flavours,
+        formats,
         units=invariants is not None,
         staging=staging,
         created=created,
@@ -154,10 +154,10 @@ class Digest:
 
     Attributes:
         record: What is counted, and the kind of its file.
-        persons: flavour, geocode, codes, kind, count.
-        units: flavour, geocode, kind, count, people, odd.
-        parts: One row a part: flavour, count, people, low, high, first, geocode.
-        faults: flavour, rule, geocode.
+        persons: format, geocode, codes, kind, count.
+        units: format, geocode, kind, count, people, odd.
+        parts: One row a part: format, count, people, low, high, first, geocode.
+        faults: format, rule, geocode.
     """
 
     record: str
@@ -166,15 +166,15 @@ class Digest:
     parts: tuple[Mapping[str, Any], ...]
     faults: tuple[Mapping[str, Any], ...]
 
-    def records(self, kind: str, flavour: str) -> int:
+    def records(self, kind: str, format: str) -> int:
         """Records of a file.
 
         Args:
             kind: `person` or `unit`.
-            flavour: `parquet`, `text` or `ppmf`.
+            format: `parquet`, `text` or `ppmf`.
         """
         column = "people" if kind == self.record else "count"
-        return sum(int(row[column]) for row in self.parts if row["flavour"] == flavour)
+        return sum(int(row[column]) for row in self.parts if row["format"] == format)
 
 
 def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCodes, folder: Path) -> Digest:
@@ -201,10 +201,10 @@ def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCod
     persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
     return Digest(
         codes.record,
-        reader.parquet(str(persons)).select("flavour", "geocode", "codes", "kind", "count"),
-        reader.parquet(str(units)).select("flavour", "geocode", "kind", "count", "people", "odd"),
-        _few(_made(folder, PART), "flavour", "count", "people", "low", "high", "first", "geocode"),
-        _few(_made(folder, FAULT), "flavour", "rule", "geocode"),
+        reader.parquet(str(persons)).select("format", "geocode", "codes", "kind", "count"),
+        reader.parquet(str(units)).select("format", "geocode", "kind", "count", "people", "odd"),
+        _few(_made(folder, PART), "format", "count", "people", "low", "high", "first", "geocode"),
+        _few(_made(folder, FAULT), "format", "rule", "geocode"),
     )
 
 

@@ -130,7 +130,7 @@ def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: S
 
 
 def read_published(
-    spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], flavours: Sequence[str], levels: Sequence[str]
+    spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], formats: Sequence[str], levels: Sequence[str]
 ) -> tuple[PublishedTable, ...]:
     """The tables of a run as their files hold them, for verification.
 
@@ -138,26 +138,26 @@ def read_published(
         spark: The session.
         layout: Where they are.
         tables: Tables of the product.
-        flavours: Flavours that were written.
+        formats: Formats that were written.
         levels: Geolevels of the run.
     """
     return tuple(
         PublishedTable(
             table,
-            flavour,
-            _read(spark, layout, table, flavour, levels),
-            tuple(level for level in levels if _misnamed(layout, table, level)) if flavour == CSV else None,
+            format,
+            _read(spark, layout, table, format, levels),
+            tuple(level for level in levels if _misnamed(layout, table, level)) if format == CSV else None,
         )
         for table in tables
-        for flavour in flavours
+        for format in formats
     )
 
 
-def _read(spark: SparkSession, layout: TablesLayout, table: Table, flavour: str, levels: Sequence[str]) -> DataFrame:
+def _read(spark: SparkSession, layout: TablesLayout, table: Table, format: str, levels: Sequence[str]) -> DataFrame:
     whole = StructType([*table_schema([table]).fields, StructField("level", StringType(), nullable=False)])
-    folders = [str(layout.level(table.name, flavour, level)) for level in levels]
-    reader = spark.read.schema(whole).option("basePath", str(layout.table(table.name, flavour)))
-    frame = reader.parquet(*folders) if flavour == PARQUET else reader.option("header", "true").csv(folders)
+    folders = [str(layout.level(table.name, format, level)) for level in levels]
+    reader = spark.read.schema(whole).option("basePath", str(layout.table(table.name, format)))
+    frame = reader.parquet(*folders) if format == PARQUET else reader.option("header", "true").csv(folders)
     return frame.select(F.col("level"), GEOCODE, *table.names)
 
 

@@ -2,7 +2,7 @@
 
 The files were reduced to a digest (`das_spark.io.microdata_digest`), which holds the people of each geounit by their
 codes and the class of their unit, the units of each geounit by class, and what was found to be wrong within a part.
-Several flavours are compared at once: the side of estimates and invariants is the same for all.
+Several formats are compared at once: the side of estimates and invariants is the same for all.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class MicrodataTables:
     """The microdata of a run, reduced.
 
     Attributes:
-        persons: flavour, geocode, codes, kind, count.
-        units: flavour, geocode, kind, count, people, odd; None where no units are known.
-        parts: One row a part: flavour, people (records of what is counted), first (number of the first of these),
+        persons: format, geocode, codes, kind, count.
+        units: format, geocode, kind, count, people, odd; None where no units are known.
+        parts: One row a part: format, people (records of what is counted), first (number of the first of these),
             count (of units), low and high (numbers of its first and last unit), geocode (of the first).
-        faults: What breaks a rule within a part: flavour, rule, geocode.
-        flavours: Names of the flavours that there must be.
+        faults: What breaks a rule within a part: format, rule, geocode.
+        formats: Names of the formats that there must be.
         codes: What the columns of the files hold.
     """
 
@@ -59,19 +59,19 @@ class MicrodataTables:
     units: DataFrame | None
     parts: Sequence[Mapping[str, Any]]
     faults: Sequence[Mapping[str, Any]]
-    flavours: tuple[str, ...]
+    formats: tuple[str, ...]
     codes: MicrodataCodes
 
-    def note(self, flavour: str) -> str:
-        """What tells the checks of a flavour from those of others.
+    def note(self, format: str) -> str:
+        """What tells the checks of a format from those of others.
 
         Args:
-            flavour: Name of the flavour.
+            format: Name of the format.
 
         Returns:
-            Words for the note of a check; empty where there is one flavour only.
+            Words for the note of a check; empty where there is one format only.
         """
-        return f"{flavour} files" if len(self.flavours) > 1 else ""
+        return f"{format} files" if len(self.formats) > 1 else ""
 
 
 def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]:
@@ -117,15 +117,15 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
     known = expected.join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
     cells = known.withColumn("codes", _codes_of_cell(codes))
     told = F.when(F.col("codes").isin(*unsure), F.col("kind")).otherwise(F.lit(_TOLD)).cast("bigint")
-    found = microdata.persons.select("flavour", "geocode", "codes", told.alias("kind"), "count")
+    found = microdata.persons.select("format", "geocode", "codes", told.alias("kind"), "count")
     keys = ("geocode", "codes", "kind")
     counted, none = F.lit(1).alias("rows"), F.lit(0).alias("rows")
-    sides = cells.select(F.lit("").alias("flavour"), *keys, "count", counted).unionAll(found.select("*", none))
-    differences = [_difference(flavour, "count").alias(flavour) for flavour in microdata.flavours]
+    sides = cells.select(F.lit("").alias("format"), *keys, "count", counted).unionAll(found.select("*", none))
+    differences = [_difference(format, "count").alias(format) for format in microdata.formats]
     summed = sides.groupBy(*keys).agg(F.sum("rows").alias("rows"), *differences)
     compared = [
-        Finding(PERSONS_EQUAL, F.col(flavour) != 0, F.col("rows"), microdata.note(flavour))
-        for flavour in microdata.flavours
+        Finding(PERSONS_EQUAL, F.col(format) != 0, F.col("rows"), microdata.note(format))
+        for format in microdata.formats
     ]
     looked = [Finding(each.rule, F.lit(False), 1, each.note) for each in compared]
     every = findings(summed, *compared, level=level).unionAll(findings(leaf, *looked, level=level))
@@ -163,42 +163,42 @@ def _units_equal(
     kind = F.when(F.col("name") == "vacant", codes.vacant).otherwise(F.col("class")).cast("bigint").alias("kind")
     table = {"cell": np.arange(len(codes.class_of_cell)), "kind": codes.class_of_cell}
     cells = exploded_cells(leaf).join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
-    nowhere, rows = F.lit("").alias("flavour"), (F.col("class") == 0).cast("bigint").alias("rows")
+    nowhere, rows = F.lit("").alias("format"), (F.col("class") == 0).cast("bigint").alias("rows")
     sides = (
         values.select(nowhere, "geocode", kind, "count", none.alias("people"), none.alias("odd"), rows)
         .unionAll(cells.select(nowhere, *keys, none, "count", none, none))
-        .unionAll(units.select("flavour", "geocode", F.col("kind").cast("bigint"), "count", "people", "odd", none))
+        .unionAll(units.select("format", "geocode", F.col("kind").cast("bigint"), "count", "people", "odd", none))
     )
     sums = [
         column
-        for flavour in microdata.flavours
+        for format in microdata.formats
         for column in (
-            _difference(flavour, "count").alias(f"count_{flavour}"),
-            _difference(flavour, "people").alias(f"people_{flavour}"),
-            F.sum(F.when(F.col("flavour") == flavour, F.col("odd")).otherwise(none)).alias(f"odd_{flavour}"),
+            _difference(format, "count").alias(f"count_{format}"),
+            _difference(format, "people").alias(f"people_{format}"),
+            F.sum(F.when(F.col("format") == format, F.col("odd")).otherwise(none)).alias(f"odd_{format}"),
         )
     ]
     summed = sides.groupBy(*keys).agg(F.sum("rows").alias("rows"), *sums)
     compared, looked = [], []
-    for flavour in microdata.flavours:
-        note = microdata.note(flavour)
-        impossible = (F.col(f"people_{flavour}") != 0) | (F.col(f"odd_{flavour}") > 0)
-        compared.append(Finding(UNITS_EQUAL, F.col(f"count_{flavour}") != 0, F.col("rows"), note))
+    for format in microdata.formats:
+        note = microdata.note(format)
+        impossible = (F.col(f"people_{format}") != 0) | (F.col(f"odd_{format}") > 0)
+        compared.append(Finding(UNITS_EQUAL, F.col(f"count_{format}") != 0, F.col("rows"), note))
         compared.append(Finding(POPULATIONS, impossible, 0, note))
         looked.append(Finding(POPULATIONS, F.lit(False), 1, note))
     every = findings(summed, *compared, level=level).unionAll(findings(leaf, *looked, level=level))
     return _rule(every, microdata, level, UNITS_EQUAL, POPULATIONS)
 
 
-def _difference(flavour: str, column: str) -> Column:
-    """What was expected (rows of no flavour) less what a flavour has."""
+def _difference(format: str, column: str) -> Column:
+    """What was expected (rows of no format) less what a format has."""
     value, none = F.coalesce(F.col(column), F.lit(0)), F.lit(0).cast("bigint")
-    signed = F.when(F.col("flavour") == "", value).when(F.col("flavour") == flavour, -value).otherwise(none)
+    signed = F.when(F.col("format") == "", value).when(F.col("format") == format, -value).otherwise(none)
     return F.sum(signed)
 
 
 def _rule(frame: DataFrame, microdata: MicrodataTables, level: str, *names: str) -> Rule:
-    keys = tuple((name, level, microdata.note(flavour)) for flavour in microdata.flavours for name in names)
+    keys = tuple((name, level, microdata.note(format)) for format in microdata.formats for name in names)
     return Rule(frame, keys, {key: tuple(sorted(found)) for key, found in _faults(microdata, level, *names).items()})
 
 
@@ -209,7 +209,7 @@ def _faults(microdata: MicrodataTables, level: str, *names: str) -> dict[Key, se
         if row["rule"] not in PART_RULES:
             raise VerificationError(f"the digest of the microdata names an unknown rule: {row['rule']!r}")
         if row["rule"] in names:
-            found.setdefault((row["rule"], level, microdata.note(row["flavour"])), set()).add(row["geocode"])
+            found.setdefault((row["rule"], level, microdata.note(row["format"])), set()).add(row["geocode"])
     return found
 
 
@@ -220,7 +220,7 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
     columns of the layout that are not constant, of their types, and no others.
     `record numbers`: where records are numbered, they are 0, 1, ... in the order of the file.
 
-    And, where people are dealt to units:
+    And, where people are assigned to units:
 
     `persons in units`: a unit of population n holds the persons numbered 1 to n, and no person lives elsewhere.
     `unit numbers`: units are numbered 0, 1, ... without gap or repetition, so the ranges of the parts join.
@@ -229,31 +229,31 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
         microdata: The files.
 
     Returns:
-        Checks of each flavour, of no geolevel.
+        Checks of each format, of no geolevel.
 
     Raises:
         VerificationError: A fault of an unknown rule.
     """
     checks = []
-    for flavour in microdata.flavours:
-        checks += _layout_checks(microdata, flavour)
+    for format in microdata.formats:
+        checks += _layout_checks(microdata, format)
     if microdata.units is None:
         return checks
     faults = _faults(microdata, "", PERSONS_IN_UNITS, UNIT_NUMBERS)
-    for flavour in microdata.flavours:
-        note = microdata.note(flavour)
-        parts = [row for row in microdata.parts if row["flavour"] == flavour and row["count"]]
+    for format in microdata.formats:
+        note = microdata.note(format)
+        parts = [row for row in microdata.parts if row["format"] == format and row["count"]]
         total = sum(row["count"] for row in parts)
         for name, extra in ((PERSONS_IN_UNITS, set()), (UNIT_NUMBERS, _disjoined(parts))):
             checks.append(Check.of((name, "", note), total, faults.get((name, "", note), set()) | extra))
     return checks
 
 
-def _layout_checks(microdata: MicrodataTables, flavour: str) -> list[Check]:
-    form, note = microdata.codes.forms[flavour], microdata.note(flavour)
+def _layout_checks(microdata: MicrodataTables, format: str) -> list[Check]:
+    form, note = microdata.codes.forms[format], microdata.note(format)
     faults = _faults(microdata, "", COLUMNS_AS_DECLARED, RECORD_NUMBERS)
     columns, numbers = ((name, "", note) for name in (COLUMNS_AS_DECLARED, RECORD_NUMBERS))
-    read = [row for row in microdata.parts if row["flavour"] == flavour]
+    read = [row for row in microdata.parts if row["format"] == format]
     declared = sum(map(len, form.rules.values())) if read else 0
     checks = [Check.of(columns, declared, faults.get(columns, set()))]
     column = form.record_number(microdata.codes.record)
@@ -261,7 +261,7 @@ def _layout_checks(microdata: MicrodataTables, flavour: str) -> list[Check]:
         parts = sorted((row for row in read if row["people"]), key=lambda row: (row["first"], row["people"]))
         before = np.cumsum([0, *(row["people"] for row in parts)])
         joined = all(row["first"] == begin for row, begin in zip(parts, before, strict=False))
-        broken = set() if joined else {f"{microdata.codes.record}.{flavour}: {column}"}
+        broken = set() if joined else {f"{microdata.codes.record}.{format}: {column}"}
         # A file without a record is numbered, too; but one must be there.
         checks.append(Check.of(numbers, max(int(before[-1]), len(read)), faults.get(numbers, set()) | broken))
     return checks

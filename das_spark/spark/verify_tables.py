@@ -5,7 +5,7 @@ with every published value that is not zero (a column without any person on one 
 Which column counts which cell is read off the declared levels anew, cell by cell. The totals are compared once more,
 with sums over the cells whose levels are found by dividing cell numbers.
 
-Several flavours (Parquet, CSV) are compared at once: the side of the estimates is the same for all.
+Several formats (Parquet, CSV) are compared at once: the side of the estimates is the same for all.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class PublishedTable:
 
     Attributes:
         table: What it shall hold.
-        flavour: Such as `csv`.
+        format: Such as `csv`.
         frame: level, geocode and the published columns (long).
         misnamed: Levels whose files call their columns otherwise; None for files whose columns are read by name.
     """
 
     table: Table
-    flavour: str
+    format: str
     frame: DataFrame
     misnamed: tuple[str, ...] | None = None
 
@@ -64,29 +64,27 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
     `table totals equal estimates`: the first column of every table is the sum over its universe.
 
     Args:
-        published: The tables of one schema in one or several flavours, the same tables in each.
+        published: The tables of one schema in one or several formats, the same tables in each.
         tables: The tables of the run.
     """
     if not published:
         return []
-    flavours = tuple(dict.fromkeys(each.flavour for each in published))
+    formats = tuple(dict.fromkeys(each.format for each in published))
     places = _places({each.table.name: each.table for each in published}.values())
     rows = [_of_geounits(tables.geounits, places), _of_estimates(tables.estimates, places)]
     rows += [_of_files(each, _place_of(each.table, places)) for each in published]
-    differences = [_difference(flavour).alias(flavour) for flavour in flavours]
+    differences = [_difference(format).alias(format) for format in formats]
     summed = _items(reduce(DataFrame.unionAll, rows), places).groupBy("level", "geocode", "item").agg(*differences)
-    found = [
-        Finding(_rule_of(places), F.col(each) != 0, _values_of(places), _note(each, flavours)) for each in flavours
-    ]
+    found = [Finding(_rule_of(places), F.col(each) != 0, _values_of(places), _note(each, formats)) for each in formats]
     expected = tuple(
-        (rule, level, _note(each, flavours))
+        (rule, level, _note(each, formats))
         for rule in (TABLES_EQUAL, TOTALS_EQUAL)
         for level in tables.levels
-        for each in flavours
+        for each in formats
     )
     # Most items agree and count for nothing by themselves: their rows stand for them. What fails is a geounit and a
     # column of it.
-    differ = reduce(lambda one, other: one | other, [F.col(each) != 0 for each in flavours])
+    differ = reduce(lambda one, other: one | other, [F.col(each) != 0 for each in formats])
     told = summed.where(differ | (_values_of(places) > 0))
     named = told.withColumn("geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), _name_of(places)))
     return [Rule(findings(named, *found), expected)]
@@ -136,8 +134,8 @@ def _place_of(table: Table, places: Sequence[_Place]) -> _Place:
     return next(place for place in places if place.table.name == table.name)
 
 
-def _note(flavour: str, flavours: Sequence[str]) -> str:
-    return f"{flavour} files" if len(flavours) > 1 else ""
+def _note(format: str, formats: Sequence[str]) -> str:
+    return f"{format} files" if len(formats) > 1 else ""
 
 
 def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) -> list[Check]:
@@ -191,7 +189,7 @@ def _of_files(published: PublishedTable, place: _Place) -> DataFrame:
     values = ", ".join(["1L", *(f"coalesce(`{name}`, {_MISSING}L)" for name in names)])
     every = F.expr(f"transform(array({values}), (value, item) -> struct(item + {_code(place, place.first)}, value))")
     some = F.filter(every.cast(_PAIRS), lambda pair: pair["value"] != 0)
-    return _side(published.frame, published.flavour, some)
+    return _side(published.frame, published.format, some)
 
 
 def _code(place: _Place, item: int) -> int:
@@ -203,32 +201,32 @@ def _pair(code: int, value: Column) -> Column:
     return F.struct(F.lit(code).alias("code"), value.cast("bigint").alias("value"))
 
 
-def _side(frame: DataFrame, flavour: str, pairs: Column) -> DataFrame:
-    """What one side says of each geounit: pairs of codes and values; no flavour is the side of the estimates."""
-    return frame.select(F.lit(flavour).alias("flavour"), "level", "geocode", pairs.cast(_PAIRS).alias("pairs"))
+def _side(frame: DataFrame, format: str, pairs: Column) -> DataFrame:
+    """What one side says of each geounit: pairs of codes and values; no format is the side of the estimates."""
+    return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(_PAIRS).alias("pairs"))
 
 
 def _items(rows: DataFrame, places: Sequence[_Place]) -> DataFrame:
-    """Pairs as items of the tables: flavour, level, geocode, item, value.
+    """Pairs as items of the tables: format, level, geocode, item, value.
 
     The rows of a geounit are brought together as they are, before they grow into a row an item. (An outer explode,
     because Spark would filter for empty arrays first and compute every array twice; the join drops the nulls.)
     """
     together = rows.repartition("level", "geocode").select(
-        "flavour", "level", "geocode", F.explode_outer("pairs").alias("pair")
+        "format", "level", "geocode", F.explode_outer("pairs").alias("pair")
     )
     counted = together.join(
         F.broadcast(_items_of_codes(rows.sparkSession, places)), F.col("pair.code") == F.col("code")
     )
     return counted.select(
-        "flavour", "level", "geocode", F.explode_outer("items").alias("item"), F.col("pair.value").alias("value")
+        "format", "level", "geocode", F.explode_outer("items").alias("item"), F.col("pair.value").alias("value")
     )
 
 
-def _difference(flavour: str) -> Column:
-    """What was expected less what a flavour has."""
-    of, value = F.col("flavour"), F.col("value")
-    return F.sum(F.when(of == "", value).when(of == flavour, -value).otherwise(F.lit(0)))
+def _difference(format: str) -> Column:
+    """What was expected less what a format has."""
+    of, value = F.col("format"), F.col("value")
+    return F.sum(F.when(of == "", value).when(of == format, -value).otherwise(F.lit(0)))
 
 
 def _items_of_codes(spark: SparkSession, places: Sequence[_Place]) -> DataFrame:

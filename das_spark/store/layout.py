@@ -31,7 +31,7 @@ LEDGERS = "ledgers"
 STAGING = ".staging"
 #: Names in the folder of all runs that no run can have: the link to the last run, and the ledgers of their inputs.
 RESERVED = (LATEST, LEDGERS)
-#: Flavour and kind -> the name of a file of all its records, as the releases call it.
+#: Format and kind -> the name of a file of all its records, as the releases call it.
 _SINGLE = {
     ("text", "person"): "MDF_PER.txt",
     ("text", "unit"): "MDF_UNIT.txt",
@@ -44,7 +44,7 @@ _SINGLE = {
 class TablesLayout(Generic[Place]):
     """Paths of published tables: of a run, or of a folder that somebody named for them.
 
-    Its methods take the name of a table, its flavour (`parquet` or `csv`) and the name of a geolevel.
+    Its methods take the name of a table, its format (`parquet` or `csv`) and the name of a geolevel.
 
     Attributes:
         path: The folder of all tables.
@@ -52,24 +52,24 @@ class TablesLayout(Generic[Place]):
 
     path: Place
 
-    def table(self, name: str, flavour: str) -> Place:
-        """The folder of one table in one flavour, `parquet` or `csv`; holds one `level=<geolevel>` folder a level.
+    def table(self, name: str, format: str) -> Place:
+        """The folder of one table in one format, `parquet` or `csv`; holds one `level=<geolevel>` folder a level.
 
         Args:
             name: Name of the table.
-            flavour: `parquet` or `csv`.
+            format: `parquet` or `csv`.
         """
-        return self.path / f"{name}.{flavour}"
+        return self.path / f"{name}.{format}"
 
-    def level(self, name: str, flavour: str, geolevel: str) -> Place:
+    def level(self, name: str, format: str, geolevel: str) -> Place:
         """The folder of one level of a table.
 
         Args:
             name: Name of the table.
-            flavour: `parquet` or `csv`.
+            format: `parquet` or `csv`.
             geolevel: Name of the level.
         """
-        return self.table(name, flavour) / f"level={geolevel}"
+        return self.table(name, format) / f"level={geolevel}"
 
     @property
     def staging(self) -> Place:
@@ -110,23 +110,23 @@ class PublicLayout(Generic[Place]):
         """
         return self.table(table) / f"level={geolevel}"
 
-    def microdata(self, kind: str, flavour: str) -> Place:
-        """The folder of a microdata file: kind `person` or `unit`, flavour `parquet`, `text` or `ppmf`.
+    def microdata(self, kind: str, format: str) -> Place:
+        """The folder of a microdata file: kind `person` or `unit`, format `parquet`, `text` or `ppmf`.
 
         Args:
             kind: `person` or `unit`.
-            flavour: `parquet`, `text` or `ppmf`.
+            format: `parquet`, `text` or `ppmf`.
         """
-        return self.path / "microdata" / f"{kind}.{flavour}"
+        return self.path / "microdata" / f"{kind}.{format}"
 
-    def microdata_single(self, kind: str, flavour: str) -> Place:
+    def microdata_single(self, kind: str, format: str) -> Place:
         """The one file that all records of a kind are in, where a run writes such files, by its name in the releases.
 
         Args:
             kind: `person` or `unit`.
-            flavour: `text` or `ppmf`; Parquet is always in parts.
+            format: `text` or `ppmf`; Parquet is always in parts.
         """
-        return self.microdata(kind, flavour) / _SINGLE.get((flavour, kind), kind)
+        return self.microdata(kind, format) / _SINGLE.get((format, kind), kind)
 
     @property
     def microdata_rows(self) -> Place:

@@ -127,7 +127,7 @@ class PublicManifest(_Manifest):
         public_rules: What is treated as public, as sentences.
         all_runs: What all runs on the dataset cost together, in sentences, as the privacy statement says it.
         stages: What is done, in order.
-        rows: Rows of the public tables, by `<table>/<geolevel>` or `microdata/<kind>.<flavour>`.
+        rows: Rows of the public tables, by `<table>/<geolevel>` or `microdata/<kind>.<format>`.
         solver_status: Geolevel -> status -> families.
         worst_residuals: Geolevel -> name of a residual -> its largest value.
         notices: What readers must know, in sentences, such as that the run is insecure; every public file has them.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from das_spark.io.microdata_files import Geounits, class_margins, deal_persons, list_units, undealable
+from das_spark.io.microdata_files import Geounits, assign_persons, class_margins, list_units, unassignable
 
 CLASSES, CELLS = 3, 12
 CLASS_OF_CELL = np.array([2, 0, 1] * 4)  # classes are not neighbours here
@@ -55,7 +55,7 @@ def dealt_by_hand(people, units, first):
 def test_persons_and_units_are_those_of_the_plain_loop_whatever_the_block(place, first, most):
     people, units = place
     given_places = geounits(people, units)
-    blocks = list(deal_persons(given_places, CLASS_OF_CELL, first, most))
+    blocks = list(assign_persons(given_places, CLASS_OF_CELL, first, most))
     assert all(len(block.owner) <= most for block in blocks)
     persons = [row for b in blocks for row in zip(b.owner, b.cell, b.unit_number, b.person_number, strict=True)]
     margins = class_margins(given_places, CLASS_OF_CELL, len(people), CLASSES)
@@ -72,7 +72,7 @@ def test_persons_and_units_are_those_of_the_plain_loop_whatever_the_block(place,
 @given(places())
 def test_without_units_every_person_is_written_once(place):
     people, _ = place
-    blocks = list(deal_persons(geounits(people, None), CLASS_OF_CELL, 0, 10))
+    blocks = list(assign_persons(geounits(people, None), CLASS_OF_CELL, 0, 10))
     found = np.zeros_like(people)
     for block in blocks:
         np.add.at(found, (block.owner, block.cell), 1)
@@ -91,13 +91,13 @@ def test_without_units_every_person_is_written_once(place):
 )
 def test_people_that_cannot_be_dealt_are_found(margins, units, failing):
     least = np.ones(3, dtype=np.int64)
-    assert undealable(np.array([margins]), np.array([units]), least).tolist() == [failing]
+    assert unassignable(np.array([margins]), np.array([units]), least).tolist() == [failing]
 
 
 def test_a_class_that_may_be_empty_makes_vacant_units():
     least = np.array([0, 1, 1])
     margins, units = np.array([[1, 0, 0]]), np.array([[2, 0, 0, 0]])
-    assert not undealable(margins, units, least).any()
+    assert not unassignable(margins, units, least).any()
     block = next(list_units(units, margins, 0))
     assert block.kind.tolist() == [0, 3]
     assert block.population.tolist() == [1, 0]
@@ -106,5 +106,5 @@ def test_a_class_that_may_be_empty_makes_vacant_units():
 def test_an_empty_place_has_no_rows():
     nothing = np.zeros(0, dtype=np.int64)
     empty = Geounits(nothing, nothing, nothing, np.zeros((2, 4), dtype=np.int64))
-    assert list(deal_persons(empty, CLASS_OF_CELL, 0)) == []
+    assert list(assign_persons(empty, CLASS_OF_CELL, 0)) == []
     assert list(list_units(empty.units, np.zeros((2, 3), dtype=np.int64), 0)) == []

@@ -24,7 +24,7 @@ BLOCKS = ("4400700010011001", "4400700020022001", "4500100030000007")
 PEOPLE = ({(0, 1, 0, 0): 2, (5, 1, 1, 62): 1}, {}, {(0, 0, 1, 8): 1})
 HOUSING = ({(0,): 1, (1,): 2}, {}, {(1,): 1})
 UNITS = ([3, 0, 0, 0, 0, 1, 0, 0], [0] * 8, [1, 0, 2, 0, 0, 0, 0, 1])
-FLAVOURS = ("parquet", "text", "ppmf")
+FORMATS = ("parquet", "text", "ppmf")
 
 
 def frames(spark, product, counted):
@@ -56,16 +56,16 @@ class Written:
             given,
             product,
             self.layout,
-            FLAVOURS,
+            FORMATS,
             staging=staging,
             created="2030-01-01",
             notices=notices,
             form=form,
         )
 
-    def parts(self, flavour):
+    def parts(self, format):
         """Text of the parts, in order."""
-        parts = sorted(self.layout.microdata(self.product.record, flavour).glob("part-*"))
+        parts = sorted(self.layout.microdata(self.product.record, format).glob("part-*"))
         return [path.read_text() for path in parts]
 
     def lines(self):
@@ -73,11 +73,11 @@ class Written:
 
     def checks(self):
         codes = microdata_codes(self.product)
-        parts = microdata_parts(self.layout, FLAVOURS, units=codes.dealt, record=codes.record, form=self.form)
+        parts = microdata_parts(self.layout, FORMATS, units=codes.assigned, record=codes.record, form=self.form)
         digest = write_digest(self.spark, parts, codes, self.layout.path / "digest")
         if self.form != "single":
             assert digest.records(self.product.record, "text") == len(self.lines())
-        made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, FLAVOURS, codes)
+        made = MicrodataTables(digest.persons, None, digest.parts, digest.faults, FORMATS, codes)
         tables = RunTables(("Block",), self.estimates, self.estimates, self.declared)
         checks = judge(microdata_rules(made, tables)) + part_checks(made)
         return {(check.name, check.note): (check.passed, check.failing) for check in checks}
@@ -174,7 +174,7 @@ def test_text_files_have_their_column_names_in_a_header(persons, housing):
         assert not (written.layout.microdata(written.product.record, "parquet") / "header").exists()
 
 
-def test_all_flavours_say_the_same_and_are_read_back(persons, housing, spark):
+def test_all_formats_say_the_same_and_are_read_back(persons, housing, spark):
     for written in (persons, housing):
         table = pq.read_table(written.layout.microdata(written.product.record, "parquet")).to_pandas().astype(str)
         names = [column.name for column in written.product.microdata.columns(written.product.record)]
@@ -192,9 +192,9 @@ def test_what_was_written_is_verified(persons, housing):
     for written, numbered in ((persons, ("parquet", "text")), (housing, ())):
         checks = written.checks()
         assert set(checks) == {
-            *(("microdata equal estimates", f"{flavour} files") for flavour in FLAVOURS),
-            *(("columns of microdata", f"{flavour} files") for flavour in FLAVOURS),
-            *(("record numbers", f"{flavour} files") for flavour in numbered),
+            *(("microdata equal estimates", f"{format} files") for format in FORMATS),
+            *(("columns of microdata", f"{format} files") for format in FORMATS),
+            *(("record numbers", f"{format} files") for format in numbered),
         }
         assert all(passed for passed, _ in checks.values())
 
@@ -258,9 +258,7 @@ def test_parts_that_concatenate_and_one_file_are_the_file_of_the_release(spark, 
     }
     names = "|".join(column.name for column in PERSON.microdata.person)
     assert lines[len(comments) :] == [names, *persons.lines()]
-    assert [(each.kind, each.flavour, each.rows) for each in one.files] == [
-        ("person", flavour, 4) for flavour in FLAVOURS
-    ]
+    assert [(each.kind, each.format, each.rows) for each in one.files] == [("person", format, 4) for format in FORMATS]
     assert one.files[1].files[0].name == "MDF_PER.txt"
 
 
@@ -282,10 +280,10 @@ def test_each_form_is_verified_and_its_faults_are_found(spark, tmp_path, form):
     written = Written(spark, tmp_path / form, UNIT, HOUSING, form=form)
     checks = written.checks()
     assert all(passed for passed, _ in checks.values()), checks
-    for flavour, sign in (("text", "|"), ("ppmf", ",")):
-        folder = written.layout.microdata("unit", flavour)
+    for format, sign in (("text", "|"), ("ppmf", ",")):
+        folder = written.layout.microdata("unit", format)
         if form == "single":
-            records = written.layout.microdata_single("unit", flavour)
+            records = written.layout.microdata_single("unit", format)
             head = records
         else:
             records = next(path for path in part_files(folder) if "1001" in path.read_text())
@@ -310,7 +308,7 @@ def test_each_form_is_verified_and_its_faults_are_found(spark, tmp_path, form):
             assert change(good) != good, case
             path.write_text(change(good))
             failing = {note for (_, note), (passed, _) in written.checks().items() if not passed}
-            assert failing == {f"{flavour} files"}, case
+            assert failing == {f"{format} files"}, case
             path.write_text(good)
 
 
@@ -327,8 +325,8 @@ def test_one_slice_without_spark_has_the_bytes_that_spark_writes(spark, tmp_path
     for layout in (by_spark, alone):
         layout.path.mkdir()
     given = {"created": "2030-01-01", "form": "parts"}
-    write_microdata(estimates, declared, product, by_spark, FLAVOURS, staging=Staging(tmp_path / "a"), **given)
-    write_one_slice(leaves, product, alone, FLAVOURS, staging=Staging(tmp_path / "b"), **given)
+    write_microdata(estimates, declared, product, by_spark, FORMATS, staging=Staging(tmp_path / "a"), **given)
+    write_one_slice(leaves, product, alone, FORMATS, staging=Staging(tmp_path / "b"), **given)
     files = [
         {str(path.relative_to(each.path)): path for path in each.path.rglob("*") if path.is_file()}
         for each in (by_spark, alone)

@@ -19,10 +19,10 @@ from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 PLACES = ("0102030405060701", "0102030405060702")
 UNITS = ([3, 1, 0, 0, 1, 0, 0, 0, 2], [1, 0, 0, 0, 0, 0, 0, 1, 0])
 CASES = [
-    (name, units, flavour, kind)
+    (name, units, format, kind)
     for name, product in PRODUCTS.items()
     for units in (True, False)
-    for flavour in ("parquet", "text", *(["ppmf"] if product.ppmf else []))
+    for format in ("parquet", "text", *(["ppmf"] if product.ppmf else []))
     for kind in product.files(units=units)
 ]
 COLUMNS = [
@@ -35,7 +35,7 @@ COLUMNS = [
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> dict[tuple[str, bool], Path]:
-    """Folder of the files of each product with and without units, in every flavour, as a task of a run writes them."""
+    """Folder of the files of each product with and without units, in every format, as a task of a run writes them."""
     return {
         (name, units): write(tmp_path_factory.mktemp(name), name, units=units)
         for name, units in {each[:2] for each in CASES}
@@ -44,17 +44,17 @@ def written(tmp_path_factory) -> dict[tuple[str, bool], Path]:
 
 def write(folder: Path, name: str, *, units: bool) -> Path:
     product = PRODUCTS[name]
-    dealt, listed = len(product.files(units=units)) > 1, units and lists_quarters(product)
-    flavours = ["parquet", "text", *(["ppmf"] if product.ppmf else [])]
-    files = [(flavour, record_columns(product, flavour, units=dealt)) for flavour in flavours]
-    files += [(flavour, unit_columns(product, flavour)) for flavour in flavours] if dealt else []
-    for flavour, columns in files:
-        (folder / f"{columns.kind}.{flavour}").mkdir()
+    assigned, listed = len(product.files(units=units)) > 1, units and lists_quarters(product)
+    formats = ["parquet", "text", *(["ppmf"] if product.ppmf else [])]
+    files = [(format, record_columns(product, format, units=assigned)) for format in formats]
+    files += [(format, unit_columns(product, format)) for format in formats] if assigned else []
+    for format, columns in files:
+        (folder / f"{columns.kind}.{format}").mkdir()
     classes, kinds = len(product.unit_classes), class_codes(product)
     task = WriteTask(
         product.record,
         tuple(files),
-        dealt,
+        assigned,
         product.schema.size if listed else None,
         kinds,
         classes,
@@ -77,15 +77,15 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
     }
     (reports,) = (batch.to_pylist() for batch in task(iter([pa.RecordBatch.from_pydict(rows)])))
     for row in reports:
-        place = folder / f"{row['kind']}.{row['flavour']}"
-        (place / row["file"]).rename(place / f"part-00000{WRITERS[row['flavour']].suffix}")
+        place = folder / f"{row['kind']}.{row['format']}"
+        (place / row["file"]).rename(place / f"part-00000{WRITERS[row['format']].suffix}")
     return folder
 
 
-def part_of(folder: Path, name: str, flavour: str, *, units: bool) -> Part:
+def part_of(folder: Path, name: str, format: str, *, units: bool) -> Part:
     kinds = PRODUCTS[name].files(units=units)
-    files = {kind: folder / f"{kind}.{flavour}" / f"part-00000{WRITERS[flavour].suffix}" for kind in kinds}
-    return Part(flavour, 0, files[kinds[0]], files["unit"] if len(kinds) > 1 else None)
+    files = {kind: folder / f"{kind}.{format}" / f"part-00000{WRITERS[format].suffix}" for kind in kinds}
+    return Part(format, 0, files[kinds[0]], files["unit"] if len(kinds) > 1 else None)
 
 
 def digested(part: Part, name: str, *, units: bool) -> list[dict[str, object]]:
@@ -99,29 +99,29 @@ def faults(rows: list[dict[str, object]]) -> set[tuple[object, object]]:
     return {(row["rule"], row["geocode"]) for row in rows if row["record"] == "fault"}
 
 
-@pytest.mark.parametrize(("name", "units", "flavour"), sorted({case[:3] for case in CASES}))
-def test_what_the_writer_writes_is_without_a_fault_in_every_flavour(written, name, units, flavour):
-    found = digested(part_of(written[name, units], name, flavour, units=units), name, units=units)
+@pytest.mark.parametrize(("name", "units", "format"), sorted({case[:3] for case in CASES}))
+def test_what_the_writer_writes_is_without_a_fault_in_every_format(written, name, units, format):
+    found = digested(part_of(written[name, units], name, format, units=units), name, units=units)
     assert faults(found) == set()
     assert any(row["record"] == "persons" for row in found)
 
 
-@pytest.mark.parametrize(("name", "units", "flavour", "kind", "column", "rule"), COLUMNS)
+@pytest.mark.parametrize(("name", "units", "format", "kind", "column", "rule"), COLUMNS)
 def test_another_value_in_any_column_of_one_record_is_told_of(
-    written, tmp_path, name, units, flavour, kind, column, rule
+    written, tmp_path, name, units, format, kind, column, rule
 ):
-    part = part_of(written[name, units], name, flavour, units=units)
+    part = part_of(written[name, units], name, format, units=units)
     before = digested(part, name, units=units)
     own = part.person if kind == PRODUCTS[name].record else part.unit
     assert own is not None
     changed = tmp_path / own.name
-    change(own, changed, flavour, column, microdata_codes(PRODUCTS[name], units=units).forms[flavour])
-    other = Part(flavour, 0, changed, part.unit) if own == part.person else Part(flavour, 0, part.person, changed)
+    change(own, changed, format, column, microdata_codes(PRODUCTS[name], units=units).forms[format])
+    other = Part(format, 0, changed, part.unit) if own == part.person else Part(format, 0, part.person, changed)
     after = digested(other, name, units=units)
     if rule is ColumnRule.CONSTANT:
-        assert faults(after) == {("columns of microdata", f"{kind}.{flavour}: {column}")}
+        assert faults(after) == {("columns of microdata", f"{kind}.{format}: {column}")}
     elif rule is ColumnRule.RECORD_NUMBER:
-        assert faults(after) == {("record numbers", f"{kind}.{flavour}: {column}")}
+        assert faults(after) == {("record numbers", f"{kind}.{format}: {column}")}
     elif rule in {ColumnRule.PLACE, ColumnRule.CODE}:
         record = "persons" if kind == PRODUCTS[name].record else "units"
         assert [row for row in after if row["record"] == record] != [row for row in before if row["record"] == record]
@@ -129,9 +129,9 @@ def test_another_value_in_any_column_of_one_record_is_told_of(
         assert {name for name, _ in faults(after)} & {"persons in units", "unit numbers"}
 
 
-def change(source: Path, target: Path, flavour: str, column: str, form) -> None:
+def change(source: Path, target: Path, format: str, column: str, form) -> None:
     """Write another value of the same kind into the second record."""
-    if flavour == "parquet":
+    if format == "parquet":
         table = pq.read_table(source)
         place = table.schema.get_field_index(column)
         values = table.column(column).to_pylist()

@@ -43,10 +43,10 @@ def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[d
     return persons, units
 
 
-def write(folder: Path, flavour: str, rows: list[dict[str, object]], kind: str) -> Path:
+def write(folder: Path, format: str, rows: list[dict[str, object]], kind: str) -> Path:
     """One part, by means that are not the product's."""
     folder.mkdir(parents=True, exist_ok=True)
-    if flavour == "parquet":
+    if format == "parquet":
         path = folder / "part-00003.parquet"
         rules = {name: rule for name, rule in FORM.rules[kind].items() if rule is not ColumnRule.CONSTANT}
         text = pa.dictionary(pa.int32(), pa.string())
@@ -60,12 +60,12 @@ def write(folder: Path, flavour: str, rows: list[dict[str, object]], kind: str) 
     return path
 
 
-def part_of(folder: Path, flavour: str, persons, units) -> Part:
+def part_of(folder: Path, format: str, persons, units) -> Part:
     return Part(
-        flavour,
+        format,
         3,
-        write(folder / "person", flavour, persons, "person"),
-        write(folder / "unit", flavour, units, "unit"),
+        write(folder / "person", format, persons, "person"),
+        write(folder / "unit", format, units, "unit"),
     )
 
 
@@ -74,14 +74,14 @@ def digested(part: Part) -> dict[str, list[dict[str, object]]]:
     for batch in digest_part(part, CODES):
         assert batch.schema == pa.schema(COLUMNS.items())
         for row in batch.to_pylist():
-            assert (row["flavour"], row["part"]) == (part.flavour, 3)
+            assert (row["format"], row["part"]) == (part.format, 3)
             rows[str(row["record"])].append(row)
     return rows
 
 
-@pytest.mark.parametrize("flavour", ["parquet", "text"])
+@pytest.mark.parametrize("format", ["parquet", "text"])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, flavour, shuffled):
+def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, format, shuffled):
     persons, units = records(1)
     kind_of = {
         unit["EUID"]: list(CODES.kinds).index("|".join(str(unit[n]) for n in CODES.unit_columns)) for unit in units
@@ -90,7 +90,7 @@ def test_a_part_is_counted_as_one_counts_by_hand(tmp_path, flavour, shuffled):
         order = np.random.default_rng(2)
         persons = [persons[place] for place in order.permutation(len(persons))]
         units = [units[place] for place in order.permutation(len(units))]
-    found = digested(part_of(tmp_path, flavour, persons, units))
+    found = digested(part_of(tmp_path, format, persons, units))
 
     def geocode(row):
         return "".join(str(row[name]) for name in CODES.person_place)
@@ -160,13 +160,13 @@ def test_populations_that_no_memory_could_hold_are_faults(tmp_path):
     assert {r["rule"] for r in found["fault"]} == {"persons in units"}
 
 
-@pytest.mark.parametrize("flavour", ["parquet", "text"])
-def test_a_part_without_records_is_empty_and_no_fault(tmp_path, flavour):
-    if flavour == "text":
-        part = part_of(tmp_path, flavour, [], [])
+@pytest.mark.parametrize("format", ["parquet", "text"])
+def test_a_part_without_records_is_empty_and_no_fault(tmp_path, format):
+    if format == "text":
+        part = part_of(tmp_path, format, [], [])
     else:
         persons, units = records(1)
-        part = part_of(tmp_path, flavour, persons, units)
+        part = part_of(tmp_path, format, persons, units)
         for path in (part.person, part.unit):
             pq.write_table(pq.read_table(path).slice(0, 0), path)
     found = digested(part)

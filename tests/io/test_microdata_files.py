@@ -46,7 +46,7 @@ def staging(path: Path) -> Staging:
     return Staging(path / ".staging" / "microdata")
 
 
-def write(spark, path: Path, places=PLACES, *, units=True, flavours=("parquet", "text"), notices=(), form="parts"):
+def write(spark, path: Path, places=PLACES, *, units=True, formats=("parquet", "text"), notices=(), form="parts"):
     estimates, declared = frames(spark, places)
     layout = PublicLayout(path)
     path.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def write(spark, path: Path, places=PLACES, *, units=True, flavours=("parquet", 
         declared if units else None,
         PRODUCT,
         layout,
-        flavours,
+        formats,
         staging=staging(path),
         created="2030-01-01",
         notices=notices,
@@ -107,7 +107,7 @@ def test_parquet_says_the_same_and_holds_no_filler(spark, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["person", "unit"])
-def test_spark_reads_both_flavours_back_alike(spark, tmp_path, kind):
+def test_spark_reads_both_formats_back_alike(spark, tmp_path, kind):
     layout, _ = write(spark, tmp_path)
     names = [column.name for column in getattr(PRODUCT.microdata, kind)]
     # The file `metadata` beside the parts is no data.
@@ -172,7 +172,7 @@ def test_the_promoted_files_are_those_reported_and_strangers_are_destroyed(spark
     (old / "part-00077.parquet").write_text("of a dead driver")
     _, written = write(spark, tmp_path)
     for folder in written:
-        place = layout.microdata(folder.kind, folder.flavour)
+        place = layout.microdata(folder.kind, folder.format)
         assert finished(place)
         assert [record_of(path) for path in sorted(place.glob("part-*"))] == list(folder.files)
     assert not staging(tmp_path).folder.exists()
@@ -190,7 +190,7 @@ def test_where_the_run_was_lost_nothing_is_published_and_what_was_published_stay
     with pytest.raises(OutputError, match="lost"):
         write_microdata(estimates, declared, PRODUCT, layout, ("parquet",), staging=fenced, created="2031-01-01")
     for folder in written:
-        place = layout.microdata(folder.kind, folder.flavour)
+        place = layout.microdata(folder.kind, folder.format)
         assert finished(place)
         assert [record_of(path) for path in sorted(place.glob("part-*"))] == list(folder.files)
 

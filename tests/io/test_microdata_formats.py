@@ -19,17 +19,17 @@ def texts_of(columns):
 
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
 def test_every_layout_compiles_and_its_parts_make_the_geocode(product):
-    dealt = len(product.files(units=True)) > 1
-    person = record_columns(product, units=dealt)
+    assigned = len(product.files(units=True)) > 1
+    person = record_columns(product, units=assigned)
     assert person.kind == product.record
-    for file in (person, unit_columns(product)) if dealt else (person,):
+    for file in (person, unit_columns(product)) if assigned else (person,):
         parts = [column for column in file.columns if column.scope is Scope.GEOCODE]
         ends = sorted((part.begin, part.end) for part in parts)
         assert [begin for begin, _ in ends] == [0, *(end for _, end in ends[:-1])]
         assert ends[-1][1] == product.geolevels[-1].length
         assert all(not column.values for column in parts)
     assert person.codes == product.schema.size + (product.record == "unit")
-    if dealt:
+    if assigned:
         assert unit_columns(product).codes == len(product.unit_classes) + 1
 
 
@@ -76,8 +76,8 @@ def test_a_source_that_cannot_be_is_a_configuration_error(source):
         unit_columns(broken)
 
 
-def test_every_flavour_is_registered_under_its_own_name():
-    assert {name: flavour.name for name, flavour in WRITERS.items()} == {
+def test_every_format_is_registered_under_its_own_name():
+    assert {name: format.name for name, format in WRITERS.items()} == {
         name: name for name in ("parquet", "text", "ppmf")
     }
 
@@ -88,7 +88,7 @@ def test_the_public_copy_compiles_to_the_codes_of_the_microdata(product):
         with pytest.raises(ConfigurationError, match="no public layout"):
             record_columns(product, "ppmf", units=False)
         return
-    text, copy = (record_columns(product, flavour, units=False) for flavour in ("text", "ppmf"))
+    text, copy = (record_columns(product, format, units=False) for format in ("text", "ppmf"))
     assert texts_of(text) == texts_of(copy)
     found = [[(c.name, c.begin, c.end) for c in each.columns if c.scope is Scope.GEOCODE] for each in (text, copy)]
     assert found[0] == found[1]

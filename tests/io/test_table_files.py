@@ -59,9 +59,9 @@ def test_rows_are_counted_by_footers_and_lines(tmp_path, monkeypatch):
     assert rows_of(tmp_path / "out", "csv") == 0
 
 
-@pytest.mark.parametrize("flavour", ["parquet", "csv"])
-def test_a_folder_that_is_not_there_has_no_rows_and_no_header(tmp_path, flavour):
-    assert rows_of(tmp_path / "nowhere", flavour) == 0
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_a_folder_that_is_not_there_has_no_rows_and_no_header(tmp_path, format):
+    assert rows_of(tmp_path / "nowhere", format) == 0
     assert csv_header(tmp_path / "nowhere") == ()
 
 
@@ -87,7 +87,7 @@ def test_what_a_table_is_stands_in_its_folder_with_its_lines_indented(tmp_path):
     assert len(lines) == 6 + len(TABLE.columns)
 
 
-def test_tables_of_a_run_lie_below_its_public_root_one_folder_a_flavour(tmp_path):
+def test_tables_of_a_run_lie_below_its_public_root_one_folder_a_format(tmp_path):
     tables = PublicLayout(tmp_path).tables
     assert tables == TablesLayout(tmp_path / "tables")
     assert tables.level("P1", "csv", "County") == tmp_path / "tables" / "P1.csv" / "level=County"

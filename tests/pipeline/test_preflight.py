@@ -35,7 +35,7 @@ from das_spark.errors import (
 )
 from das_spark.estimation import SOLVERS
 from das_spark.io.microdata_digest import digest_part
-from das_spark.io.microdata_formats import TextFlavour
+from das_spark.io.microdata_formats import TextFormat
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
 from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
 from das_spark.pipeline.sweep import carry_out
@@ -71,15 +71,15 @@ def tried(plan: RunPlan, tmp_path: Path, *kinds: StageKind) -> None:
     try_stages(plan, RunLayout.at(tmp_path / "runs", "ahead"), stages, files=False)
 
 
-def flavours_of(product: Product) -> tuple[str, ...]:
+def formats_of(product: Product) -> tuple[str, ...]:
     return ("parquet", "text", *(("ppmf",) if product.ppmf else ()))
 
 
 EVERY_LAYOUT = [
-    (name, flavour, form, units)
+    (name, format, form, units)
     for name, product in PRODUCTS.items()
-    for flavour, form, units in combinations(flavours_of(product), FORMS, (True, False))
-    if flavour != "parquet" or form == "parts"
+    for format, form, units in combinations(formats_of(product), FORMS, (True, False))
+    if format != "parquet" or form == "parts"
 ]
 
 
@@ -99,9 +99,9 @@ def test_a_kind_without_an_entry_is_found(monkeypatch, tmp_path):
         tried(planned("e2e_2018"), tmp_path)
 
 
-@pytest.mark.parametrize(("name", "flavour", "form", "units"), EVERY_LAYOUT)
-def test_every_layout_of_every_product_passes(tmp_path, name, flavour, form, units):
-    plan = planned(name, output={"microdata": [flavour], "microdata_files": form}, invariants={"units": units})
+@pytest.mark.parametrize(("name", "format", "form", "units"), EVERY_LAYOUT)
+def test_every_layout_of_every_product_passes(tmp_path, name, format, form, units):
+    plan = planned(name, output={"microdata": [format], "microdata_files": form}, invariants={"units": units})
     tried(plan, tmp_path, StageKind.MICRODATA)
 
 
@@ -181,7 +181,7 @@ class TestWhatIsBroken:
         def broken(*_: Any) -> None:
             raise ValueError("the disk of this writer is made of cheese")
 
-        monkeypatch.setattr(TextFlavour, "open", broken)
+        monkeypatch.setattr(TextFormat, "open", broken)
         plan = planned("e2e_1940", output={"microdata": ["parquet", "text"]})
         with pytest.raises(ConfigurationError, match="cheese") as caught:
             tried(plan, tmp_path)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.errors import OutputError
-from das_spark.pipeline.space import KnownSizes, require_room, room_of, together
+from das_spark.pipeline.space import KnownSizes, require_disk_space, room_of, together
 
 KNOWN = KnownSizes({"State": 2, "County": 8, "Enumdist": 100}, {"State": 90, "County": 200, "Enumdist": 500}, 10_000)
 
@@ -41,11 +41,11 @@ def test_a_run_that_does_not_fit_is_refused_without_a_number_of_people(dry_works
     context = SimpleNamespace(plan=dry_workshop.plan(), layout=layout, spark=spark, progress=progress)
     monkeypatch.setattr(KnownSizes, "of", lambda _: replace(KNOWN, people=31_337 * 10**15))
     with pytest.raises(OutputError, match="less room than the rest of the run needs; nothing is charged") as caught:
-        require_room(context)
+        require_disk_space(context)
     assert noted["public"] > 31_337 * 10**15
     assert "31" not in str(caught.value).replace(str(dry_workshop.folder), "")
     monkeypatch.setattr(KnownSizes, "of", lambda _: KNOWN)
-    require_room(context)
+    require_disk_space(context)
 
 
 def test_sizes_are_those_of_the_files(dry_workshop):

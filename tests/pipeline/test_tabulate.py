@@ -31,7 +31,7 @@ NAMES = ("P1", "P2", "P3", "P4", "P5")
 LEVELS = ("County", "Tract", "Block")
 GEOUNITS = {"County": 1, "Tract": 2, "Block": 8}
 ROWS = sum(GEOUNITS.values())
-FLAVOURS = ("parquet", "csv")
+FORMATS = ("parquet", "csv")
 BLOCKS = [f"01001{tract:06d}{group}{group}{block:03d}" for tract in (100, 200) for group in (1, 2) for block in (0, 1)]
 
 RUN_FILE = """
@@ -102,8 +102,8 @@ def copied(whole, tmp_path) -> PublicLayout:
     return PublicLayout(tmp_path / "public")
 
 
-def level_files(layout: PublicLayout, table: str, flavour: str, level: str) -> tuple[Path, ...]:
-    folder = layout.tables.level(table, flavour, level)
+def level_files(layout: PublicLayout, table: str, format: str, level: str) -> tuple[Path, ...]:
+    folder = layout.tables.level(table, format, level)
     assert finished(folder)
     return part_files(folder)
 
@@ -154,8 +154,8 @@ def test_a_csv_has_a_header_the_geocode_first_as_text_and_the_same_rows(whole):
 
 def test_every_folder_says_what_its_table_is_and_that_the_run_is_insecure(whole):
     for table in TABLES:
-        for flavour in FLAVOURS:
-            text = (whole.public.tables.table(table.name, flavour) / "_about.txt").read_text()
+        for format in FORMATS:
+            text = (whole.public.tables.table(table.name, format) / "_about.txt").read_text()
             assert text.startswith(f"{table.name}. {table.title}\nUniverse: {table.universe}\n{INSECURE}\n")
             assert all(f"{column.name}  {'  ' * column.depth}{column.label}\n" in text for column in table.columns)
             assert str(whole.folder.parent) not in text
@@ -168,10 +168,10 @@ def test_a_table_of_all_levels_is_read_as_one_partitioned_folder(spark, whole):
 
 def test_the_manifest_lists_tables_rows_and_columns(whole):
     manifest = PublicManifest.load(whole.public.manifest)
-    names = [f"tables/{name}.{flavour}" for name in NAMES for flavour in FLAVOURS]
+    names = [f"tables/{name}.{format}" for name in NAMES for format in FORMATS]
     assert {name: rows for name, rows in manifest.rows.items() if name in names} == dict.fromkeys(names, ROWS)
     assert [record.outputs for record in manifest.stages if record.name == "tabulate"] == [tuple(names)]
-    assert manifest.config["output"]["tables"] == list(FLAVOURS)
+    assert manifest.config["output"]["tables"] == list(FORMATS)
     (told,) = [each for each in manifest.data_dictionary if each["path"].startswith("tables/P5")]
     assert told["title"] == TABLES[4].title
     assert told["columns"][3]["meaning"] == ("Total: Institutionalized population: Correctional facilities for adults")
@@ -256,7 +256,7 @@ def test_tables_that_a_run_did_not_want_are_made_listed_and_verified_later(copie
     shutil.rmtree(copied.tables.path)
     summary = das_spark.tabulate(copied.path, spark=spark)
     assert summary.folder == copied.tables.path
-    assert summary.rows == {f"{name}.{flavour}": ROWS for name in NAMES for flavour in FLAVOURS}
+    assert summary.rows == {f"{name}.{format}": ROWS for name in NAMES for format in FORMATS}
     assert csv_bytes(copied.tables.path) == content
     listed = PublicManifest.load(copied.manifest)
     assert listed.rows["tables/P4.parquet"] == ROWS

@@ -15,10 +15,10 @@ from das_spark.products import PRODUCTS, MicrodataColumn, Product, product
 from das_spark.products import base as vocabulary
 
 EVERY = pytest.mark.parametrize("each", PRODUCTS.values(), ids=list(PRODUCTS))
-#: Sources without arguments: of what is counted, and of the units that people are dealt to.
+#: Sources without arguments: of what is counted, and of the units that people are assigned to.
 PLAIN = {
     "counted": {"record_type", "record_number", "unit_number", "person_number"},
-    "dealt": {"record_type", "unit_number", "population", "tenure", "vacancy"},
+    "assigned": {"record_type", "unit_number", "population", "tenure", "vacancy"},
 }
 FILES = pytest.mark.parametrize(
     ("each", "file"),
@@ -159,7 +159,7 @@ def check_source(each: Product, file: str, column: MicrodataColumn) -> list[str]
         return texts
     if part := re.fullmatch(r"geocode\[(\d+):(\d+)\]", column.source):
         return ["0" * (int(part[2]) - int(part[1]))]
-    assert column.source in PLAIN["counted" if file == each.record else "dealt"]
+    assert column.source in PLAIN["counted" if file == each.record else "assigned"]
     return []
 
 

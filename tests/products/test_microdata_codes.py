@@ -20,15 +20,15 @@ def geocode_parts(columns):
 def test_reader_and_writer_of_a_layout_agree(name):
     product = PRODUCTS[name]
     codes = microdata_codes(product)
-    dealt = product.files(units=True) == ("person", "unit")
-    person = record_columns(product, units=dealt)
+    assigned = product.files(units=True) == ("person", "unit")
+    person = record_columns(product, units=assigned)
     coded = [column for column in person.columns if column.scope is Scope.CODE]
     assert codes.person_columns == tuple(column.name for column in coded)
     cells = np.arange(len(codes.class_of_cell))
     written = [CODE_SEPARATOR.join(row) for row in zip(*[column.texts(cells) for column in coded], strict=True)]
     assert codes.codes_of(cells) == written
-    assert (codes.record, codes.dealt) == (product.record, dealt)
-    if dealt:
+    assert (codes.record, codes.assigned) == (product.record, assigned)
+    if assigned:
         unit = unit_columns(product)
         of_units = [column for column in unit.columns if column.scope is Scope.CODE]
         rows = [
@@ -45,7 +45,7 @@ def test_reader_and_writer_of_a_layout_agree(name):
     assert codes.forms["parquet"] == codes.forms["text"]
     assert ("ppmf" in codes.forms) == (product.ppmf is not None)
     if product.ppmf is not None:
-        form, copy = codes.forms["ppmf"], record_columns(product, "ppmf", units=dealt)
+        form, copy = codes.forms["ppmf"], record_columns(product, "ppmf", units=assigned)
         assert tuple(form.rules[product.record]) == tuple(column.name for column in copy.columns)
         assert (form.delimiter, form.names_inside) == (copy.delimiter, copy.names_inside)
 
@@ -91,10 +91,10 @@ def test_every_column_of_every_layout_is_compared_by_its_rule(name, units):
     """Constants with their text; places and codes among those that are joined; numbers among those that are read."""
     product = PRODUCTS[name]
     codes = microdata_codes(product, units=units)
-    dealt = len(product.files(units=units)) > 1
-    for flavour, form in codes.forms.items():
+    assigned = len(product.files(units=units)) > 1
+    for format, form in codes.forms.items():
         for kind in product.files(units=units):
-            layout = product.layout(flavour).columns(kind)
+            layout = product.layout(format).columns(kind)
             assert tuple(form.rules[kind]) == tuple(column.name for column in layout)
             of_counted = kind == product.record
             numbers = {
@@ -110,9 +110,9 @@ def test_every_column_of_every_layout_is_compared_by_its_rule(name, units):
                 **{rule: (column,) for rule, column in numbers.items()},
             }
             for column in layout:
-                rule = column_rule(column, dealt=dealt)
+                rule = column_rule(column, assigned=assigned)
                 assert form.rules[kind][column.name] is rule
-                assert column.name in compared[rule], (flavour, kind, column)
+                assert column.name in compared[rule], (format, kind, column)
                 if column.source.startswith("constant:"):
                     assert form.constants[kind][column.name] == column.source.removeprefix("constant:")
 

@@ -6,7 +6,7 @@ import pytest
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import tables
-from das_spark.spark.census import census_histograms, geounit_shares, on_census, on_spine, strangers
+from das_spark.spark.census import census_histograms, geounit_shares, on_census, on_spine, unknown_blocks
 from das_spark.spark.checks import judge
 from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_spine import CENSUS, MEASURED, PATHS, spine_rules
@@ -47,7 +47,7 @@ def test_leaves_go_to_the_spine_and_come_back(spark, paths):
 
 def test_blocks_that_the_spine_does_not_know_are_found(spark, paths):
     other = spark.createDataFrame([("4400700010011000",), ("4400700099991000",)], "geocode string")
-    assert [row["geocode"] for row in strangers(other, paths.withColumnRenamed("block", "geocode")).collect()] == [
+    assert [row["geocode"] for row in unknown_blocks(other, paths.withColumnRenamed("block", "geocode")).collect()] == [
         "4400700099991000"
     ]
 

@@ -35,10 +35,10 @@ class Files:
     run: object
     layout: PublicLayout
 
-    def spoil(self, kind: str, change: Change, flavour: str = "parquet") -> None:
+    def spoil(self, kind: str, change: Change, format: str = "parquet") -> None:
         """Change the records of every part, with all codes as texts."""
-        for path in part_files(self.layout.microdata(kind, flavour)):
-            if flavour == "parquet":
+        for path in part_files(self.layout.microdata(kind, format)):
+            if format == "parquet":
                 table = pq.ParquetFile(path).read()
                 changed = change(pd.DataFrame(table.to_pydict()))
                 pq.write_table(pa.table(changed.to_dict("list"), table.schema), path)
@@ -49,12 +49,12 @@ class Files:
                         records[number] = records[number].astype(int)
                 change(records).to_csv(path, sep="|", header=False, index=False)
 
-    def checks(self, flavours=("parquet",), *, units: bool = True):
-        parts = microdata_parts(self.layout, flavours, units=units)
+    def checks(self, formats=("parquet",), *, units: bool = True):
+        parts = microdata_parts(self.layout, formats, units=units)
         codes = CODES if units else microdata_codes(PRODUCT, units=False)
         digest = write_digest(self.run.spark, parts, codes, self.layout.path / "digest")
         of_units = digest.units if units else None
-        made = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(flavours), codes)
+        made = MicrodataTables(digest.persons, of_units, digest.parts, digest.faults, tuple(formats), codes)
         return judge(microdata_rules(made, self.run.tables)) + part_checks(made)
 
 
@@ -81,13 +81,13 @@ def replaced(column: str, value: object, where: Callable[[pd.DataFrame], pd.Seri
     return change
 
 
-def test_the_microdata_of_a_whole_run_pass_in_both_flavours(files):
+def test_the_microdata_of_a_whole_run_pass_in_both_formats(files):
     checks = files.checks(("parquet", "text"))
     assert [check for check in checks if not check.passed] == []
     assert len(checks) == 12
     assert {(check.name, check.note): check.checked for check in checks} == {
-        (name, f"{flavour} files"): checked
-        for flavour in ("parquet", "text")
+        (name, f"{format} files"): checked
+        for format in ("parquet", "text")
         for name, checked in (
             ("microdata equal estimates", 6 + 3),
             ("units equal invariants", 6),
@@ -99,7 +99,7 @@ def test_the_microdata_of_a_whole_run_pass_in_both_flavours(files):
     }
 
 
-def test_a_fault_in_one_flavour_is_told_of_in_that_flavour_alone(files):
+def test_a_fault_in_one_format_is_told_of_in_that_format_alone(files):
     files.spoil("person", replaced("CENRACE", "63", lambda rows: rows.QAGE == "17"), "text")
     checks = files.checks(("parquet", "text"))
     wrong = [check for check in checks if not check.passed]
@@ -108,7 +108,7 @@ def test_a_fault_in_one_flavour_is_told_of_in_that_flavour_alone(files):
     ]
 
 
-@pytest.mark.parametrize("flavour", ["parquet", "text"])
+@pytest.mark.parametrize("format", ["parquet", "text"])
 @pytest.mark.parametrize(
     ("column", "value", "where"),
     [
@@ -118,9 +118,9 @@ def test_a_fault_in_one_flavour_is_told_of_in_that_flavour_alone(files):
         ("CENHISP", "unknown", lambda rows: rows.QAGE == "17"),
     ],
 )
-def test_a_person_with_another_code_is_caught(files, column, value, where, flavour):
-    files.spoil("person", replaced(column, value, where), flavour)
-    checks = files.checks((flavour,))
+def test_a_person_with_another_code_is_caught(files, column, value, where, format):
+    files.spoil("person", replaced(column, value, where), format)
+    checks = files.checks((format,))
     assert "microdata equal estimates" in failing(checks)
     assert all(check.failing for check in checks if not check.passed)
 
@@ -133,17 +133,17 @@ def test_a_prisoner_in_a_nursing_home_is_caught_though_the_person_codes_agree(fi
     assert {"microdata equal estimates", "units equal invariants", "unit populations"} <= failing(checks)
 
 
-@pytest.mark.parametrize("flavour", ["parquet", "text"])
+@pytest.mark.parametrize("format", ["parquet", "text"])
 @pytest.mark.parametrize("corruption", ["missing", "twice", "moved"])
-def test_a_person_that_is_missing_twice_or_elsewhere_is_caught(files, corruption, flavour):
+def test_a_person_that_is_missing_twice_or_elsewhere_is_caught(files, corruption, format):
     def change(rows: pd.DataFrame) -> pd.DataFrame:
         one = (rows.EUID == 0) & (rows.EPNUM == 1)
         if corruption == "moved":
             return replaced("TABBLK", "1002", lambda _: one)(rows)
         return rows[~one] if corruption == "missing" else pd.concat([rows, rows[one]])
 
-    files.spoil("person", change, flavour)
-    checks = files.checks((flavour,))
+    files.spoil("person", change, format)
+    checks = files.checks((format,))
     assert {"microdata equal estimates", "persons in units"} <= failing(checks)
     assert BLOCKS[0] in checks[0].failing
 
@@ -232,14 +232,14 @@ def test_person_numbers_with_the_right_ends_and_sum_are_caught(files):
     assert failing(files.checks()) == {"persons in units"}
 
 
-@pytest.mark.parametrize("flavour", ["parquet", "text"])
+@pytest.mark.parametrize("format", ["parquet", "text"])
 @pytest.mark.parametrize("kind", ["person", "unit"])
-def test_a_part_that_cannot_be_read_or_is_missing_fails_by_its_name(files, kind, flavour):
-    path = part_files(files.layout.microdata(kind, flavour))[0]
+def test_a_part_that_cannot_be_read_or_is_missing_fails_by_its_name(files, kind, format):
+    path = part_files(files.layout.microdata(kind, format))[0]
     path.write_bytes(path.read_bytes()[:-7])
     rule = {"person": "microdata equal estimates", "unit": "unit numbers"}[kind]
     for _ in ("cut", "missing"):
-        checks = files.checks((flavour,))
+        checks = files.checks((format,))
         found = {check.name: check for check in checks}
         assert f"({path.name} cannot be read)" in found[rule].failing
         path.unlink(missing_ok=True)
@@ -267,19 +267,19 @@ def test_units_without_any_table_of_invariants_cannot_be_verified(files):
         Files(bare, files.layout).checks()
 
 
-@pytest.mark.parametrize("flavour", ["parquet", "text"])
-def test_without_units_persons_are_compared_as_far_as_their_codes_tell(run, tmp_path, flavour):
+@pytest.mark.parametrize("format", ["parquet", "text"])
+def test_without_units_persons_are_compared_as_far_as_their_codes_tell(run, tmp_path, format):
     layout = PublicLayout(tmp_path)
     leaf, staging = leaf_frame(run.tables, "estimates"), Staging(tmp_path / ".staging")
-    write_microdata(leaf, None, PRODUCT, layout, [flavour], staging=staging, created="now")
+    write_microdata(leaf, None, PRODUCT, layout, [format], staging=staging, created="now")
     files = Files(run, layout)
-    checks = files.checks((flavour,), units=False)
+    checks = files.checks((format,), units=False)
     assert [(check.name, check.passed, check.checked) for check in checks] == [
         ("microdata equal estimates", True, 9),
         ("columns of microdata", True, len(NAMES["person"])),
     ]
-    files.spoil("person", lambda rows: rows.iloc[:-1], flavour)
-    assert failing(files.checks((flavour,), units=False)) == {"microdata equal estimates"}
+    files.spoil("person", lambda rows: rows.iloc[:-1], format)
+    assert failing(files.checks((format,), units=False)) == {"microdata equal estimates"}
 
 
 def test_a_digest_leaves_the_files_as_they_were(files):
@@ -289,7 +289,7 @@ def test_a_digest_leaves_the_files_as_they_were(files):
 
 
 def test_a_fault_of_a_rule_that_nobody_knows_is_not_lost_in_silence():
-    fault = {"flavour": "parquet", "rule": "persons in unit", "geocode": BLOCKS[0]}
+    fault = {"format": "parquet", "rule": "persons in unit", "geocode": BLOCKS[0]}
     made = MicrodataTables(None, "given", (), (fault,), ("parquet",), CODES)
     with pytest.raises(VerificationError, match="unknown rule: 'persons in unit'"):
         part_checks(made)

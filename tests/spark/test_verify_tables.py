@@ -23,23 +23,23 @@ from das_spark.tabulation import redistricting_tables
 pytestmark = pytest.mark.spark
 
 P1, _, P3, _, P5 = redistricting_tables(PRODUCT.schema)
-FLAVOURS = ("parquet", "csv")
+FORMATS = ("parquet", "csv")
 
 
 @pytest.fixture(scope="module")
 def published(run):
-    """P1, P3 and P5 in two flavours, as they should be."""
+    """P1, P3 and P5 in two formats, as they should be."""
     return tuple(
-        PublishedTable(table, flavour, tabulated(run.tables.estimates, [table], "level").persist())
+        PublishedTable(table, format, tabulated(run.tables.estimates, [table], "level").persist())
         for table in (P1, P3, P5)
-        for flavour in FLAVOURS
+        for format in FORMATS
     )
 
 
-def changed(published, table, flavour, frame, **more):
+def changed(published, table, format, frame, **more):
     """The published tables with another frame in the place of one of them."""
     return tuple(
-        replace(each, frame=frame(each.frame), **more) if (each.table, each.flavour) == (table, flavour) else each
+        replace(each, frame=frame(each.frame), **more) if (each.table, each.format) == (table, format) else each
         for each in published
     )
 
@@ -55,8 +55,8 @@ def test_tables_that_say_what_the_estimates_say_pass(published, run):
     assert all(check.passed for check in checks)
     columns = len(P1.columns) + len(P3.columns) + len(P5.columns)
     assert {(check.name, check.geolevel, check.note): check.checked for check in checks} == {
-        **{(TABLES_EQUAL, level, f"{each} files"): rows * columns for level, rows in counted() for each in FLAVOURS},
-        **{(TOTALS_EQUAL, level, f"{each} files"): rows * 3 for level, rows in counted() for each in FLAVOURS},
+        **{(TABLES_EQUAL, level, f"{each} files"): rows * columns for level, rows in counted() for each in FORMATS},
+        **{(TOTALS_EQUAL, level, f"{each} files"): rows * 3 for level, rows in counted() for each in FORMATS},
     }
 
 
@@ -64,14 +64,14 @@ def counted():
     return zip(LEVELS, (1, 2, 3), strict=True)
 
 
-def test_one_flavour_needs_no_note_and_no_table_no_rule(published, run):
+def test_one_format_needs_no_note_and_no_table_no_rule(published, run):
     checks = judge(table_rules(published[::2], run.tables))
     assert {check.note for check in checks} == {""}
     assert len(checks) == 2 * len(LEVELS)
     assert table_rules((), run.tables) == []
 
 
-def test_a_wrong_value_is_named_by_geounit_column_and_flavour(published, run):
+def test_a_wrong_value_is_named_by_geounit_column_and_format(published, run):
     wrong = F.when(F.col("geocode") == BLOCKS[0], F.col("P0010003") + 1).otherwise(F.col("P0010003"))
     found = verified(changed(published, P1, "csv", lambda frame: frame.withColumn("P0010003", wrong)), run)
     assert found == {(TABLES_EQUAL, "Block", "csv files"): (f"{BLOCKS[0]} P0010003",)}

@@ -93,7 +93,7 @@ def test_the_dictionary_tells_of_every_table_and_file(product, units):
     entries = {entry["path"]: entry for entry in data_dictionary(product, ["parquet", "text"], units=units)}
     files = product.files(units=units)
     assert {name for name in entries if name.startswith("microdata/")} == {
-        f"microdata/{kind}.{flavour}" for kind in files for flavour in ("parquet", "text")
+        f"microdata/{kind}.{format}" for kind in files for format in ("parquet", "text")
     }
     for kind in files:
         text = [column["name"] for column in entries[f"microdata/{kind}.text"]["columns"]]
