@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 CENSUS: Final = "census"
-#: Readers of areas -> what they read, for users; every reader of `das_spark.io.geography` has a line here.
+#: Readers of areas -> what they read, for users; every reader of `das_spark.spark.readers` has a line here.
 AREA_READERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "grfc": "the geographic reference file (GRF-C)",
