@@ -311,7 +311,7 @@ class TextFormat:
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `das_spark.io.writers.base.MicrodataFormat`.
+        """Begin a file; see `MicrodataFormat`.
 
         Args:
             path: The file; it must not exist.
@@ -444,7 +444,7 @@ class ParquetFormat:
     has_metadata_file: bool = False
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `das_spark.io.writers.base.MicrodataFormat`.
+        """Begin a file; see `MicrodataFormat`.
 
         Args:
             path: The file; it must not exist.
@@ -513,7 +513,7 @@ class PpmfFormat:
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `das_spark.io.writers.base.MicrodataFormat`.
+        """Begin a file; see `MicrodataFormat`.
 
         Args:
             path: The file; it must not exist.

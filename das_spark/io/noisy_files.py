@@ -36,12 +36,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from das_spark.errors import InputError, without_values
+from das_spark.errors import InputError
 from das_spark.histogram import DETAILED
 from das_spark.store import FileRecord, record_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    pass
+
 
 DPQUERY: Final = "DPQuery"
 CONSTRAINT: Final = "Constraint"
@@ -244,32 +245,6 @@ def check_records(folder: Path, records: Sequence[FileRecord]) -> None:
         raise InputError(f"{folder}: {unknown[0]} is not part of what was published", hint="remove it")
 
 
-def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequence[str], size: int) -> DataFrame:
-    """Read the rows of many files, each by one task, whatever the widths of their numbers.
-
-    Args:
-        spark: The session.
-        files: The files, checked by `check_whole`.
-        attributes: Names of the attributes, in the order of the schema.
-        size: Cells of the schema: the most values that a row can have.
-
-    Returns:
-        A lazy frame of columns `ROWS`.
-    """
-    if not files:
-        return spark.createDataFrame([], ROWS)
-    listed = [(file.level, file.kind, str(file.path.resolve())) for file in files]
-    frame = spark.createDataFrame(listed, "level string, kind string, path string").repartition(len(listed))
-    columns, rows_at_once = tuple(attributes), max(1, min(4096, _VALUES // max(size, 1)))
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield from _rows_of(row, columns, rows_at_once)
-
-    return frame.mapInArrow(without_values(read), ROWS)
-
-
 def written_schema(attributes: Sequence[str]) -> tuple[str, ...]:
     """Columns of the files that are written, in order.
 
@@ -316,7 +291,15 @@ def _check_columns(name: str, schema: pa.Schema, attributes: Sequence[str]) -> N
         raise InputError(f"{name}: column variance must hold floating-point numbers")
 
 
-def _rows_of(file: Mapping[str, str], attributes: Sequence[str], rows_at_once: int) -> Iterator[pa.RecordBatch]:
+def rows_of_file(file: Mapping[str, str], attributes: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in the columns `ROWS`, whatever the widths of its numbers.
+
+    Args:
+        file: Level, kind and path of a file that `check_whole` has checked.
+        attributes: Names of the attributes, in the order of the schema.
+        size: Cells of the schema: the most values that a row can have.
+    """
+    rows_at_once = max(1, min(4096, _VALUES // max(size, 1)))
     with parquet.ParquetFile(file["path"]) as source:
         there = [name for name in written_schema(attributes) if name in source.schema_arrow.names]
         for batch in source.iter_batches(batch_size=rows_at_once, columns=there):

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan
 from das_spark.errors import ConfigurationError
-from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, RowFile, check_whole, find_dataset, read_rows, row_files
+from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, RowFile, check_whole, find_dataset, row_files
 from das_spark.pipeline.ingest import refuse_impossible
 from das_spark.pipeline.noisy_checks import MOST_SUMMARIES, Findings, Known, judge_layout, measured_queries
 from das_spark.pipeline.origin import Origin
@@ -38,6 +38,7 @@ from das_spark.spark.noisy_rows import (
     by_level,
     parent_of,
     prefix_geounits,
+    read_rows,
     sides,
     summary,
     unknown_geounits,

@@ -22,7 +22,6 @@ from das_spark.io.noisy_files import (
     RowFile,
     check_records,
     check_whole,
-    read_rows,
     row_files,
 )
 from das_spark.pipeline.from_run import adopt_level
@@ -36,6 +35,7 @@ from das_spark.spark.noisy_rows import (
     as_constraints,
     as_measurements,
     constraint_rows,
+    read_rows,
     sides,
     summary,
     unequal,
@@ -44,7 +44,7 @@ from das_spark.spark.noisy_rows import (
     with_zeros,
     zero_sides,
 )
-from das_spark.spark.readers.base import reading
+from das_spark.spark.readers import reading
 from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.store import MeasurementsManifest, part_files, record_of
 

@@ -6,25 +6,20 @@ zeros, one row each in every geounit. Rows of flows are left out: they follow fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DoubleType,
-    IntegerType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, BooleanType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from das_spark.constraints import Sense
+from das_spark.errors import without_values
 from das_spark.histogram import DETAILED, SEPARATOR
+from das_spark.io.noisy_files import ROWS, RowFile, rows_of_file
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,6 +28,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.histogram import Query, Schema
     from das_spark.privacy import Budget
+
 
 MEASURED: Final = "_dpq"
 EXACT: Final = "_con"
@@ -52,7 +48,7 @@ class Binning:
         query: The query.
         bins: For each attribute what its column says: "*" where it is summed over, its own name where every level is
             kept, or the name of a recode; but "detailed" in all columns of the query of that name.
-        kept: The same, with the attribute's name for "detailed", as `das_spark.io.noisy_files.read_rows` gives it.
+        kept: The same, with the attribute's name for "detailed", as `das_spark.spark.noisy_rows.read_rows` gives it.
         shape: Answers along each attribute; 1 where it is summed over.
     """
 
@@ -246,7 +242,7 @@ def summary(rows: DataFrame) -> DataFrame:
     (text), broken (rows with a missing geocode or value), nonzero (rows with a value that is not 0).
 
     Args:
-        rows: Result of `das_spark.io.noisy_files.read_rows`.
+        rows: Result of `das_spark.spark.noisy_rows.read_rows`.
     """
     size = F.size("value")
     broken = F.col("geocode").isNull() | F.col("value").isNull() | F.exists("value", lambda each: each.isNull())
@@ -281,7 +277,7 @@ def as_measurements(
     """Measured rows as the table of a run.
 
     Args:
-        rows: Result of `das_spark.io.noisy_files.read_rows`, kind `DPQuery`, checked.
+        rows: Result of `das_spark.spark.noisy_rows.read_rows`, kind `DPQuery`, checked.
         geounits: `tables.GEOUNITS` with a column level.
         known: Level and query name of the file -> name of the query in the budget, and exact variance.
 
@@ -388,3 +384,29 @@ def _shape_field() -> tuple[str, ArrayType]:
 def _constants(spark: SparkSession, rows: Sequence[tuple[Any, ...]], fields: Sequence[tuple[str, Any]]) -> DataFrame:
     """A small table of what is the same for all geounits."""
     return spark.createDataFrame(rows, StructType([StructField(name, kind, nullable=False) for name, kind in fields]))
+
+
+def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequence[str], size: int) -> DataFrame:
+    """Read the rows of many files, each by one task, whatever the widths of their numbers.
+
+    Args:
+        spark: The session.
+        files: The files, checked by `check_whole`.
+        attributes: Names of the attributes, in the order of the schema.
+        size: Cells of the schema: the most values that a row can have.
+
+    Returns:
+        A lazy frame of columns `ROWS`.
+    """
+    if not files:
+        return spark.createDataFrame([], ROWS)
+    listed = [(file.level, file.kind, str(file.path.resolve())) for file in files]
+    frame = spark.createDataFrame(listed, "level string, kind string, path string").repartition(len(listed))
+    columns = tuple(attributes)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from rows_of_file(row, columns, size)
+
+    return frame.mapInArrow(without_values(read), ROWS)

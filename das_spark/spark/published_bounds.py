@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from das_spark.geography import Spine
 
+
 _KEYS = ("level", "geocode")
 
 
@@ -22,7 +23,7 @@ def published_totals(rows: DataFrame, geounits: DataFrame) -> DataFrame:
     """Exact totals: `tables.INVARIANTS` with a column level in front.
 
     Args:
-        rows: Constraints as `das_spark.io.noisy_files.read_rows` gives them.
+        rows: Constraints as `das_spark.spark.noisy_rows.read_rows` gives them.
         geounits: `tables.GEOUNITS` with a column level.
     """
     totals = rows.where(F.col("query_name") == f"total{EXACT}").join(geounits.select(*_KEYS, "parent"), [*_KEYS])
@@ -35,7 +36,7 @@ def published_boxes(
     """Bounds on the class margins of every geounit: the tighter of its own constraints and the sums of its children's.
 
     Args:
-        rows: Constraints as `das_spark.io.noisy_files.read_rows` gives them, both sides at every level.
+        rows: Constraints as `das_spark.spark.noisy_rows.read_rows` gives them, both sides at every level.
         geounits: `tables.GEOUNITS` with a column level.
         totals: Result of `published_totals`.
         spine: The levels.

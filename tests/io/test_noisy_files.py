@@ -17,10 +17,10 @@ from das_spark.io.noisy_files import (
     check_records,
     check_whole,
     find_dataset,
-    read_rows,
     row_files,
     written_schema,
 )
+from das_spark.spark.noisy_rows import read_rows
 from das_spark.store import record_of
 
 ATTRIBUTES = ("hhgq", "race")
