@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from das_spark.evaluation import TOTAL, AccuracyReport, compared_queries, demographic_groups, present_accuracy
 from das_spark.io.area_files import require_areas
 from das_spark.pipeline.finished import (
@@ -23,7 +21,7 @@ from das_spark.report import page
 from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.evaluate import Subject, evaluate_levels
-from das_spark.spark.evaluate_areas import Areas, entity_areas
+from das_spark.spark.evaluate_areas import Areas, areas_of_file, entity_areas
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.session import session
 from das_spark.store import write_durably
@@ -182,19 +180,7 @@ def _asked(
     spark: SparkSession, census: Spine, areas: str | None, reader: str | None, path: str | None
 ) -> tuple[Areas, ...]:
     """Areas that a file names, and the off-spine entities of a geography that the run has read."""
-    named = () if areas is None else (_areas(spark, Path(areas), census),)
+    named = () if areas is None else (areas_of_file(spark, Path(areas), census),)
     if reader is None or path is None or not Path(path).exists():  # long after the run the files may be gone
         return named
     return (*named, *entity_areas(geography_reader(reader).read(spark, path).blocks))
-
-
-def _areas(spark: SparkSession, path: Path, spine: Spine) -> Areas:
-    """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
-    require_areas(path)
-    frame = spark.read.option("header", "true").csv(str(path))
-    code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
-    short = spine.leaf.length - 1
-    # A 16-digit geocode repeats the block group, which is the first digit of the block, before the block.
-    wide = F.concat(F.substring(code, 1, short - 4), F.substring(code, short - 3, 1), F.substring(code, short - 3, 4))
-    geocode = F.when(F.length(code) == short, wide).otherwise(code)
-    return Areas(path.stem, frame.select(geocode.alias("geocode"), area.alias("area")))

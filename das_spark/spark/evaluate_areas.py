@@ -17,12 +17,16 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError, without_values
 from das_spark.evaluation import TOTAL, Entry, Frequencies
 from das_spark.geography import ENTITY_CODES
+from das_spark.io.area_files import require_areas
 from das_spark.spark.lists import flat_lists
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from pyspark.sql import DataFrame
+    from pathlib import Path
 
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame, SparkSession
+
+    from das_spark.geography import Spine
     from das_spark.histogram import Query
 
 _SUMS = "area string, row long, truth long, estimate long"
@@ -41,6 +45,18 @@ class Areas:
 
     name: str
     frame: DataFrame
+
+
+def areas_of_file(spark: SparkSession, path: Path, spine: Spine) -> Areas:
+    """Leaf geocodes and areas of a CSV (its first two columns); 15-digit blocks are widened where leaves have 16."""
+    require_areas(path)
+    frame = spark.read.option("header", "true").csv(str(path))
+    code, area = (F.col(f"`{name}`").cast("string") for name in frame.columns[:2])
+    short = spine.leaf.length - 1
+    # A 16-digit geocode repeats the block group, which is the first digit of the block, before the block.
+    wide = F.concat(F.substring(code, 1, short - 4), F.substring(code, short - 3, 1), F.substring(code, short - 3, 4))
+    geocode = F.when(F.length(code) == short, wide).otherwise(code)
+    return Areas(path.stem, frame.select(geocode.alias("geocode"), area.alias("area")))
 
 
 def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:
