@@ -20,12 +20,13 @@ from das_spark.audit.events import KINDS, Statistic, learned
 from das_spark.audit.inputs import NeighbouringInputs, WatchedAnswer, neighbouring_inputs
 from das_spark.audit.judgement import Judgement, Part, judge
 from das_spark.audit.noise import DeclaredNoise, log_ratio, louder
-from das_spark.audit.report import EXACT_LEAK, INSECURE, INVENTED, MEANING, AuditReport, Power, audit_page, too_few
+from das_spark.audit.report import EXACT_LEAK, INSECURE, INVENTED, MEANING, AuditReport, Power, present_audit, too_few
 from das_spark.audit.system import LocalSystem, SmallPopulation, geocode_at
 from das_spark.config import RunPlan
 from das_spark.core import InProcess
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
+from das_spark.report import markdown_text
 from das_spark.store import disk_errors, write_durably
 
 Floats = NDArray[np.float64]
@@ -300,4 +301,4 @@ def write_audit(report: AuditReport, folder: Path) -> None:
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_durably(folder / "audit.json", report.to_json())
-        write_durably(folder / "audit.md", audit_page(report))
+        write_durably(folder / "audit.md", markdown_text(present_audit(report)))

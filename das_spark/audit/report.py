@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from das_spark.audit.claim import Claim
 from das_spark.audit.events import KINDS
 from das_spark.audit.judgement import Finding, Judgement
+from das_spark.report import PEOPLE, Report, ReportColumn, ReportSection, ReportTable
 
 SCHEMA_VERSION: Final = 1
 INVENTED: Final = (
@@ -186,12 +187,8 @@ class AuditReport:
 _ORDINALS = {"first": "second", "second": "first"}
 
 
-def claim_text(report: AuditReport) -> str:
-    """What is claimed, in one sentence.
-
-    Args:
-        report: The audit.
-    """
+def _claim(report: AuditReport) -> str:
+    """What is claimed, in one sentence."""
     claim = report.claim
     told = f"{claim.currency} = {claim.total} (exact)"
     if claim.currency == "rho":
@@ -200,12 +197,8 @@ def claim_text(report: AuditReport) -> str:
     return f"Claimed: {told}; {share:.1%} of it is spent on answers in which the inputs differ."
 
 
-def bound_text(report: AuditReport) -> str:
-    """What was proven, in one sentence.
-
-    Args:
-        report: The audit.
-    """
+def _bound(report: AuditReport) -> str:
+    """What was proven, in one sentence."""
     found, judgement = report.best, report.judgement
     if found is None:
         return "Proven: nothing; no event was found."
@@ -218,96 +211,60 @@ def bound_text(report: AuditReport) -> str:
     )
 
 
-def finding_rows(report: AuditReport) -> list[tuple[str, ...]]:
-    """One row an event: stage, pair, event, frequencies, limits and bounds; `FINDING_COLUMNS` are its headings.
-
-    Args:
-        report: The audit.
-    """
-    rows: list[tuple[str, ...]] = []
-    for each in report.judgement.findings:
-        own, other = (f"{seen:,}" for seen in each.seen)
-        limits = (
-            f"{each.low:.4g}",
-            f"{each.high:.4g}",
-            f"{each.allowed:.4g}",
-            f"{each.bound:.4f}",
-            f"{each.epsilon:.4f}",
-        )
-        told = f"{each.event.telling} / {_ORDINALS[each.event.telling]}"
-        rows.append((each.stage, each.pair, each.event.text, told, own, other, f"{each.runs:,}", *limits))
-    return rows
-
-
-def power_rows(report: AuditReport) -> list[tuple[str, ...]]:
-    """One row a part and width of the noise; `POWER_COLUMNS` are its headings.
-
-    Args:
-        report: The audit.
-    """
-    said = {True: "yes", False: "no"}
-    return [
-        (
-            each.stage,
-            each.pair,
-            each.noise,
-            f"{each.runs:,}",
-            f"{each.bound:.4f}",
-            said[each.convicts],
-            said[each.beyond],
-        )
-        for each in report.power
-    ]
-
-
-FINDING_COLUMNS = (
-    "stage",
-    "pair",
-    "event",
-    "inputs",
-    "seen",
-    "seen, other",
-    "of runs",
-    "p at least",
-    "q at most",
-    "p allowed",
-    "bound",
-    "epsilon",
+_FINDINGS: Final = (
+    "An event has probability p under the input named first, and q under the other; p allowed: by the declared noise, "
+    "where q is as large as it can be; bound and epsilon: least privacy loss that p and q prove (epsilon at the delta "
+    "of the claim)."
 )
-POWER_COLUMNS = ("stage", "pair", "noise / declared", "runs", "typical bound", "beyond the claim", "beyond the noise")
-POWER_MEANING = (
+_POWER: Final = (
     "What the perfect attacker (Neyman and Pearson) on all measured answers sees typically with these runs, were the "
     "noise as declared, or narrower by a factor: a fault that shows less than this cannot be found. The factor 0 is an "
     "exact leak: an event that is always seen under one input and never under the other; where that is beyond neither, "
     "no event of these runs could convict."
 )
-FINDING_MEANING = (
-    "An event has probability p under the input named first, and q under the other; p allowed: by the declared noise, "
-    "where q is as large as it can be; bound and epsilon: least privacy loss that p and q prove (epsilon at the delta "
-    "of the claim)."
-)
 
 
-def audit_page(report: AuditReport) -> str:
-    """Render the page.
-
-    Args:
-        report: The audit.
-
-    Returns:
-        Markdown.
-    """
-    lines = [f"# Audit of {report.run} ({report.product})", "", f"**{report.verdict}**", ""]
-    lines += [f"- {text}" for text in (claim_text(report), bound_text(report), *report.notes)]
-    lines += [f"- Configuration {report.config_hash}; {report.seconds:.0f} seconds."]
-    lines += ["", "## Inputs", "", *(f"- {text}" for text in report.inputs)]
-    lines += ["", "## Events", "", FINDING_MEANING, "", *_table(FINDING_COLUMNS, finding_rows(report))]
-    kinds = dict.fromkeys(each.event.kind for each in report.judgement.findings)
-    lines += ["", *(f"- {kind}: {KINDS[kind]}" for kind in kinds)]
-    lines += ["", "## Power", "", POWER_MEANING, "", *_table(POWER_COLUMNS, power_rows(report))]
-    return "\n".join(lines) + "\n"
+def present_audit(audit: AuditReport) -> Report:
+    """What the terminal and the written page say of an audit."""
+    found = dict.fromkeys(each.event.kind for each in audit.judgement.findings)
+    kinds = [f"{kind}: {KINDS[kind]}" for kind in found]
+    about = f"Configuration {audit.config_hash}; {audit.seconds:.0f} seconds."
+    return Report(
+        f"Audit of {audit.run} ({audit.product})",
+        (
+            ReportSection("Events", (_findings(audit.judgement.findings), *kinds)),
+            ReportSection("Power", (_power(audit.power),)),
+        ),
+        notices=(audit.verdict,) if audit.convicts else (),
+        lead=(*(() if audit.convicts else (audit.verdict,)), _claim(audit), _bound(audit), *audit.inputs),
+        notes=(*audit.notes, about),
+    )
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    escaped = ([cell.replace("|", "\\|").replace("*", "\\*") for cell in row] for row in rows)
-    return [f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *escaped)]
+def _findings(findings: Sequence[Finding]) -> ReportTable:
+    columns = (
+        *map(ReportColumn, ("stage", "pair", "event", "inputs", "seen", "seen, other", "of runs")),
+        *(ReportColumn(heading, form=".4g") for heading in ("p at least", "q at most", "p allowed")),
+        *(ReportColumn(heading, form=".4f") for heading in ("bound", "epsilon")),
+    )
+    rows = tuple(
+        (
+            *(each.stage, each.pair, each.event.text, f"{each.event.telling} / {_ORDINALS[each.event.telling]}"),
+            *(*each.seen, each.runs, each.low, each.high, each.allowed, each.bound, each.epsilon),
+        )
+        for each in findings
+    )
+    title = "Events, chosen by one half of the runs and judged by the other"
+    return ReportTable("events", title, columns, rows, _FINDINGS, PEOPLE)
+
+
+def _power(power: Sequence[Power]) -> ReportTable:
+    columns = (
+        *map(ReportColumn, ("stage", "pair", "noise / declared", "runs")),
+        ReportColumn("typical bound", form=".4f"),
+        *map(ReportColumn, ("beyond the claim", "beyond the noise")),
+    )
+    rows = tuple(
+        (each.stage, each.pair, each.noise, each.runs, each.bound, each.convicts, each.beyond) for each in power
+    )
+    return ReportTable("power", "Power", columns, rows, _POWER, PEOPLE)

@@ -12,14 +12,9 @@ import typer
 from das_spark.cli.options import Conf, Json, Overlays, Settings
 from das_spark.cli.render import console
 from das_spark.config import load_plan, load_run
-from das_spark.report import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
-
-    from das_spark.audit import AuditReport
 
 
 class _AuditStage(StrEnum):
@@ -95,7 +90,10 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     if as_json:
         typer.echo(report.to_json(), nl=False)
     else:
-        _print(report, terminal)
+        from das_spark.audit import present_audit  # noqa: PLC0415 - `das-spark --help` needs no statistics
+        from das_spark.report import print_report  # noqa: PLC0415
+
+        print_report(present_audit(report), terminal)
         if out is not None:
             terminal.print(f"\nwritten to {out}: audit.json, audit.md")
     if report.convicts:
@@ -125,32 +123,3 @@ def _audit_structure(
             terminal.print(f"written to {out}: structure.json, structure.md")
     if report.convicts:
         raise typer.Exit(1)
-
-
-def _print(report: AuditReport, out: Console) -> None:
-    from das_spark.audit import (  # noqa: PLC0415 - `das-spark --help` needs no statistics
-        FINDING_COLUMNS,
-        POWER_COLUMNS,
-        POWER_MEANING,
-        bound_text,
-        claim_text,
-        finding_rows,
-        power_rows,
-    )
-
-    for text in report.inputs:
-        out.print(text)
-    out.print(
-        table(
-            "\nEvents, chosen by one half of the runs and judged by the other",
-            FINDING_COLUMNS,
-            finding_rows(report),
-            left=4,
-        )
-    )
-    out.print(table("\nPower", POWER_COLUMNS, power_rows(report), left=3))
-    out.print(POWER_MEANING)
-    out.print(f"\n{claim_text(report)}\n{bound_text(report)}")
-    for note in report.notes:
-        out.print(note)
-    out.print(report.verdict, style="bold red" if report.convicts else "bold")

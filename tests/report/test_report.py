@@ -41,6 +41,7 @@ from das_spark.report import (
     drawn,
     duration,
     json_text,
+    markdown_text,
     page,
     parquet_bytes,
     print_report,
@@ -233,3 +234,13 @@ def test_times_and_sizes_read_as_people_say_them():
     times = ["0.0 s", "59.9 s", "1 min 01 s", "1 h 00 min", "2 h 02 min"]
     assert [duration(seconds) for seconds in (0.04, 59.9, 61, 3600, 7325)] == times
     assert [size(count) for count in (0, 999, 1000, 2.5e9, 3e12)] == ["0 B", "999 B", "1 kB", "2.5 GB", "3 TB"]
+
+
+def test_markdown_has_what_the_page_has_without_its_figures():
+    text = markdown_text(REPORT)
+    assert text.startswith("# Errors of <one> run\n\n**RESTRICTED: tells of confidential counts**\n\n**INSECURE")
+    assert "| State | 0.50 | 0.25 to 0.75 | 12.5 % | 12,345 |" in text
+    assert "- residual: protected minus confidential" in text
+    assert "svg" not in text
+    starred = ReportTable.of("t", "T", ("query",), [("sex * race | age",)])
+    assert r"| sex \* race \| age |" in markdown_text(Report("R", (ReportSection("S", (starred,)),)))
