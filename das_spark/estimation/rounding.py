@@ -33,6 +33,9 @@ SNAP = 1e-5
 WHOLE = 1e-6
 """Largest distance from a whole number that is taken for an exact one in a solver's vertex."""
 
+MANY = 500_000
+"""Variables of a root from which few of them are looked at: nearly all are zero, and no bound asks for them."""
+
 NODES = 100_000
 """Branch-and-bound nodes of the mixed-integer program."""
 
@@ -69,6 +72,12 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     violated = violations(presolved, base + up) if exact else None
     if violated is not None and not violated.any() and _divisible(presolved, base + up):
         return _cell_by_cell(presolved, base + up, fraction, base, "largest remainder" if presolved.variables else "")
+    if (
+        presolved.needed is None
+        and presolved.variables >= MANY
+        and (few := _over_few_columns(presolved, base, fraction))
+    ):
+        return few
     chosen = np.ones(presolved.variables, dtype=np.bool_)
     if violated is not None and presolved.support.problem.flows is None:
         chosen = tied_together(presolved, violated)
@@ -557,6 +566,15 @@ def round_in_passes(
     totals = _best_totals(posed, sums)
     found = None if totals is None else _in_turn(posed, sums, totals)
     found = found or _in_turn(posed, sums)
+    return None if found is None else _pass_by_pass(presolved, base, fraction, found)
+
+
+def _over_few_columns(presolved: Presolved, base: Integers, fraction: Floats) -> Rounded | None:
+    """The rounding of every cell by itself as a single pass, which looks at few variables of a large root (E-55)."""
+    frame = frame_of(presolved, flow_variables(presolved), base, widened=False)
+    nothing = sp.csr_matrix((0, presolved.variables))
+    alone = Sums(nothing, np.arange(presolved.variables))
+    found = _in_turn(_Posed(presolved, base, fraction, released=False, frame=frame), [[alone]])
     return None if found is None else _pass_by_pass(presolved, base, fraction, found)
 
 
