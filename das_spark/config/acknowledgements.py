@@ -49,11 +49,7 @@ class GivenUp:
     rule: str
 
     def published(self, leaf: str) -> str:
-        """What anybody can read.
-
-        Args:
-            leaf: Name of the lowest geolevel.
-        """
+        """What anybody can read."""
         return self.text.format(leaf=leaf, whether="whether" if leaf == _BLOCK else "in how many of its blocks")
 
 
@@ -86,13 +82,7 @@ GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType(
 
 
 def given_up(section: InputSection | InputSettings, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
-    """Names of what a run publishes exactly although it follows from people; all of them must be acknowledged.
-
-    Args:
-        section: `[input]`.
-        product: What is published.
-        units_invariant: Whether the run declares the units, so that anybody sees them.
-    """
+    """Names of what a run publishes exactly although it follows from people; all of them must be acknowledged."""
     if not units_invariant:
         return ()
     needs = READER_NEEDS.get(section.reader)
@@ -111,17 +101,7 @@ def given_up(section: InputSection | InputSettings, product: Product, *, units_i
 def resolve_acknowledgements(
     acknowledged: Sequence[str], needed: Sequence[str], leaf: str, problems: Problems
 ) -> tuple[str, ...]:
-    """Compare what a run file acknowledges with what the run gives up; both must be the same.
-
-    Args:
-        acknowledged: What `[privacy] acknowledge` names.
-        needed: From :func:`given_up`.
-        leaf: Name of the lowest geolevel.
-        problems: Where to note what is wrong.
-
-    Returns:
-        What is acknowledged, in the order of :data:`GIVEN_UP`.
-    """
+    """Compare what a run file acknowledges with what the run gives up; both must be the same."""
     for name in dict.fromkeys(acknowledged):
         if name not in GIVEN_UP:
             problems.add(KEY, f"there is nothing called '{name}'; {nearest(name, GIVEN_UP)}")

@@ -81,13 +81,7 @@ def spine_of(levels: Sequence[Geolevel], kind: str) -> Spine:
 
 
 def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Spine | None:
-    """The levels of a run.
-
-    Args:
-        run_file: What the user wrote.
-        product: What is published.
-        problems: Where to note what is wrong.
-    """
+    """The levels of a run."""
     kind = run_file.geography.spine
     known = {level.name: level for level in known_levels(product, kind)}
     strategy = product.strategies.get(run_file.budget.strategy or "")
@@ -106,15 +100,7 @@ def resolve_spine(run_file: RunFile, product: Product, problems: Problems) -> Sp
 def resolve_geography(
     run_file: RunFile, product: Product, spine: Spine, problems: Problems, *, files: bool
 ) -> GeographySettings:
-    """How the spine is made.
-
-    Args:
-        run_file: What the user wrote.
-        product: Its production settings are what is not said.
-        spine: The levels.
-        problems: Where to note what is wrong.
-        files: Whether the files must be there.
-    """
+    """How the spine is made."""
     section = run_file.geography
     given = {name: value for name in _OVERRIDES if (value := getattr(section, name)) is not None}
     settings = SpineSettings()

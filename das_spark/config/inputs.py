@@ -91,18 +91,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
 def resolve_input(
     section: InputSection, product: Product | None, *, units_invariant: bool, files: bool, problems: Problems
 ) -> InputSettings:
-    """Check `[input]` against the reader's needs.
-
-    Args:
-        section: `[input]`.
-        product: Its attributes may have columns and code bases; None where it is unknown.
-        units_invariant: Whether the run declares the units invariant.
-        files: Whether the files must be there; a plan can be made without them.
-        problems: Where to note what is wrong.
-
-    Returns:
-        The settings, right or wrong.
-    """
+    """Check `[input]` against the reader's needs."""
     needs = READER_NEEDS.get(section.reader)
     if needs is None:
         problems.add("input.reader", f"unknown reader '{section.reader}'; {nearest(section.reader, READER_NEEDS)}")
@@ -131,11 +120,6 @@ def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
     """Demand the name under which all runs on the same people are counted together, for a real key on files.
 
     Files can be copied, converted and delivered anew; who is in them stays the same. Invented people need no name.
-
-    Args:
-        reader: Name of the reader.
-        dataset: As the run file has it.
-        problems: Where to note what is wrong.
     """
     if dataset is None and reader != SIMULATED and reader in READER_NEEDS:
         problems.add(

@@ -45,34 +45,18 @@ class Problems:
     met: int = 0
 
     def add(self, key: str, sentence: str) -> None:
-        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said.
-
-        Args:
-            key: Path of the key, such as `geography.levels`; "" where the problem is of no one key.
-            sentence: What is wrong, without the key.
-        """
+        """Note a problem; a repeated one, or one at or below a muted key, is counted but not said."""
         self.met += 1
         muted = any(f"{key}.".startswith(f"{path}.") for path in self.muted)
         if not muted and (key, sentence) not in self.found:
             self.found.append((key, sentence))
 
     def at(self, key: str) -> _At:
-        """Turn a configuration error of a `with` block into a problem of a key.
-
-        Args:
-            key: Path of the key.
-
-        Returns:
-            A context whose block ends at the error; what stands behind the block is carried out.
-        """
+        """Turn a configuration error of a `with` block into a problem of a key."""
         return _At(self, key)
 
     def raise_if_any(self) -> None:
-        """Raise all problems as one error.
-
-        Raises:
-            ConfigurationError: If there is a problem.
-        """
+        """Raise all problems as one error."""
         if not self.found:
             return
         lines = [f"{key}: {sentence}" if key else sentence for key, sentence in self.found]
@@ -100,15 +84,7 @@ class _At:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A half sentence that helps with a misspelt name.
-
-    Args:
-        name: The unknown name.
-        known: The names that exist.
-
-    Returns:
-        "did you mean 'x'?", or the list of names where none is near.
-    """
+    """A half sentence that helps with a misspelt name."""
     names = list(known)
     return near(name, names) or f"known: {', '.join(names) or 'none'}"
 
@@ -141,9 +117,6 @@ def run_file_path(path: str | Path) -> Path:
     """Where a run file lies that is given by its path or, if it came with das_spark, by its bare name.
 
     A path is never looked for elsewhere: a run must not spend a budget on another file than the one that was meant.
-
-    Args:
-        path: A path, or a name without folder and ending such as `quickstart`.
     """
     given = Path(path)
     if given.exists() or given.name != str(path) or given.suffix:
@@ -220,11 +193,7 @@ _ENTRY_DEPTH = 2
 
 
 def validated(data: dict[str, Any], model: type[_Tables], problems: Problems) -> _Tables | None:
-    """Validate; where that fails, note why and try again without the keys that are wrong, which are taken out.
-
-    Returns:
-        The tables, or None where too much is missing.
-    """
+    """Validate; where that fails, note why and try again without the keys that are wrong, which are taken out."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -251,11 +220,7 @@ def validated(data: dict[str, Any], model: type[_Tables], problems: Problems) ->
 
 
 def sentence_of(failure: Mapping[str, Any]) -> str:
-    """What is wrong with a key, in words of a run file instead of Python's.
-
-    Args:
-        failure: An entry of `ValidationError.errors`.
-    """
+    """What is wrong with a key, in words of a run file instead of Python's."""
     kind, value = str(failure["type"]), failure.get("input")
     if tuple(failure["loc"]) == ("config_version",):
         if kind == "missing":
@@ -326,16 +291,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def read_tables(path: str | Path, overlays: Sequence[str | Path] = (), settings: Sequence[str] = ()) -> dict[str, Any]:
-    """Read the tables of a run file with its overlays and settings, without asking what they mean.
-
-    Args:
-        path: The TOML file, or the name of one that comes with das_spark.
-        overlays: The same for further files, each laid over what came before.
-        settings: Texts `key.path=value`, applied last.
-
-    Raises:
-        ConfigurationError: A file is missing or no TOML, or a setting is malformed.
-    """
+    """Read the tables of a run file with its overlays and settings, without asking what they mean."""
     data = _read_toml(run_file_path(path))
     for overlay in overlays:
         data = merged(data, _read_toml(run_file_path(overlay)))
@@ -345,27 +301,14 @@ def read_tables(path: str | Path, overlays: Sequence[str | Path] = (), settings:
 
 
 def run_file_of(data: dict[str, Any], source: str) -> tuple[RunFile | None, Problems]:
-    """Check tables key by key; those that are wrong are taken out, so that the rest can still be examined.
-
-    Returns:
-        The run file, or None where it is beyond reading, and the problems found so far.
-    """
+    """Check tables key by key; those that are wrong are taken out, so that the rest can still be examined."""
     problems = Problems(source)
     _expand_variables(data, problems)
     return validated(data, RunFile, problems), problems
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any], at: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Lay one file over another: tables key by key; values, lists and tables of shares as a whole.
-
-    Args:
-        base: The tables below.
-        overlay: The tables above.
-        at: Path of the two tables in their files.
-
-    Returns:
-        New tables; the arguments are not changed.
-    """
+    """Lay one file over another: tables key by key; values, lists and tables of shares as a whole."""
     result = deepcopy(dict(base))
     for key, value in overlay.items():
         below = result.get(key)
@@ -381,13 +324,6 @@ def apply_setting(data: dict[str, Any], setting: str) -> None:
 
     The value is read as TOML, but decimals stay text, so that `budget.epsilon=0.25` is exactly 1/4; what is no TOML is
     text. A key with other signs than letters, digits, `_` and `-` is quoted: `budget.queries."hhgq * race"=1/2`.
-
-    Args:
-        data: The tables.
-        setting: The text of the option.
-
-    Raises:
-        ConfigurationError: There is no `=`, or the key leads through something that is no table.
     """
     key_text, value_text = _split_setting(setting)
     try:
@@ -441,11 +377,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _text_of(path: Path) -> str:
-    """The text of a run file, without the byte order mark that some editors of Windows put before it.
-
-    Raises:
-        ConfigurationError: It is text in another encoding than UTF-8, which is that of TOML.
-    """
+    """The text of a run file, without the byte order mark that some editors of Windows put before it."""
     content, hint = path.read_bytes(), "save it again with the encoding UTF-8"
     if b"\0" in content:  # as half of every sign has it there
         raise ConfigurationError(f"{path}: is UTF-16 or UTF-32 text, and TOML is UTF-8", hint=hint)

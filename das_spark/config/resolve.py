@@ -105,25 +105,13 @@ def plan_of(data: dict[str, Any], source: str, *, files: bool = True, named: boo
 
 
 def names_parts(data: Mapping[str, Any]) -> bool:
-    """Whether the tables of a run file are those of a joint run.
-
-    Args:
-        data: The tables, right or wrong.
-    """
+    """Whether the tables of a run file are those of a joint run."""
     run = data.get("run")
     return isinstance(run, Mapping) and PARTS in run
 
 
 def refuse_parts(data: Mapping[str, Any], source: str) -> None:
-    """Refuse a run file of several runs where one is asked for.
-
-    Args:
-        data: The tables.
-        source: The file, for the message.
-
-    Raises:
-        ConfigurationError: It names parts.
-    """
+    """Refuse a run file of several runs where one is asked for."""
     if names_parts(data):
         raise ConfigurationError(
             f"{source}: names several runs (run.{PARTS}), and one is asked for", hint="name the run file of one part"
@@ -131,17 +119,7 @@ def refuse_parts(data: Mapping[str, Any], source: str) -> None:
 
 
 def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
-    """Look everything up and check it together.
-
-    Args:
-        run_file: What the user wrote, valid key by key.
-        problems: Where to note what is wrong.
-        files: Whether the input files must be there.
-        named: As for `load_plan`.
-
-    Returns:
-        The plan, or None where something is wrong.
-    """
+    """Look everything up and check it together."""
     run_file = absolute_places(run_file, problems)
     section = run_file.estimation
     product = PRODUCTS.get(run_file.run.product)
@@ -302,17 +280,7 @@ Shares = Mapping[str, Fraction]
 def resolve_budget(
     section: BudgetSection, product: Product, levels: Sequence[str], problems: Problems
 ) -> tuple[Budget, dict[str, Query]] | None:
-    """Make the budget of a run.
-
-    Args:
-        section: `[budget]`.
-        product: Gives the strategies, and the schema that queries are asked of.
-        levels: Geolevels of the run, root first; empty where they are wrong themselves.
-        problems: Where to note what is wrong.
-
-    Returns:
-        The budget and its queries by name, or None where something is wrong.
-    """
+    """Make the budget of a run."""
     before = problems.met
     strategy = _strategy(section, product, problems)
     framework, total = _total(section, strategy, problems)
@@ -465,17 +433,6 @@ def resolve_passes(
 
     A level that a section names has the passes of the sections that name it, in their order, and no others; any other
     level has those of the strategy.
-
-    Args:
-        sections: `[[estimation.passes]]`.
-        strategy: The strategy that the run names, or None.
-        schema: Which queries are asked of.
-        levels: Geolevels of the run, root first; empty where they are wrong themselves.
-        measured: What the run measures; None where that is wrong itself.
-        problems: Where to note what is wrong.
-
-    Returns:
-        Passes by level, root first; levels without any are left out.
     """
     spelled = _Spelled(schema, measured, problems)
     own: dict[str, tuple[OuterPass, ...]] = {}
@@ -503,12 +460,7 @@ def resolve_passes(
 
 
 def measured_queries(budget: Budget, queries: Mapping[str, Query]) -> dict[str, dict[str, Query]]:
-    """What each level measures.
-
-    Args:
-        budget: Of the run.
-        queries: Every query of the budget by its name.
-    """
+    """What each level measures."""
     return {level.geolevel: {item.query: queries[item.query] for item in level.queries} for level in budget.levels}
 
 
@@ -586,15 +538,7 @@ class _Spelled:
 
 
 def resolve_ledger(section: LedgerSection, problems: Problems) -> LedgerSettings:
-    """Check `[ledger]`.
-
-    Args:
-        section: `[ledger]`.
-        problems: Where to note what is wrong.
-
-    Returns:
-        The settings, right or wrong.
-    """
+    """Check `[ledger]`."""
     cap, was = (_cap(name, getattr(section, name), problems) for name in ("cap", "cap_was"))
     if section.cap_was is not None and section.cap is None:
         problems.add("ledger.cap_was", "says which cap is raised; give the new one as ledger.cap")

@@ -160,7 +160,6 @@ class Product:
         strategies: Ways to spend a budget by name; the first is the usual one.
         microdata: Layout of the microdata files, in Parquet and in text.
         total_at: Geolevel whose totals are invariant unless a run says otherwise.
-        code_base: Attribute -> number of its first level in tidy input; 0 where missing.
         record: What is counted; one record of the microdata file of that kind.
         vacant_counted: Whether vacant units are counted among the units of the first class, and nothing exact tells
             how many they are.
@@ -189,7 +188,6 @@ class Product:
     strategies: Mapping[str, Strategy]
     microdata: MicrodataLayout
     total_at: str
-    code_base: Mapping[str, int] = field(default_factory=dict)
     record: Record = "person"
     vacant_counted: bool = False
     tables: tuple[Table, ...] = ()

@@ -132,11 +132,6 @@ def test_structural_zeros_select_some_cells_and_leave_room_in_every_class(each: 
     assert (possible > 0).all()
 
 
-@EVERY
-def test_code_bases_name_attributes(each: Product) -> None:
-    assert set(each.code_base) <= {attribute.name for attribute in each.schema.attributes}
-
-
 def codes_wanted(each: Product, file: str, attribute: str) -> int:
     """How many codes a `recode` column needs."""
     if file != each.record:
