@@ -20,7 +20,7 @@ import typer
 
 from das_spark import load_plan
 from das_spark.cli.main import COMMANDS, app
-from das_spark.cli.render import shown_places
+from das_spark.cli.options import shown_places
 from das_spark.config import stages_of
 from das_spark.pipeline.context import RestrictedFacts
 from das_spark.pipeline.summary import summary_of

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Conf, Json, Overlays, Settings
-from das_spark.cli.render import console
+from das_spark.cli.options import Conf, Json, Overlays, Settings, console
 from das_spark.config import load_plan, load_run
 
 if TYPE_CHECKING:

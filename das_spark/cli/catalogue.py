@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from das_spark.cli.render import console
+from das_spark.cli.options import console
 from das_spark.errors import DasError, without_values
 from das_spark.report import table
 from das_spark.spark.java import usable_java

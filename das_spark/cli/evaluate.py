@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import listed
-from das_spark.cli.render import console
+from das_spark.cli.options import console, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,13 +1,15 @@
-"""Arguments and options that several commands share."""
+"""Arguments, options and output that several commands share; `das_spark.report` says how tables and numbers look."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from das_spark.config import AREA_READERS
 from das_spark.errors import ConfigurationError
@@ -84,3 +86,25 @@ def listed(text: str | None) -> list[str]:
         The parts without spaces around them.
     """
     return [] if text is None else [part.strip() for part in text.split(",")]
+
+
+#: Width of tables where no terminal says one: log files and pipes.
+PLAIN_WIDTH = 160
+
+
+def console() -> Console:
+    """Where results are printed: standard output."""
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False)
+
+
+def shown_places(places: Mapping[str, Path]) -> list[tuple[str, str]]:
+    """Places as a person who looks from the working folder would name them.
+
+    Args:
+        places: By name, absolute.
+
+    Returns:
+        Rows of name and place: relative where it lies below the working folder.
+    """
+    here = Path.cwd()
+    return [(name, str(path.relative_to(here) if path.is_relative_to(here) else path)) for name, path in places.items()]

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey
-from das_spark.cli.render import console
+from das_spark.cli.options import Conf, Json, Overlays, Settings, TestKey, console
 from das_spark.config import (
     ANSWERS_ALONE,
     BANNER,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Run
-from das_spark.cli.render import console
+from das_spark.cli.options import Run, console
 from das_spark.errors import OutputError
 from das_spark.privacy import LedgerEntry
 from das_spark.report import size, table

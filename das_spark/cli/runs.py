@@ -19,11 +19,12 @@ from das_spark.cli.options import (
     Settings,
     TestKey,
     Until,
+    console,
     listed,
     require_name,
+    shown_places,
     with_output,
 )
-from das_spark.cli.render import console, shown_places
 from das_spark.config import JointPlan, load_plan, load_run, names_until
 from das_spark.errors import ConfigurationError
 from das_spark.report import table

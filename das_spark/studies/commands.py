@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Json
-from das_spark.cli.render import console
+from das_spark.cli.options import Json, console
 
 if TYPE_CHECKING:
     from das_spark.studies.results import StudyResult
