@@ -12,7 +12,7 @@ from das_spark.config import absolute
 from das_spark.report import number, table
 
 if TYPE_CHECKING:
-    from das_spark.io.spine_files import SpineRecord
+    from das_spark.store.spine import SpineRecord
 
 app = typer.Typer(
     name="spine",

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from das_spark.evaluation import TOTAL, AccuracyReport, compared_queries, demographic_groups, present_accuracy
 from das_spark.io.area_files import require_areas
-from das_spark.pipeline.finished import (
+from das_spark.report import page
+from das_spark.spark import tables
+from das_spark.spark.census import published_estimates
+from das_spark.spark.evaluate import Subject, evaluate_levels
+from das_spark.spark.evaluate_areas import Areas, areas_of_file, entity_areas
+from das_spark.spark.finished_runs import (
     FinishedRun,
     Pair,
     alike_runs,
@@ -17,11 +22,6 @@ from das_spark.pipeline.finished import (
     truth_of,
     truths,
 )
-from das_spark.report import page
-from das_spark.spark import tables
-from das_spark.spark.census import published_estimates
-from das_spark.spark.evaluate import Subject, evaluate_levels
-from das_spark.spark.evaluate_areas import Areas, areas_of_file, entity_areas
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.session import session
 from das_spark.store import write_durably

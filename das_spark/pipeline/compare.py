@@ -10,14 +10,14 @@ from das_spark.config import differing_settings
 from das_spark.errors import InputError
 from das_spark.evaluation import Over, RunComparison, compare_reports, method_of
 from das_spark.pipeline.accuracy import pairs, subject_of
-from das_spark.pipeline.finished import FinishedRun, check_same_shape, require_one_truth, require_truths
 from das_spark.spark.compare import difference_frequencies
 from das_spark.spark.evaluate import evaluate_levels
+from das_spark.spark.finished_runs import FinishedRun, check_same_shape, require_one_truth, require_truths
 from das_spark.spark.session import session
 
 if TYPE_CHECKING:
     from das_spark.evaluation import Frequencies
-    from das_spark.pipeline.finished import Pair
+    from das_spark.spark.finished_runs import Pair
 
 
 def compare_runs(

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
-from pyspark.sql import functions as F
 
 from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan, plan_from_config, same_estimation
 from das_spark.errors import ConfigurationError, InputError, OutputError
-from das_spark.pipeline.measurements import copy_parts
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.origin import Origin, entry_of
 from das_spark.pipeline.spines import copy_spine
-from das_spark.spark.noisy_rows import unknown_geounits
+from das_spark.spark.noisy_rows import unknown_geounits, variances
 from das_spark.spark.tabulate import read_levels
 from das_spark.store import (
     PublicLayout,
     PublicManifest,
+    copy_parts,
     discard,
     disk_errors,
     finished,
@@ -76,21 +75,8 @@ class RunSource:
                 raise InputError(f"{path}: is not a whole Parquet file", hint="copy the run again") from error
         findings = Findings(str(self.public.path))
         measured = read_levels(spark, self.public, "measurements", self.plan.spine.names)
-        size = F.size("values")
-        kept = F.coalesce(F.when(F.size("rows") >= 0, F.size("rows")), size)
         shares = read_levels(spark, self.public, "shares", self.plan.spine.names) if self.has_shares else None
-        shared = (
-            measured.withColumn("share", F.lit(None))
-            if shares is None
-            else measured.join(shares.select("level", "geocode", "share"), ["level", "geocode"])
-        )
-        found = shared.groupBy("level", "query", "share").agg(
-            F.min("variance").alias("least"),
-            F.max("variance").alias("greatest"),
-            F.max(size).alias("longest"),
-            F.sum((kept != size).cast("int")).alias("uneven"),
-        )
-        for row in found.collect():  # one row a level, query and share
+        for row in variances(measured, shares).collect():  # one row a level, query and share
             _judge(row, self.plan, findings)
         geounits = read_levels(spark, self.public, "geounits", self.plan.spine.names)
         for row in unknown_geounits(measured, geounits).limit(1).collect():

@@ -6,8 +6,6 @@ Everything in it is public already; the folder puts it into the columns of the p
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,6 +36,7 @@ from das_spark.spark.tabulate import read_levels
 from das_spark.store import (
     MeasurementsManifest,
     PublicManifest,
+    copy_parts,
     discard,
     disk_errors,
     finished,
@@ -180,24 +179,6 @@ def _rows(spark: SparkSession, public: PublicLayout, plan: RunPlan) -> DataFrame
         constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns)
     )
     return with_root(rows, plan.spine, PUBLISHED_ROOT)
-
-
-def copy_parts(source: Path, target: Path) -> None:
-    """Copy the data files of a finished folder into a new one, durably.
-
-    Args:
-        source: The folder.
-        target: The new one; made.
-    """
-    target.mkdir(parents=True)
-    for path in part_files(source):
-        shutil.copyfile(path, target / path.name)
-        descriptor = os.open(target / path.name, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    sync_folder(target)
 
 
 def _rows_of(folder: Path) -> int:

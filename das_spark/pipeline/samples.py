@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from das_spark.evaluation import SampleReport
-from das_spark.pipeline.finished import FinishedRun, require_one_truth, require_truths, truth_of
+from das_spark.spark.finished_runs import FinishedRun, require_one_truth, require_truths, truth_of
 from das_spark.spark.sample import sample_levels
 from das_spark.spark.session import session
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from das_spark.geography import BLOCK, GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
-from das_spark.io.spine_files import SpineRecord, require_new, require_source, write_spine
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import unknown_blocks
 from das_spark.spark.readers import (
@@ -24,6 +24,7 @@ from das_spark.spark.readers import (
 )
 from das_spark.spark.spine import build_spine
 from das_spark.store.parquet import REPORT, ParquetTables, TableFolder
+from das_spark.store.spine import SpineRecord, require_new, require_source, write_spine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,7 +129,7 @@ def write_built(
     """
     try:
         record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
-        return write_spine(built.blocks, record, folder, write_blocks, staging)
+        return write_spine(record, folder, partial(write_blocks, built.blocks), staging)
     finally:
         built.release()
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from das_spark.errors import BudgetError
 from das_spark.evaluation import SpineLevelLine, SpineReport, present_spine
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
-from das_spark.io.spine_files import RECORD, SpineRecord, read_record, require_source
 from das_spark.report import page
 from das_spark.spark.census import read_spine
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
 from das_spark.store import disk_errors, write_durably
+from das_spark.store.spine import RECORD, SpineRecord, read_record, require_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

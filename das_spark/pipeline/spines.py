@@ -6,6 +6,7 @@ Which blocks exist, where they lie and (as a declared invariant) which have grou
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -13,12 +14,12 @@ from pyspark.sql import functions as F
 from das_spark.config import spine_of
 from das_spark.errors import InputError
 from das_spark.geography import Geolevel, LevelShares, Spine
-from das_spark.io.spine_files import SpineRecord, read_record, write_spine
 from das_spark.pipeline.spine_build import write_blocks, write_built
 from das_spark.spark.census import geounit_shares, on_spine, read_spine, unknown_blocks
 from das_spark.spark.readers import geography_reader, read_crosswalk
 from das_spark.spark.spine import build_spine
 from das_spark.store import discard, finished, guarded_staging, require_held
+from das_spark.store.spine import SpineRecord, read_record, write_spine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +92,7 @@ def copy_spine(context: RunContext, source: PublicLayout) -> None:
         stored = read_spine(context.spark, source.spine)
         require_held(context.layout)
         discard(folder)  # what a driver left that died
-        write_spine(stored.blocks, stored.record, folder, write_blocks, _staging(context))
+        write_spine(stored.record, folder, partial(write_blocks, stored.blocks), _staging(context))
 
 
 def spine_of_run(public: PublicLayout, plan: RunPlan) -> Spine:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from das_spark.evaluation import AccuracyReport, Study, study_of
 from das_spark.pipeline.accuracy import report_runs
-from das_spark.pipeline.finished import alike_runs
 from das_spark.pipeline.samples import require_one_population, sample_run
+from das_spark.spark.finished_runs import alike_runs
 
 
 def study_runs(

@@ -22,7 +22,6 @@ from das_spark.core import UNMEASURED
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
-from das_spark.io.spine_files import BLOCKS, SpineRecord
 from das_spark.io.table_files import ABOUT, PARQUET, about_text
 from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_facts_of
 from das_spark.pipeline.tabulate import PLACE, facts_of_run
@@ -45,6 +44,7 @@ from das_spark.spark.verify_columns import (
 )
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import RunMarker, disk_errors, part_files
+from das_spark.store.spine import BLOCKS, SpineRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

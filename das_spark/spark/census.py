@@ -5,15 +5,16 @@ The leaf of such a spine is a block behind its path; the geocode that the census
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from das_spark.geography import BLOCK
-from das_spark.io.spine_files import BLOCKS, StoredSpine, check_blocks, read_record
 from das_spark.spark.ingest import all_levels
 from das_spark.spark.readers import reading
+from das_spark.store.spine import BLOCKS, SpineRecord, check_blocks, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,6 +109,21 @@ def census_histograms(leaves: DataFrame, spine: Spine) -> DataFrame:
         spine: The levels of the census.
     """
     return all_levels(leaves.select(census_geocode(), "cells", "counts"), spine)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpine:
+    """A spine that was read back.
+
+    Attributes:
+        record: What it is.
+        blocks: Columns block (16 digits), path and shares (arrays of text, root first), one row a block.
+        folder: Where it lies.
+    """
+
+    record: SpineRecord
+    blocks: DataFrame
+    folder: Path
 
 
 def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:

@@ -260,6 +260,32 @@ def summary(rows: DataFrame) -> DataFrame:
     )
 
 
+def variances(measured: DataFrame, shares: DataFrame | None) -> DataFrame:
+    """Variances and sizes of the answers of each level, query and share of the budget.
+
+    Args:
+        measured: `tables.MEASUREMENTS` with a column level.
+        shares: `tables.SHARES` with a column level; None where geounits have no shares of their own.
+
+    Returns:
+        Columns level, query, share (null where there are none), least and greatest variance, length of the longest
+        answer, and in how many rows answers and their numbers do not fit (`uneven`).
+    """
+    size = F.size("values")
+    kept = F.coalesce(F.when(F.size("rows") >= 0, F.size("rows")), size)
+    shared = (
+        measured.withColumn("share", F.lit(None))
+        if shares is None
+        else measured.join(shares.select("level", "geocode", "share"), ["level", "geocode"])
+    )
+    return shared.groupBy("level", "query", "share").agg(
+        F.min("variance").alias("least"),
+        F.max("variance").alias("greatest"),
+        F.max(size).alias("longest"),
+        F.sum((kept != size).cast("int")).alias("uneven"),
+    )
+
+
 def unknown_geounits(rows: DataFrame, geounits: DataFrame) -> DataFrame:
     """Level and geocode of geounits that rows speak of and that do not exist.
 

@@ -1,11 +1,15 @@
 """Where the tables and records of a run lie, and how they come to be there: the only package that builds their paths.
 
-`tables` declares every table once, and `parquet` writes them; both need pyarrow, which the command line does not load
-before it must, so that they are imported as modules. This package knows nothing of Spark.
+A run has a public and a restricted root (`RunLayout`), held by one driver at a time (`hold_run`). Tables are written
+aside and committed once (`promote`, `replace_folder`); measurements under a journal and a privacy ledger. All of it
+rests on the few operations of a `FileSystem`. `tables` declares every table of a run once, `parquet` reads and writes
+their files, and `spine` is the folder of an optimized spine: these need pyarrow or numpy, which the command line does
+not load before it must, so that they are imported as modules. This package knows nothing of Spark.
 """
 
 from das_spark.store.commit import (
     FileRecord,
+    copy_parts,
     create_exclusively,
     discard,
     finished,
@@ -122,6 +126,7 @@ __all__ = [
     "SweepRecord",
     "TablesLayout",
     "clear_staging",
+    "copy_parts",
     "create_exclusively",
     "created_at",
     "discard",

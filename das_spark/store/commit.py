@@ -288,6 +288,19 @@ def link_parts(source: Place, target: Place) -> None:
         sync_folder(target)
 
 
+def copy_parts(source: Place, target: Place) -> None:
+    """Copy the data files of a finished folder into a new one, durably: those of another run, which may go its way.
+
+    Args:
+        source: The finished folder.
+        target: A new folder; made.
+    """
+    make_folder(target)
+    for path in part_files(source):
+        system_of(target).copy(str(path), str(target / path.name))
+    sync_folder(target)
+
+
 def succeed(folder: Address) -> None:
     """Set the marker of a whole result, durably and as the last thing.
 

@@ -92,6 +92,9 @@ class FileSystem(Protocol):
         the old name is gone.
         """
 
+    def copy(self, source: str, target: str) -> None:
+        """Give a new file the bytes of another one, durably."""
+
     def share(self, source: str, target: str) -> None:
         """Give a file that is never changed a second name, or a durable copy; either can be deleted by itself."""
 
@@ -217,6 +220,10 @@ class PosixFileSystem:
                 raise
             _copy(source, target)
             os.unlink(source)
+
+    def copy(self, source: str, target: str) -> None:
+        """As `FileSystem`."""
+        _copy(source, target)
 
     def share(self, source: str, target: str) -> None:
         """As `FileSystem`: a hard link, or a copy where the disk has no such links."""

@@ -15,8 +15,8 @@ import numpy as np
 from das_spark.errors import InputError
 from das_spark.evaluation import Frequencies
 from das_spark.pipeline.accuracy import pairs
-from das_spark.pipeline.finished import FinishedRun, require_truths
 from das_spark.products import PRODUCTS
+from das_spark.spark.finished_runs import FinishedRun, require_truths
 from das_spark.spark.session import session
 from das_spark.studies.occupancy import LevelOccupancy, Occupancy, OccupancyReport
 from das_spark.studies.occupancy_report import RunOccupancy

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,12 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 
 from das_spark.geography import PL94_PERSON, LevelShares
-from das_spark.io.spine_files import SpineRecord, write_spine
+from das_spark.pipeline.spine_build import write_blocks as write_paths
 from das_spark.simulation.entities_2020 import entities
 from das_spark.spark.readers import GEOGRAPHY_READERS
 from das_spark.spark.session import session
 from das_spark.spark.spine import build_spine
+from das_spark.store.spine import SpineRecord, write_spine
 
 SIZES = (100_000, 1_000_000)
 BLOCKS_OF_A_GROUP, GROUPS_OF_A_TRACT, TRACTS_OF_A_COUNTY, COUNTIES_OF_A_STATE = 33, 3, 27, 60
@@ -78,7 +80,7 @@ def measure(spark, folder: Path, count: int) -> tuple[float, float, float, int]:
     joined = time.monotonic()
     record = SpineRecord.of(built.national, PL94_PERSON, SHARES, "zcdp")
     assert record.blocks == count
-    write_spine(built.blocks, record, folder / "spine")
+    write_spine(record, folder / "spine", partial(write_paths, built.blocks))
     built.release()
     written = time.monotonic()
     shutil.rmtree(folder / "spine")

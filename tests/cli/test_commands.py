@@ -27,8 +27,9 @@ from das_spark.evaluation import (
 from das_spark.evaluation.metric_rows import CriterionPart, ErrorPart
 from das_spark.evaluation.samples import Draw, entries_of
 from das_spark.evaluation.tallies import COUNTY, FIFTIES
-from das_spark.pipeline import Check, VerificationReport, finished, study
+from das_spark.pipeline import Check, VerificationReport, study
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
+from das_spark.spark import finished_runs as finished
 from das_spark.store import PublicManifest, RunLayout, StageRecord, discard, open_run, require_kept
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -155,7 +156,7 @@ def test_retention_removes_what_is_confidential_when_told_to(finished_run):
     assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0, "again, after a kill in between"
 
 
-def test_retention_keeps_the_fences_against_executors_that_wake_up_later(capsys, finished_run):
+def test_retention_keeps_the_tombstones_against_executors_that_wake_up_later(capsys, finished_run):
     fenced = finished_run.restricted.staging("measurements", "County", 1)
     discard(fenced, tombstone=True)
     left = fenced.with_name(f".{fenced.name}.destroyed")  # of a driver that died while it destroyed

@@ -19,10 +19,10 @@ from das_spark.pipeline import accuracy
 from das_spark.pipeline.accuracy import evaluate_runs, subject_of_plan
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison
-from das_spark.pipeline.finished import alike_runs
 from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.pipeline.study import study_runs
 from das_spark.products import PRODUCTS
+from das_spark.spark.finished_runs import alike_runs
 
 
 def errors_of(report, place, query):

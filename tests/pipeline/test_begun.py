@@ -10,9 +10,9 @@ import pytest
 
 from das_spark.config import load_plan, load_run
 from das_spark.errors import PrivacyGuardError
-from das_spark.io.spine_files import require_new
 from das_spark.pipeline import driver, require_begun, run_stages, runner, spines
 from das_spark.store import RunLayout, open_run, succeed
+from das_spark.store.spine import require_new
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -36,12 +36,12 @@ def test_a_run_whose_journal_is_lost_is_refused_before_it_is_charged(dry_worksho
     assert not list((dry_workshop.root / "ledgers").glob("*"))
 
 
-def test_a_spine_is_taken_over_where_a_driver_left_half_of_one(dry_workshop, monkeypatch):
+def test_a_spine_is_copied_where_a_driver_left_half_of_one(dry_workshop, monkeypatch):
     layout = begin(dry_workshop.root, "first")
     layout.public.spine.mkdir()
     (layout.public.spine / "left").touch()
     monkeypatch.setattr(spines, "read_spine", lambda *_: SimpleNamespace(blocks=None, record=None))
-    monkeypatch.setattr(spines, "write_spine", lambda blocks, record, folder, *_: require_new(folder))
+    monkeypatch.setattr(spines, "write_spine", lambda record, folder, *_: require_new(folder))
     spines.copy_spine(cast("Any", SimpleNamespace(has_shares=True, layout=layout, spark=None)), layout.public)
 
 

@@ -12,10 +12,10 @@ from pyarrow import parquet
 from das_spark.errors import BudgetError, GeographyError, InputError
 from das_spark.evaluation import SpineReport
 from das_spark.geography import DHC, ENTITY_CATEGORIES, PL94_PERSON, LevelShares, SpineSettings
-from das_spark.io.spine_files import read_record
 from das_spark.pipeline.spine_build import SpineRequest, make_spine
 from das_spark.pipeline.spine_report import ReportRequest, report_spine, spine_folder, write_spine_report
 from das_spark.products import product
+from das_spark.store.spine import read_record
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of({level: Fraction(part, 21) for part, level in enumerate(LEVELS, 1)})

@@ -35,7 +35,7 @@ def context(of: RunPlan, folder: Path) -> Any:
         created="2026-01-01T00:00:00+00:00",
         has_shares=False,
         is_insecure=False,
-        geounit_counts=lambda: dict.fromkeys(of.spine.names, 1),
+        tables=SimpleNamespace(geounit_counts=lambda: dict.fromkeys(of.spine.names, 1)),
         restricted_facts=SimpleNamespace(accuracy={}),
     )
 
@@ -44,7 +44,7 @@ def statement(of: RunPlan, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str
     monkeypatch.setattr(publish, "require_held", lambda _layout: None)
     nothing = {"solver_facts_of": ({}, {}, ()), "_rows": {}, "_stages": (), "public_files": ()}
     for name, value in nothing.items():
-        monkeypatch.setattr(publish, name, lambda *_, value=value: value)
+        monkeypatch.setattr(publish, name, lambda *_, value=value, **__: value)
     entry = LedgerEntry("run#0", "2026-01-01", of.product.name, of.product.record, of.budget, insecure=False)
     publish.publish_statement(context(of, folder), entry, Ledger((entry,)))
     return (folder / "privacy_statement").read_text(encoding="utf-8")

@@ -68,8 +68,10 @@ class ObjectStore:
         self.put(target, self.read(source))
         self.remove(source)
 
-    def share(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str) -> None:
         self.put(target, self.read(source))
+
+    share = copy
 
     def sync(self, path: str) -> None:
         pass

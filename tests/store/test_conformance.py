@@ -18,6 +18,7 @@ from das_spark.store import (
     RunLayout,
     State,
     Step,
+    copy_parts,
     create_exclusively,
     discard,
     find_run,
@@ -140,9 +141,10 @@ def test_a_file_moves_in_the_place_of_another(folder, system):
     assert system.read(str(folder / "old")) == b"new"
 
 
-def test_shared_files_are_destroyed_one_by_one(folder, system):
+@pytest.mark.parametrize("twice", [link_parts, copy_parts])
+def test_shared_and_copied_files_are_destroyed_one_by_one(folder, twice):
     put(folder / "one" / "part-0", b"rows")
-    link_parts(folder / "one", folder / "two")
+    twice(folder / "one", folder / "two")
     discard(folder / "one")
     assert [path.read_bytes() for path in part_files(folder / "two")] == [b"rows"]
 

@@ -10,16 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from das_spark.errors import GeographyError, InputError, OutputError
 from das_spark.geography import LevelShares, NationalSpine, SpineSettings
-from das_spark.store import (
+from das_spark.store.commit import (
     FileRecord,
-    Staging,
     discard,
-    disk_errors,
     finished,
+    make_folder,
     names_in,
     part_files,
     promote,
@@ -27,10 +26,8 @@ from das_spark.store import (
     succeed,
     write_durably,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+from das_spark.store.filesystem import disk_errors
+from das_spark.store.lock import Staging
 
 FORMAT: Final = 1
 RECORD: Final = "spine.json"
@@ -210,35 +207,18 @@ class SpineRecord:
         return record
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSpine:
-    """A spine that was read back.
-
-    Attributes:
-        record: What it is.
-        blocks: Columns block (16 digits), path and shares (arrays of text, root first), one row a block.
-        folder: Where it lies.
-    """
-
-    record: SpineRecord
-    blocks: DataFrame
-    folder: Path
-
-
 def write_spine(
-    blocks: DataFrame,
     record: SpineRecord,
     folder: Path,
-    write: Callable[[DataFrame, Path], tuple[FileRecord, ...]],
+    write: Callable[[Path], tuple[FileRecord, ...]],
     staging: Staging | None = None,
 ) -> SpineRecord:
     """Write a spine into a new folder; it counts as there when `_SUCCESS` is.
 
     Args:
-        blocks: Columns block, path and shares; computed once.
         record: What the spine is.
         folder: Must not exist, or be empty, or hold a spine that was not finished.
-        write: Writes the blocks into a folder, and gives the files that it wrote.
+        write: Writes the blocks (`store.tables.BLOCKS`) into a folder, and gives the files that it wrote.
         staging: Where it is written first; beside the folder where None.
 
     Returns:
@@ -252,10 +232,10 @@ def write_spine(
     with disk_errors(folder):
         discard(staging.folder)
         try:
-            files = write(blocks, staging.folder / BLOCKS)
+            files = write(staging.folder / BLOCKS)
             staging.guard()
             discard(folder)
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             written = replace(record, files=promote(staging.folder / BLOCKS, folder / BLOCKS, files, check=False))
             write_durably(folder / RECORD, written.to_json())
             succeed(folder)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
 from das_spark.errors import InputError, OutputError
 from das_spark.geography import PL94_PERSON, CountySummary, FanOut, LevelShares, SpineSettings, join_counties
-from das_spark.io.spine_files import RECORD, SpineRecord, read_record, require_new, write_spine
 from das_spark.pipeline.spine_build import write_blocks
 from das_spark.spark.census import read_spine
 from das_spark.store import part_files
+from das_spark.store.spine import RECORD, SpineRecord, read_record, require_new, write_spine
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of({level: Fraction(part, 21) for level, part in zip(LEVELS, range(1, 7), strict=True)})
@@ -85,7 +86,7 @@ def blocks(spark):
 
 @pytest.fixture
 def folder(blocks, record, tmp_path):
-    write_spine(blocks, record, tmp_path / "spine", write_blocks)
+    write_spine(record, tmp_path / "spine", partial(write_blocks, blocks))
     return tmp_path / "spine"
 
 
@@ -101,16 +102,16 @@ def test_a_written_spine_is_read_back(spark, folder, blocks, record):
 @pytest.mark.spark
 def test_a_folder_is_written_once_and_an_unfinished_one_again(folder, blocks, record):
     with pytest.raises(OutputError, match="there is something already"):
-        write_spine(blocks, record, folder, write_blocks)
+        write_spine(record, folder, partial(write_blocks, blocks))
     (folder / "_SUCCESS").unlink()
     with pytest.raises(InputError, match="is no finished spine"):
         read_record(folder)
-    write_spine(blocks, record, folder, write_blocks)
+    write_spine(record, folder, partial(write_blocks, blocks))
     assert read_record(folder).blocks == 200
     (folder / "_SUCCESS").unlink()
     (folder / "mine.txt").touch()
     with pytest.raises(OutputError, match="there is something already"):
-        write_spine(blocks, record, folder, write_blocks)
+        write_spine(record, folder, partial(write_blocks, blocks))
 
 
 def test_half_a_record_that_a_killed_driver_left_bars_no_spine(tmp_path):
