@@ -23,7 +23,7 @@ from das_spark.errors import InputError
 from das_spark.evaluation.metric_rows import (
     Criterion,
     CriterionName,
-    HomogeneityLine,
+    HomogeneityRow,
     QueryErrors,
     criterion_json,
     criterion_of_json,
@@ -168,7 +168,7 @@ class AccuracyReport:
     criteria: tuple[Criterion, ...] = ()
     groups: str = ""
     counted: str = "people"
-    homogeneity: tuple[HomogeneityLine, ...] = ()
+    homogeneity: tuple[HomogeneityRow, ...] = ()
 
     def entry(self, place: str, measure: str) -> Entry:
         """The line of a place and measure.

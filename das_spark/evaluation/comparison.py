@@ -56,7 +56,7 @@ _FORM: Final = ",.4g"
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedLine:
+class ComparedRow:
     """One figure of both sides, and their difference.
 
     Attributes:
@@ -109,7 +109,7 @@ class RunComparison:
     first: tuple[str, ...]
     second: tuple[str, ...]
     differing: Mapping[str, tuple[Any, Any]]
-    lines: tuple[ComparedLine, ...]
+    lines: tuple[ComparedRow, ...]
     notes: tuple[str, ...]
     method: Method
 
@@ -145,7 +145,7 @@ def compare_reports(
     """
     method = method_of(len(first), len(second), over, paired=paired)
     sides = (statistics_of(first, replicates=0), statistics_of(second, replicates=0))
-    lines: list[ComparedLine] = []
+    lines: list[ComparedRow] = []
     for places, found in _by_entry(sides).items():
         if method == "welch":
             lines.append(_line_of_sums(places, (first, second), found[0][0].unit))
@@ -221,7 +221,7 @@ def _by_entry(sides: tuple[Sequence[PooledStatistic], Sequence[PooledStatistic]]
 
 def _paired_line(
     of: tuple[str, str], differences: Sequence[Frequencies], method: Method, figures_of: Sequence[_Both]
-) -> ComparedLine:
+) -> ComparedRow:
     """The difference of absolute residuals, geounit by geounit."""
     means = [figures(each).bias for each in differences if each.total]
     mean = fmean(means) if means else None
@@ -232,10 +232,10 @@ def _paired_line(
     elif method == "paired_geounits" and mean is not None:
         interval = _over_geounits(differences, mean)
     n, unit, pairs = sum(each.total for each in differences), figures_of[0][0].unit, len(differences)
-    return ComparedLine(*of, PAIRED, "", unit, n, None, None, mean, interval, pairs, p)
+    return ComparedRow(*of, PAIRED, "", unit, n, None, None, mean, interval, pairs, p)
 
 
-def _line_of_sums(of: tuple[str, str], sides: _Sides, unit: str) -> ComparedLine:
+def _line_of_sums(of: tuple[str, str], sides: _Sides, unit: str) -> ComparedRow:
     """The difference of absolute residuals where runs have no partner.
 
     Over the same geounits, a mean of differences is the difference of the sums over their number. For totals these are
@@ -249,7 +249,7 @@ def _line_of_sums(of: tuple[str, str], sides: _Sides, unit: str) -> ComparedLine
         own, other = ([each.absolute_sum * len(numbers) / sum(numbers) for each in side] for side in entries)
         found = unpaired_difference(own, other, LEVEL)
         mean, interval, p = found.mean, found.interval, found.p
-    return ComparedLine(*of, PAIRED, "", unit, sum(numbers), None, None, mean, interval, 0, p)
+    return ComparedRow(*of, PAIRED, "", unit, sum(numbers), None, None, mean, interval, 0, p)
 
 
 def _over_geounits(differences: Sequence[Frequencies], mean: float) -> Interval | None:
@@ -264,7 +264,7 @@ def _over_geounits(differences: Sequence[Frequencies], mean: float) -> Interval 
     return replace(student_interval(mean, sqrt(variance / n), n - 1, LEVEL), over="geounits")
 
 
-def _line(one: PooledStatistic, other: PooledStatistic, method: Method) -> ComparedLine:
+def _line(one: PooledStatistic, other: PooledStatistic, method: Method) -> ComparedRow:
     """A figure of both sides: mean of the runs' own figures."""
     first, second = _mean(one), _mean(other)
     difference = None if first is None or second is None else first - second
@@ -274,7 +274,7 @@ def _line(one: PooledStatistic, other: PooledStatistic, method: Method) -> Compa
         interval, p = found.interval, found.p
     n, pairs = one.n + other.n, 0 if method == "welch" else len(one.of_runs)
     of = (one.place, one.measure, one.name, one.settings, one.unit)
-    return ComparedLine(*of, n, first, second, difference, interval, pairs, p)
+    return ComparedRow(*of, n, first, second, difference, interval, pairs, p)
 
 
 def _over_runs(first: Sequence[float], second: Sequence[float], method: Method) -> MeanDifference:
@@ -351,7 +351,7 @@ def _difference_table(comparison: RunComparison) -> ReportTable:
     return ReportTable("comparison", "Differences", columns, tuple(rows))
 
 
-def _differences(lines: Sequence[ComparedLine], comparison: RunComparison) -> Figure:
+def _differences(lines: Sequence[ComparedRow], comparison: RunComparison) -> Figure:
     """Differences with their intervals, a row a place and measure; grey where the interval holds zero."""
     series = []
     for clear, color in ((True, 0), (False, None)):

@@ -145,13 +145,13 @@ class QueryErrors:
         return (self.place, self.query, self.bins.name)
 
     @property
-    def whole(self) -> ErrorPart:
+    def all_classes(self) -> ErrorPart:
         """All classes together."""
         return _joined(self.parts)
 
     def rows(self) -> Iterator[tuple[str, ErrorPart]]:
         """All classes together, then each, with its label."""
-        yield ALL, self.whole
+        yield ALL, self.all_classes
         yield from ((self.bins.label(part.bin), part) for part in self.parts)
 
 
@@ -184,7 +184,7 @@ class Criterion:
         return f"{self.name}: {self.query}"
 
     @property
-    def whole(self) -> CriterionPart:
+    def all_classes(self) -> CriterionPart:
         """All classes together."""
         return _met(self.parts)
 
@@ -203,7 +203,7 @@ class Criterion:
 
     def overall(self) -> Iterator[tuple[str, CriterionPart]]:
         """All classes together, and those above some sizes, with labels."""
-        yield ALL, self.whole
+        yield ALL, self.all_classes
         begins = set(map(self.bins.least, range(self.bins.number)))
         for least in LEAST_POPULATIONS:
             if least in begins:
@@ -215,7 +215,7 @@ class Criterion:
         yield from ((self.bins.label(part.bin), part) for part in self.parts)
 
 
-def lines_of(place: str, comparison: Comparison, summed: ErrorTally) -> tuple[list[QueryErrors], list[Criterion]]:
+def metric_rows_of(place: str, comparison: Comparison, summed: ErrorTally) -> tuple[list[QueryErrors], list[Criterion]]:
     """The lines of a geolevel.
 
     Args:
@@ -313,7 +313,7 @@ def _by_bin(lines: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> tuple
     return tuple(join(parts[bin_]) for bin_ in sorted(parts))
 
 
-def number_json(value: float) -> float | None:
+def _number_json(value: float) -> float | None:
     """JSON knows no NaN.
 
     Args:
@@ -334,7 +334,7 @@ def numbers_json(numbers: Mapping[str, float]) -> dict[str, float | None]:
     Returns:
         The same, with None for NaN.
     """
-    return {name: number_json(value) for name, value in numbers.items()}
+    return {name: _number_json(value) for name, value in numbers.items()}
 
 
 def residuals_json(frequencies: Frequencies) -> dict[str, list[int]]:
@@ -371,7 +371,7 @@ def errors_json(line: QueryErrors) -> dict[str, Any]:
         "query": line.query,
         "answers": line.answers,
         "bins": line.bins.name,
-        "figures": _figures(line.whole),
+        "figures": _figures(line.all_classes),
         "by_population": [
             {
                 "population": line.bins.label(part.bin),
@@ -434,7 +434,7 @@ _FIGURES = ("rmse", "median_absolute", "p95_absolute")
 
 
 @dataclass(frozen=True, slots=True)
-class HomogeneityLine:
+class HomogeneityRow:
     """Residuals of totals in one geolevel by the homogeneity index of the geounit.
 
     Attributes:
@@ -474,7 +474,7 @@ class HomogeneityLine:
             yield index, found | {name: getattr(shown, name) for name in _FIGURES}
 
 
-def homogeneity_lines_of(place: str, comparison: Comparison, summed: ErrorTally) -> list[HomogeneityLine]:
+def homogeneity_rows_of(place: str, comparison: Comparison, summed: ErrorTally) -> list[HomogeneityRow]:
     """The lines of a geolevel, one a definition of the index; none where the comparison has no strata.
 
     Args:
@@ -490,11 +490,11 @@ def homogeneity_lines_of(place: str, comparison: Comparison, summed: ErrorTally)
                 (int(index), Frequencies(rows.value[rows.bin == index], rows.frequency[rows.bin == index]))
                 for index in np.unique(rows.bin)
             ]
-            found.append(HomogeneityLine(place, line.subject, strata.name, strata.rows, tuple(parts)))
+            found.append(HomogeneityRow(place, line.subject, strata.name, strata.rows, tuple(parts)))
     return found
 
 
-def pooled_homogeneity(lines: Sequence[HomogeneityLine]) -> HomogeneityLine:
+def pooled_homogeneity(lines: Sequence[HomogeneityRow]) -> HomogeneityRow:
     """One line of several runs together.
 
     Args:
@@ -511,14 +511,14 @@ def pooled_homogeneity(lines: Sequence[HomogeneityLine]) -> HomogeneityLine:
         if len(parts[index]) == len(lines) > 1
     )
     first = lines[0]
-    return HomogeneityLine(first.place, first.definition, first.strata, first.cells, whole, biases)
+    return HomogeneityRow(first.place, first.definition, first.strata, first.cells, whole, biases)
 
 
 def _ends(interval: Interval | None) -> tuple[float, float]:
     return (nan, nan) if interval is None else (interval.low, interval.high)
 
 
-def homogeneity_json(line: HomogeneityLine) -> dict[str, Any]:
+def homogeneity_json(line: HomogeneityRow) -> dict[str, Any]:
     """A line as JSON values, with its residuals, so that runs can be pooled later.
 
     Args:
@@ -537,11 +537,11 @@ def homogeneity_json(line: HomogeneityLine) -> dict[str, Any]:
     }
 
 
-def homogeneity_of_json(content: Mapping[str, Any]) -> HomogeneityLine:
+def homogeneity_of_json(content: Mapping[str, Any]) -> HomogeneityRow:
     """The same, read again; figures are computed anew, but those over runs: residuals are kept of all runs together.
 
     Args:
         content: Result of `homogeneity_json`.
     """
     parts = tuple((part["index"], frequencies_of_json(part["residuals"], 0)) for part in content["by_index"])
-    return HomogeneityLine(content["place"], content["definition"], content["strata"], content["cells"], parts)
+    return HomogeneityRow(content["place"], content["definition"], content["strata"], content["cells"], parts)

@@ -17,10 +17,10 @@ from das_spark.evaluation.accuracy import (
     definitions,
     headline_spreads,
 )
-from das_spark.evaluation.metric_rows import ALL, Criterion, ErrorPart, HomogeneityLine, QueryErrors
+from das_spark.evaluation.metric_rows import ALL, Criterion, ErrorPart, HomogeneityRow, QueryErrors
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED
-from das_spark.evaluation.samples import ClosestLine, SampleReport, closest_table
+from das_spark.evaluation.samples import ClosestRow, SampleReport, closest_table
 from das_spark.evaluation.study import PooledStatistic, Study, statistics_table
 from das_spark.evaluation.study_figures import TradeOffPoint, bias_by_index, loss_figure, trade_off
 from das_spark.evaluation.tallies import DEFINITIONS, FIFTIES
@@ -150,7 +150,7 @@ def _errors_by_query(report: AccuracyReport) -> Iterator[ReportSection]:
         levels.setdefault(line.place, []).append(line)
     if not levels:
         return
-    found = {(line.query, line.place): line.whole.one_minus_tvd for line in report.errors}
+    found = {(line.query, line.place): line.all_classes.one_minus_tvd for line in report.errors}
     agreement = ReportTable(
         "agreement",
         "1 - total variation distance, by query",
@@ -167,7 +167,7 @@ def _errors_by_query(report: AccuracyReport) -> Iterator[ReportSection]:
     )
     yield ReportSection("Error by query", (note, agreement))
     for place, lines in levels.items():
-        all_of = [(line.query, ALL, line.whole) for line in lines]
+        all_of = [(line.query, ALL, line.all_classes) for line in lines]
         classes = [(line.query, label, part) for line in lines for label, part in line.rows() if label != ALL]
         tables = (
             _error_table(f"queries_{place}", "", all_of),
@@ -304,7 +304,7 @@ def _homogeneity(report: AccuracyReport) -> Iterator[Block]:
 
 
 def homogeneity_table(
-    name: str, title: str, lines: Iterable[HomogeneityLine], counted: str, media: frozenset[Medium]
+    name: str, title: str, lines: Iterable[HomogeneityRow], counted: str, media: frozenset[Medium]
 ) -> ReportTable:
     """The bias of every index with its intervals."""
     columns = (
@@ -351,7 +351,7 @@ def _study_figures(study: Study) -> Iterator[Figure]:
             yield bias_by_index(lines, entry.place, report.counted)
 
 
-def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestLine) -> Iterator[Figure]:
+def _trade_off(report: AccuracyReport, samples: SampleReport, closest: ClosestRow) -> Iterator[Figure]:
     """Figure 2 of one entry, where the release and some samples have a privacy loss."""
     error, loss = closest.release
     of = (closest.place, closest.measure)
@@ -402,7 +402,7 @@ def _figures(report: AccuracyReport, spreads: Sequence[RunSpread]) -> Iterator[F
     if shown:
         yield _error_sizes(shown, report.counted)
         yield _signed_errors(shown, report.counted)
-    agreeing = [line for line in _by_sizes(report.errors) if line.whole.counted]
+    agreeing = [line for line in _by_sizes(report.errors) if line.all_classes.counted]
     if agreeing:
         yield _agreement(agreeing, report.counted)
     largest = report.headlines("largest group")
@@ -462,7 +462,7 @@ def _agreement(errors: Sequence[QueryErrors], counted: str) -> Figure:
     curves = []
     for at, place in enumerate(dict.fromkeys(line.place for line in errors)):
         lines = [line for line in errors if line.place == place]
-        values, rows = [line.whole.one_minus_tvd for line in lines], [queries.index(line.query) for line in lines]
+        values, rows = [line.all_classes.one_minus_tvd for line in lines], [queries.index(line.query) for line in lines]
         curves.append(Curve(values, rows, place, at, "none", at, size=7, alpha=0.8))
     panel = Panel(tuple(curves), Axis("1 - L1 / (2 counted)"), rows=tuple(queries))
     return Figure(_AGREEMENT.format(counted=counted), (panel,), legend="right")

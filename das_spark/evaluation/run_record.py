@@ -105,7 +105,7 @@ ESTIMATE: Final = "estimate"
 
 
 @dataclass(frozen=True, slots=True)
-class StageLine:
+class StageRow:
     """A stage of the run, all drivers together. RESTRICTED.
 
     Attributes:
@@ -136,7 +136,7 @@ class StageLine:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyLine:
+class FamilyRow:
     """A family from the public diagnostics.
 
     Attributes:
@@ -177,7 +177,7 @@ class FamilyLine:
 
 
 #: Figures of a family besides its geolevel and its time, by the names that the diagnostics have for them.
-FAMILY_FIGURES: Final = tuple(each.name for each in fields(FamilyLine) if each.name not in ("geolevel", "seconds"))
+FAMILY_FIGURES: Final = tuple(each.name for each in fields(FamilyRow) if each.name not in ("geolevel", "seconds"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class EstimatedLevel:
     statuses: Mapping[str, int]
     gap: float
     residual: float
-    slowest: tuple[FamilyLine, ...] = ()
+    slowest: tuple[FamilyRow, ...] = ()
 
     @property
     def families(self) -> int:
@@ -205,7 +205,7 @@ class EstimatedLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class DriverAttempt:
     """One driver at work on the run. RESTRICTED.
 
     Attributes:
@@ -239,7 +239,7 @@ class LogEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareLine:
+class ShareRow:
     """What a level may spend, of the run's own ledger entry.
 
     Attributes:
@@ -256,7 +256,7 @@ class ShareLine:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendingLine:
+class SpendingRow:
     """A run in the ledger of an input.
 
     Attributes:
@@ -294,7 +294,7 @@ class RunRecord:
         levels: Levels that are estimated, from the top.
         shares: What the run may spend, by level.
         spending: All runs on the input, this one among them.
-        openings: The drivers that worked on it.
+        drivers: The drivers that worked on it.
         warnings: Warnings and errors of the log.
         torn: Lines of the log that cannot be read.
     """
@@ -304,15 +304,15 @@ class RunRecord:
     restricted: bool
     facts: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
-    stages: tuple[StageLine, ...] = ()
+    stages: tuple[StageRow, ...] = ()
     levels: tuple[EstimatedLevel, ...] = ()
-    shares: tuple[ShareLine, ...] = ()
-    spending: tuple[SpendingLine, ...] = ()
-    openings: tuple[Opening, ...] = ()
+    shares: tuple[ShareRow, ...] = ()
+    spending: tuple[SpendingRow, ...] = ()
+    drivers: tuple[DriverAttempt, ...] = ()
     warnings: tuple[LogEntry, ...] = ()
     torn: int = 0
 
-    def slowest(self, most: int) -> list[FamilyLine]:
+    def slowest(self, most: int) -> list[FamilyRow]:
         """The slowest families over all levels; in the order of their work where times are not known.
 
         Args:
@@ -455,7 +455,7 @@ def _estimates(record: RunRecord) -> Iterable[ReportSection]:
     yield ReportSection("Slowest families" if timed else "Largest families", (table,))
 
 
-def _shares(shares: Sequence[ShareLine]) -> ReportSection:
+def _shares(shares: Sequence[ShareRow]) -> ReportSection:
     headings = ("geolevel", "share of the budget", "query: share of the level", "spent")
     rows = [
         (each.geolevel, each.share, _listed(each.queries), "yes" if each.released else "not yet") for each in shares
@@ -464,7 +464,7 @@ def _shares(shares: Sequence[ShareLine]) -> ReportSection:
     return ReportSection("Privacy ledger of the run", (table,) if rows else ("Nothing is charged yet.",))
 
 
-def _spending(spending: Sequence[SpendingLine]) -> ReportSection:
+def _spending(spending: Sequence[SpendingRow]) -> ReportSection:
     headings = ("run", "begun", "product", "counted", "framework", "charged", "released", "key")
     rows = [
         (
@@ -482,7 +482,7 @@ _DRIVER_HEADINGS: Final = ("driver", "began (UTC)", "last line", "Spark applicat
 
 
 def _log(record: RunRecord) -> Iterable[ReportSection]:
-    drivers = [(each.number, each.began, each.last, each.application or "-", each.end) for each in record.openings]
+    drivers = [(each.number, each.began, each.last, each.application or "-", each.end) for each in record.drivers]
     torn = (
         f"{record.torn} torn line{'s' if record.torn > 1 else ''} in the log: a driver or a machine died while writing."
     )
@@ -500,7 +500,7 @@ def _listed(parts: Mapping[str, object]) -> str:
     )
 
 
-def _stage_times(stages: Sequence[StageLine]) -> Figure:
+def _stage_times(stages: Sequence[StageRow]) -> Figure:
     seconds = [stage.seconds for stage in stages]
     bars = Bars(range(len(stages)), seconds, texts=tuple(f"{time:,.1f} s" for time in seconds))
     axis = Axis("seconds", low=0, high=max([*seconds, 0.1]) * 1.15)

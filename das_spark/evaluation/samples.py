@@ -570,7 +570,7 @@ _HEADINGS: Final = {"by_median_absolute": "closest by error", "by_loss": "by los
 
 
 @dataclass(frozen=True, slots=True)
-class ClosestLine:
+class ClosestRow:
     """Samples that are as good as a release in one measure of one place.
 
     Attributes:
@@ -590,13 +590,13 @@ class ClosestLine:
     total: Fraction | None = None
 
 
-def closest_line(
+def closest_row(
     of: tuple[str, str],
     figures: ErrorFigures,
     loss: float | None,
     samples: Sequence[SamplePoint],
     total: Fraction | None = None,
-) -> ClosestLine | None:
+) -> ClosestRow | None:
     """The line of a release; None where it has no residuals or is exact (no sample is close to that), or has no sample.
 
     Args:
@@ -610,10 +610,10 @@ def closest_line(
     if not (beside and figures.n and figures.largest):
         return None
     release = (figures.median_absolute, loss)
-    return ClosestLine(*of, release, beside, closest_sample(beside, release), total)
+    return ClosestRow(*of, release, beside, closest_sample(beside, release), total)
 
 
-def closest_table(lines: Iterable[ClosestLine], budget: str = "") -> ReportTable:
+def closest_table(lines: Iterable[ClosestRow], budget: str = "") -> ReportTable:
     """Lines on one release, or on one at several budgets.
 
     Args:

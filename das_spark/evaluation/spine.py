@@ -39,7 +39,7 @@ from das_spark.report import (
 
 
 @dataclass(frozen=True, slots=True)
-class SpineLevelLine:
+class SpineLevelRow:
     """One level of a spine.
 
     Attributes:
@@ -227,8 +227,8 @@ class SpineReport:
     kind: str
     framework: str
     budget: Fraction
-    before: tuple[SpineLevelLine, ...]
-    after: tuple[SpineLevelLine, ...]
+    before: tuple[SpineLevelRow, ...]
+    after: tuple[SpineLevelRow, ...]
     paths: tuple[SharePath, ...]
     categories: tuple[EntityComparison, ...]
     notes: tuple[str, ...] = ()
@@ -326,16 +326,16 @@ class SpineReport:
 _ENTITY_COLUMNS: Final = ("name", "blocks", "distance_before", "distance_after", "deviation_before", "deviation_after")
 
 
-def _level_json(level: SpineLevelLine) -> dict[str, Any]:
+def _level_json(level: SpineLevelRow) -> dict[str, Any]:
     """A level as JSON values."""
     mean = level.mean_fan_out if level.children else None
     return {**_fractions_json(asdict(level)), "mean_fan_out": mean}
 
 
-def _level_of_json(data: Mapping[str, Any]) -> SpineLevelLine:
+def _level_of_json(data: Mapping[str, Any]) -> SpineLevelRow:
     """The same, read again."""
     kept = {name: value for name, value in data.items() if name != "mean_fan_out"}
-    return SpineLevelLine(**{**kept, "share": Fraction(data["share"])})
+    return SpineLevelRow(**{**kept, "share": Fraction(data["share"])})
 
 
 def _fractions_json(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -592,7 +592,7 @@ def _budget_moves(moves: Sequence[LevelMove]) -> Figure:
     return Figure(_MOVES, (panel,), legend="right")
 
 
-def _merged_levels(before: Sequence[SpineLevelLine], after: Sequence[SpineLevelLine]) -> list[str]:
+def _merged_levels(before: Sequence[SpineLevelRow], after: Sequence[SpineLevelRow]) -> list[str]:
     """Names of the levels of both spines, root first; those of one only stand where the other has its own."""
     names = [line.name for line in after]
     for at, line in enumerate(before):

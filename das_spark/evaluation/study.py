@@ -21,7 +21,7 @@ from das_spark.errors import UndefinedError
 from das_spark.evaluation.accuracy import AccuracyReport, Entry, pool
 from das_spark.evaluation.metrics import Frequencies, Residuals
 from das_spark.evaluation.privacy_loss import AS_CODED
-from das_spark.evaluation.samples import ClosestLine, SampleReport, closest_line, unequal_seeds_note
+from das_spark.evaluation.samples import ClosestRow, SampleReport, closest_row, unequal_seeds_note
 from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, ResidualTable, StatisticKind
 from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, over_runs
 from das_spark.report import CSV, JSON, PAGE, PEOPLE, PROGRAMS, Medium, ReportColumn, ReportTable, Span
@@ -154,7 +154,7 @@ class Study:
     report: AccuracyReport
     statistics: tuple[PooledStatistic, ...]
     samples: SampleReport | None
-    closest: tuple[ClosestLine, ...]
+    closest: tuple[ClosestRow, ...]
 
     def entries_of_levels(self) -> list[Entry]:
         """Entries of geolevels, without areas."""
@@ -184,7 +184,7 @@ def study_of(
 
 def _closest(
     report: AccuracyReport, statistics: Sequence[PooledStatistic], samples: SampleReport
-) -> Iterator[ClosestLine]:
+) -> Iterator[ClosestRow]:
     """One for all that was sampled too and is not exact."""
     losses = {
         (one.place, one.measure): one.value for one in statistics if (one.name, one.settings) == (LOSS, AS_CODED.name)
@@ -194,7 +194,7 @@ def _closest(
         of = (entry.place, entry.measure)
         if of in sampled:
             points = [samples.point(share, *of) for share in samples.shares]
-            line = closest_line(of, entry.figures, losses[of], points)
+            line = closest_row(of, entry.figures, losses[of], points)
             if line is not None:
                 yield line
 

@@ -21,12 +21,12 @@ from das_spark.evaluation.metrics import ErrorFigures
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.evaluation.samples import (
     CLOSEST,
-    ClosestLine,
+    ClosestRow,
     ClosestSample,
     SampleEntry,
     SamplePoint,
     SampleReport,
-    closest_line,
+    closest_row,
     closest_table,
 )
 from das_spark.evaluation.study import span_of
@@ -94,7 +94,7 @@ class SweepReport:
     budget: str
     runs: Mapping[Fraction, tuple[str, ...]]
     points: tuple[CurvePoint, ...]
-    closest: tuple[ClosestLine, ...] = ()
+    closest: tuple[ClosestRow, ...] = ()
     seeds: tuple[int, ...] = ()
     settings: LossSettings = AS_CODED
     notes: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ def _sample_point(entry: SampleEntry, settings: LossSettings) -> CurvePoint:
     return CurvePoint("sample", entry.share, entry.place, entry.measure, entry.figures, loss)
 
 
-def _closest(release: Iterable[CurvePoint], drawn: Iterable[CurvePoint]) -> Iterator[ClosestLine]:
+def _closest(release: Iterable[CurvePoint], drawn: Iterable[CurvePoint]) -> Iterator[ClosestRow]:
     """A line for every point of the release that can be compared."""
     points: dict[tuple[str, str], list[SamplePoint]] = {}
     for each in drawn:
@@ -196,7 +196,7 @@ def _closest(release: Iterable[CurvePoint], drawn: Iterable[CurvePoint]) -> Iter
         points.setdefault((each.place, each.measure), []).append(found)
     for point in release:
         of = (point.place, point.measure)
-        line = closest_line(of, point.figures, point.loss.value, points.get(of, ()), point.size)
+        line = closest_row(of, point.figures, point.loss.value, points.get(of, ()), point.size)
         if line is not None:
             yield line
 

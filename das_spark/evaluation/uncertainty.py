@@ -125,7 +125,7 @@ def over_runs(values_of_runs: Sequence[float], level: float) -> Interval:
         InputError: Fewer than two runs, or a run has no finite value.
         ConfigurationError: The level is not between 0 and 1.
     """
-    check_runs(values_of_runs)
+    _check_runs(values_of_runs)
     error = stdev(values_of_runs) / sqrt(len(values_of_runs))
     return student_interval(fmean(values_of_runs), error, len(values_of_runs) - 1, level)
 
@@ -150,7 +150,7 @@ def student_interval(
     return Interval(mean - reach, mean + reach, level, over)
 
 
-def check_runs(values_of_runs: Sequence[float]) -> None:
+def _check_runs(values_of_runs: Sequence[float]) -> None:
     """Refuse figures of runs that say nothing of a spread.
 
     Args:
@@ -230,7 +230,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float], level: fl
             hint="compare runs that do not belong together with unpaired_difference",
         )
     differences = [one - other for one, other in zip(first, second, strict=True)]
-    check_runs(differences)
+    _check_runs(differences)
     pairs = len(differences)
     error = stdev(differences) / sqrt(pairs)
     return _difference(fmean(differences), error, pairs - 1, level, (pairs, pairs))
@@ -248,8 +248,8 @@ def unpaired_difference(first: Sequence[float], second: Sequence[float], level: 
         InputError: Fewer than two runs on a side, or a figure is not finite.
         ConfigurationError: The level is not between 0 and 1.
     """
-    check_runs(first)
-    check_runs(second)
+    _check_runs(first)
+    _check_runs(second)
     parts = [(variance(runs) / len(runs), len(runs) - 1) for runs in (first, second)]
     squared = sum(part for part, _ in parts)
     # Welch and Satterthwaite. Without any spread the degrees of freedom do not matter: the interval is a point.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from das_spark.evaluation import FAMILY_FIGURES, EstimatedLevel, FamilyLine
+from das_spark.evaluation import FAMILY_FIGURES, EstimatedLevel, FamilyRow
 from das_spark.store import part_files
 
 _RESIDUAL: Final = "primal_residual"
@@ -58,7 +58,7 @@ def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedL
     """
     statuses: dict[str, int] = {}
     worst = {"gap": 0.0, _RESIDUAL: 0.0}
-    largest: list[FamilyLine] = []
+    largest: list[FamilyRow] = []
     for path in part_files(folder):
         for batch in parquet.ParquetFile(path).iter_batches(columns=[*FAMILY_FIGURES, _RESIDUAL]):
             rows = pa.Table.from_batches([batch])
@@ -74,7 +74,7 @@ def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedL
     return EstimatedLevel(geolevel, dict(sorted(statuses.items())), worst["gap"], worst[_RESIDUAL], tuple(largest))
 
 
-def _largest(rows: Any, geolevel: str, most: int) -> list[FamilyLine]:  # noqa: ANN401 - pyarrow has no types
+def _largest(rows: Any, geolevel: str, most: int) -> list[FamilyRow]:  # noqa: ANN401 - pyarrow has no types
     variables, iterations = (rows[name].to_numpy() for name in ("variables", "iterations"))
     order = np.argsort(-(variables * np.maximum(iterations, 1)), kind="stable")[:most]
-    return [FamilyLine(geolevel, **row) for row in rows.select(list(FAMILY_FIGURES)).take(pa.array(order)).to_pylist()]
+    return [FamilyRow(geolevel, **row) for row in rows.select(list(FAMILY_FIGURES)).take(pa.array(order)).to_pylist()]

@@ -71,7 +71,7 @@ def evaluate_run(context: RunContext) -> dict[str, str]:
     met = [
         f"{line.place} {met.within / met.geounits:.1%} of {met.geounits:,}"
         for line in report.headlines("largest group")
-        if (met := line.whole).geounits
+        if (met := line.all_classes).geounits
     ]
     if met:
         figures[f"largest of {report.groups}, share within 5 points (restricted)"] = ", ".join(met)

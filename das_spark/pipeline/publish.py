@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from das_spark.config import RunPlan, Stage
-    from das_spark.evaluation import SharePath, StageLine
+    from das_spark.evaluation import SharePath, StageRow
     from das_spark.pipeline.context import RunContext
     from das_spark.privacy import Ledger
     from das_spark.store import PublicLayout
@@ -275,7 +275,7 @@ def restricted_manifest(context: RunContext) -> RestrictedManifest:
     )
 
 
-def _cost(stage: StageLine) -> dict[str, object]:
+def _cost(stage: StageRow) -> dict[str, object]:
     spent = {} if stage.metrics is None else asdict(stage.metrics)
     return {"entered": stage.entered, "failed": stage.failed, "cut_short": stage.cut_short, **spent}
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from das_spark import report
 from das_spark.errors import OutputError
-from das_spark.evaluation import EstimatedLevel, RunRecord, ShareLine, SpendingLine, present_run
+from das_spark.evaluation import EstimatedLevel, RunRecord, ShareRow, SpendingRow, present_run
 from das_spark.io.diagnostics_files import read_level_diagnostics
 from das_spark.pipeline.publish import INSECURE
 from das_spark.privacy import LedgerEntry
@@ -31,9 +31,9 @@ from das_spark.telemetry import (
     FINISHED,
     LEFT,
     Event,
+    driver_attempts,
     has_ended,
     logged_stages,
-    openings_of,
     read_log,
     slowest_families,
     warnings_of,
@@ -134,10 +134,10 @@ def run_record(layout: RunLayout) -> RunRecord:
     """
     log = read_log(layout.restricted.log)
     live = is_held(layout) and not has_ended(log.lines)
-    openings = openings_of(log.lines, live=live)
+    drivers = driver_attempts(log.lines, live=live)
     state = _verified(layout.public)
-    if openings:
-        ends = [each.end for each in openings]
+    if drivers:
+        ends = [each.end for each in drivers]
         looked_again = ends[-1] == LEFT and FINISHED in ends  # at an early stage of a run that is done
         if not state or (ends[-1] != FINISHED and not looked_again):
             state = ends[-1]
@@ -156,7 +156,7 @@ def run_record(layout: RunLayout) -> RunRecord:
         ),
         shares=_shares(entry),
         spending=_spending(layout),
-        openings=openings,
+        drivers=drivers,
         warnings=warnings_of(log.lines),
         torn=len(log.torn),
     )
@@ -229,11 +229,11 @@ def _levels(layout: PublicLayout, names: Sequence[str]) -> tuple[EstimatedLevel,
     return tuple(read_level_diagnostics(folder, name, MOST_FAMILIES) for name, folder in folders if finished(folder))
 
 
-def _shares(entry: LedgerEntry | None) -> tuple[ShareLine, ...]:
+def _shares(entry: LedgerEntry | None) -> tuple[ShareRow, ...]:
     if entry is None:
         return ()
     return tuple(
-        ShareLine(
+        ShareRow(
             level.geolevel,
             str(level.share),
             {each.query: str(each.share) for each in level.queries},
@@ -243,10 +243,10 @@ def _shares(entry: LedgerEntry | None) -> tuple[ShareLine, ...]:
     )
 
 
-def _spending(layout: RunLayout) -> tuple[SpendingLine, ...]:
+def _spending(layout: RunLayout) -> tuple[SpendingRow, ...]:
     """The ledger of the dataset, where this run stands in it."""
     return tuple(
-        SpendingLine(
+        SpendingRow(
             each.run_id,
             each.created,
             each.product,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import BudgetError
-from das_spark.evaluation import SpineLevelLine, SpineReport, present_spine
+from das_spark.evaluation import SpineLevelRow, SpineReport, present_spine
 from das_spark.geography import ENTITY_CATEGORIES, FanOut, LevelShares, census_shares, check_categories
 from das_spark.report import page
 from das_spark.spark.census import read_spine
@@ -130,18 +130,18 @@ def write_spine_report(report: SpineReport, folder: Path) -> None:
         write_durably(folder / f"spine_report.{name}", text)
 
 
-def _levels(record: SpineRecord) -> tuple[SpineLevelLine, ...]:
+def _levels(record: SpineRecord) -> tuple[SpineLevelRow, ...]:
     return tuple(
-        SpineLevelLine(
+        SpineLevelRow(
             level.name, level.share, level.geounits, level.children, level.most, level.bypassed, level.unmeasured
         )
         for level in record.levels
     )
 
 
-def _census_levels(shares: LevelShares, fan_outs: Sequence[FanOut]) -> tuple[SpineLevelLine, ...]:
+def _census_levels(shares: LevelShares, fan_outs: Sequence[FanOut]) -> tuple[SpineLevelRow, ...]:
     whole = [*((each.units, each.children, each.most) for each in fan_outs), (fan_outs[-1].children, 0, 0)]
     return tuple(
-        SpineLevelLine(name, Fraction(part, shares.denominator), *counts)
+        SpineLevelRow(name, Fraction(part, shares.denominator), *counts)
         for name, part, counts in zip(shares.levels, shares.numerators, whole, strict=True)
     )

@@ -24,12 +24,12 @@ from das_spark.evaluation import (
     Criterion,
     Entry,
     ErrorTally,
-    HomogeneityLine,
+    HomogeneityRow,
     Paired,
     QueryErrors,
-    homogeneity_lines_of,
+    homogeneity_rows_of,
     in_order,
-    lines_of,
+    metric_rows_of,
     paired,
     sizes_of,
     tally,
@@ -132,7 +132,7 @@ class LevelLines:
     entries: tuple[Entry, ...]
     errors: tuple[QueryErrors, ...]
     criteria: tuple[Criterion, ...]
-    homogeneity: tuple[HomogeneityLine, ...]
+    homogeneity: tuple[HomogeneityRow, ...]
 
 
 def level_lines(name: str, subject: Subject, summed: ErrorTally) -> LevelLines:
@@ -144,9 +144,9 @@ def level_lines(name: str, subject: Subject, summed: ErrorTally) -> LevelLines:
         summed: The tallies of all its geounits together.
     """
     comparison = subject.comparison(name)
-    errors, criteria = lines_of(name, comparison, summed)
+    errors, criteria = metric_rows_of(name, comparison, summed)
     entries = _entries(name, errors, comparison, subject.strata)
-    homogeneity = homogeneity_lines_of(name, comparison, summed)
+    homogeneity = homogeneity_rows_of(name, comparison, summed)
     return LevelLines(comparison, tuple(entries), tuple(errors), tuple(criteria), tuple(homogeneity))
 
 
@@ -211,7 +211,7 @@ def tally_of(rows: pa.Table) -> ErrorTally:
 def _entries(place: str, found: Sequence[QueryErrors], comparison: Comparison, strata: Query) -> list[Entry]:
     """The lines of total and strata on the whole level."""
     names = {query: query.name for query in comparison.queries}
-    whole = {line.query: line.whole.frequencies for line in found}
+    whole = {line.query: line.all_classes.frequencies for line in found}
     return [Entry(place, TOTAL, whole[TOTAL]), Entry(place, strata.name, whole[names[strata]])]
 
 

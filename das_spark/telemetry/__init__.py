@@ -12,9 +12,9 @@ from das_spark.telemetry.events import INFO, Event
 from das_spark.telemetry.history import (
     FINISHED,
     LEFT,
+    driver_attempts,
     has_ended,
     logged_stages,
-    openings_of,
     slowest_families,
     warnings_of,
 )
@@ -31,10 +31,10 @@ __all__ = [
     "Reporter",
     "RunLog",
     "TextLines",
+    "driver_attempts",
     "has_ended",
     "log_record",
     "logged_stages",
-    "openings_of",
     "read_log",
     "slowest_families",
     "warnings_of",

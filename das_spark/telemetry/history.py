@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from das_spark.evaluation import FamilyLine, LogEntry, Opening, StageLine, StageMetrics
+from das_spark.evaluation import DriverAttempt, FamilyRow, LogEntry, StageMetrics, StageRow
 from das_spark.telemetry.events import INFO, Event
 from das_spark.telemetry.logs import COMMON
 
@@ -27,12 +27,12 @@ KILLED: Final = "ended without a last word: killed, or its machine stopped"
 class _Tally:
     """Stages so far, and the one that is open."""
 
-    lines: dict[str, StageLine] = field(default_factory=dict)
+    lines: dict[str, StageRow] = field(default_factory=dict)
     name: str = ""
     seconds: float = 0.0
 
     def begin(self, name: str) -> None:
-        line = self.lines.get(name, StageLine(name))
+        line = self.lines.get(name, StageRow(name))
         self.lines[name] = replace(line, entered=line.entered + 1)
         self.name, self.seconds = name, 0.0
 
@@ -58,7 +58,7 @@ class _Tally:
             self.name = ""
 
 
-def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageLine, ...]:
+def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageRow, ...]:
     """Every stage that a driver began, in the order of their first beginning.
 
     Args:
@@ -83,20 +83,20 @@ def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageLi
     return tuple(tally.lines.values())
 
 
-def slowest_families(lines: Sequence[Line]) -> dict[str, tuple[FamilyLine, ...]]:
+def slowest_families(lines: Sequence[Line]) -> dict[str, tuple[FamilyRow, ...]]:
     """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation logged them.
 
     Args:
         lines: Of the log, oldest first.
     """
     return {
-        line["geolevel"]: tuple(FamilyLine(geolevel=line["geolevel"], **each) for each in line["families"])
+        line["geolevel"]: tuple(FamilyRow(geolevel=line["geolevel"], **each) for each in line["families"])
         for line in lines
         if line["event"] == Event.FAMILIES_SLOWEST
     }
 
 
-def openings_of(lines: Sequence[Line], *, live: bool = False) -> tuple[Opening, ...]:
+def driver_attempts(lines: Sequence[Line], *, live: bool = False) -> tuple[DriverAttempt, ...]:
     """Every driver that opened the run.
 
     Args:
@@ -111,7 +111,7 @@ def openings_of(lines: Sequence[Line], *, live: bool = False) -> tuple[Opening, 
         last = place == len(by_number)
         named = [_application(line) for line in own if line["application"]]
         end = "at work" if live and last else _end(own)
-        found.append(Opening(number, own[0]["time"], own[-1]["time"], named[0] if named else "", end))
+        found.append(DriverAttempt(number, own[0]["time"], own[-1]["time"], named[0] if named else "", end))
     return tuple(found)
 
 

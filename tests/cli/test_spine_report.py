@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.evaluation import SpineLevelLine, SpineReport, share_path
+from das_spark.evaluation import SpineLevelRow, SpineReport, share_path
 from das_spark.geography import EntityComparison
 
 
 def made_report() -> SpineReport:
     half = Fraction(1, 2)
-    before = (SpineLevelLine("County", half, 1, 4, 4), SpineLevelLine("Block", half, 4, 0, 0))
-    after = (SpineLevelLine("County", half, 2, 4, 3, 1, 0), SpineLevelLine("Block", half, 4, 0, 0, 0, 1))
+    before = (SpineLevelRow("County", half, 1, 4, 4), SpineLevelRow("Block", half, 4, 0, 0))
+    after = (SpineLevelRow("County", half, 2, 4, 3, 1, 0), SpineLevelRow("Block", half, 4, 0, 0, 0, 1))
     paths = (share_path(["1/2", "1/2"], 3), share_path(["1", "0"], 1))
     near, known = np.array([5, 3]), np.array([4.0, 16.0])
     places = EntityComparison("place", np.array(["a", "b"]), near, near, near - 1, known, known / 4)

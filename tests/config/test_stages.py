@@ -17,7 +17,7 @@ from das_spark.config.stages import (
     stages_from_measurements,
 )
 from das_spark.errors import ConfigurationError
-from das_spark.evaluation import ESTIMATE, MEASURE, StageLine
+from das_spark.evaluation import ESTIMATE, MEASURE, StageRow
 
 CONF = Path(__file__).parents[2] / "conf"
 
@@ -75,7 +75,7 @@ def test_a_run_from_measurements_adopts_instead_of_reading_and_measuring():
 
 def test_the_page_of_a_run_calls_the_work_at_a_level_as_the_stages_do():
     for kind, work in ((StageKind.MEASURE, MEASURE), (StageKind.ESTIMATE, ESTIMATE)):
-        line = StageLine(Stage(kind, "County").name)
+        line = StageRow(Stage(kind, "County").name)
         assert (line.work, line.geolevel) == (work, "County")
 
 

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from das_spark.evaluation import SpineLevelLine, SpineReport, share_path
+from das_spark.evaluation import SpineLevelRow, SpineReport, share_path
 from das_spark.geography import EntityComparison
 
 
 def made_report(kind: str = "optimised") -> SpineReport:
     half = Fraction(1, 2)
-    before = (SpineLevelLine("County", half, 1, 4, 4), SpineLevelLine("Block", half, 4, 0, 0))
-    after = (SpineLevelLine("County", half, 2, 4, 3, 1, 0), SpineLevelLine("Block", half, 4, 0, 0, 0, 1))
+    before = (SpineLevelRow("County", half, 1, 4, 4), SpineLevelRow("Block", half, 4, 0, 0))
+    after = (SpineLevelRow("County", half, 2, 4, 3, 1, 0), SpineLevelRow("Block", half, 4, 0, 0, 0, 1))
     paths = (share_path(["1/2", "1/2"], 3), share_path(["1", "0"], 1))
     places = EntityComparison(
         "place",

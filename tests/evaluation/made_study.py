@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from das_spark.evaluation import AccuracyReport, Entry, Study, frequencies_of, study_of
-from das_spark.evaluation.metric_rows import HomogeneityLine
+from das_spark.evaluation.metric_rows import HomogeneityRow
 from das_spark.evaluation.samples import SampleEntry, SampleReport
 from das_spark.evaluation.tallies import DEFINITIONS
 
@@ -25,7 +25,7 @@ def made_run(seed: int) -> AccuracyReport:
         Entry("District", STRATA, frequencies_of(np.zeros(0), 7)),
     )
     parts = ((0, frequencies_of(totals[:1])), (4, frequencies_of(totals[1:])))
-    lines = tuple(HomogeneityLine("County", definition, STRATA, 24, parts) for definition in DEFINITIONS)
+    lines = tuple(HomogeneityRow("County", definition, STRATA, 24, parts) for definition in DEFINITIONS)
     return AccuracyReport("e2e_1940", (f"run {seed}",), entries, homogeneity=lines)
 
 

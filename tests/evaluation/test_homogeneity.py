@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from das_spark.evaluation.metric_rows import (
-    HomogeneityLine,
+    HomogeneityRow,
     homogeneity_json,
-    homogeneity_lines_of,
     homogeneity_of_json,
+    homogeneity_rows_of,
     pooled_homogeneity,
 )
 from das_spark.evaluation.metrics import frequencies_of
@@ -69,7 +69,7 @@ def side(dense):
 
 def lines(truth, estimate):
     summed = tally(COMPARISON, paired(side(truth), side(estimate), len(truth), SCHEMA.size))
-    return homogeneity_lines_of("Block", COMPARISON, summed)
+    return homogeneity_rows_of("Block", COMPARISON, summed)
 
 
 @given(populations())
@@ -115,7 +115,7 @@ def test_pooled_lines_are_those_of_all_geounits_and_survive_json(one, other):
 
 
 def line_of(*residuals):
-    return HomogeneityLine("Block", EMPTY_STRATA, STRATA.name, 6, ((4, frequencies_of(np.array(residuals))),))
+    return HomogeneityRow("Block", EMPTY_STRATA, STRATA.name, 6, ((4, frequencies_of(np.array(residuals))),))
 
 
 def test_the_bias_of_an_index_has_intervals_of_student_over_residuals_and_over_runs():
@@ -151,7 +151,7 @@ def test_the_table_of_biases_has_a_line_an_index_with_its_unit():
 
 
 def test_an_index_that_a_run_lacks_has_no_interval_over_runs():
-    none = HomogeneityLine("Block", EMPTY_STRATA, STRATA.name, 6, ())
+    none = HomogeneityRow("Block", EMPTY_STRATA, STRATA.name, 6, ())
     ((_, told),) = pooled_homogeneity([line_of(1, 2), line_of(3, 5), none]).numbers()
     assert told["low"] < told["high"]
     assert np.isnan(told["low_over_runs"])

@@ -98,7 +98,7 @@ def test_figures_above_a_size_are_of_the_classes_from_there():
     above = line.at_least(500)
     assert (above.geounits, above.within, above.undefined) == (30, 28, 2)
     assert above.numbers()["mean_difference"] == pytest.approx(0.2 / 28)
-    assert line.whole.numbers()["share_within"] == pytest.approx(34 / 39)
+    assert line.all_classes.numbers()["share_within"] == pytest.approx(34 / 39)
     with pytest.raises(InputError, match="begins at 510"):
         line.at_least(510)
 
@@ -112,8 +112,8 @@ def test_runs_are_pooled_class_by_class():
     both = pool([report("a"), report("b", shift=1)])
     line = line_of(both.errors, query="race")
     assert [(part.bin, part.geounits, part.counted) for part in line.parts] == [(0, 8, 0), (2, 6, 200)]
-    assert line.whole.frequencies.total == 8
-    assert line.whole.one_minus_tvd == pytest.approx(1 - (6 + 5 + 5) / 400)
+    assert line.all_classes.frequencies.total == 8
+    assert line.all_classes.one_minus_tvd == pytest.approx(1 - (6 + 5 + 5) / 400)
     largest = line_of(both.criteria, name="largest group", bins=FIFTIES)
     assert (largest.at_least(500).within, largest.at_least(500).geounits) == (57, 60)
     assert both.groups == "race"

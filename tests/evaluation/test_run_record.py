@@ -15,21 +15,21 @@ from rich.console import Console
 from das_spark.evaluation import (
     PUBLIC_RECORD,
     RESTRICTED_RECORD,
+    DriverAttempt,
     EstimatedLevel,
-    FamilyLine,
+    FamilyRow,
     LogEntry,
-    Opening,
     RunRecord,
-    ShareLine,
-    SpendingLine,
-    StageLine,
+    ShareRow,
+    SpendingRow,
     StageMetrics,
+    StageRow,
     present_run,
 )
 from das_spark.report import page, print_report
 
-LARGE = FamilyLine("County", "01", 3, 500, 1, 10, 1, "optimal", "piqp", 1e-9)
-SMALL = FamilyLine("County", "02", 9, 40, 2, 0, 2, "relaxed", "osqp", 1e-8)
+LARGE = FamilyRow("County", "01", 3, 500, 1, 10, 1, "optimal", "piqp", 1e-9)
+SMALL = FamilyRow("County", "02", 9, 40, 2, 0, 2, "relaxed", "osqp", 1e-8)
 RECORD = RunRecord(
     run_id="r<1>",
     state="finished and verified",
@@ -37,14 +37,14 @@ RECORD = RunRecord(
     facts={"product": "e2e_1940", "budget": "epsilon = 1/4"},
     notices=("INSECURE: a test key",),
     stages=(
-        StageLine("ingest", 61.0, 2, 0, 1, StageMetrics(jobs=3, tasks=1234, failed_tasks=2, lost_stages=1)),
-        StageLine("measure County", 3.0, 1),
-        StageLine("estimate County", 9.0, 1, 1),
+        StageRow("ingest", 61.0, 2, 0, 1, StageMetrics(jobs=3, tasks=1234, failed_tasks=2, lost_stages=1)),
+        StageRow("measure County", 3.0, 1),
+        StageRow("estimate County", 9.0, 1, 1),
     ),
     levels=(EstimatedLevel("County", {"optimal (piqp)": 51, "relaxed (osqp)": 1}, 1e-8, 1e-12, (SMALL, LARGE)),),
-    shares=(ShareLine("County", "1/3", {"hhgq": "1/2", "detailed": "1/2"}, released=True),),
-    spending=(SpendingLine("r#1", "2030", "e2e_1940", "person", "pure_dp", "1/4", "1/12", insecure=True),),
-    openings=(Opening(1, "T1", "T2", "app-1", "failed: DAS500"), Opening(2, "T3", "T4", "", "finished")),
+    shares=(ShareRow("County", "1/3", {"hhgq": "1/2", "detailed": "1/2"}, released=True),),
+    spending=(SpendingRow("r#1", "2030", "e2e_1940", "person", "pure_dp", "1/4", "1/12", insecure=True),),
+    drivers=(DriverAttempt(1, "T1", "T2", "app-1", "failed: DAS500"), DriverAttempt(2, "T3", "T4", "", "finished")),
     warnings=(LogEntry("T2", "run.failed", "message: <full>"),),
     torn=1,
 )

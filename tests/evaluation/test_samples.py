@@ -29,7 +29,7 @@ from das_spark.evaluation.samples import (
     SamplePoint,
     SampleReport,
     TallyKey,
-    closest_line,
+    closest_row,
     closest_sample,
     closest_table,
     entries_of,
@@ -360,16 +360,16 @@ def errors(*residuals):
 
 
 def test_what_is_exact_or_empty_or_without_samples_has_no_line():
-    assert closest_line(OF, errors(0, 0), None, POINTS) is None
-    assert closest_line(OF, errors(), None, POINTS) is None
-    assert closest_line(OF, errors(1, 2), 0.2, ()) is None
-    assert closest_line(OF, errors(1, 2), 0.2, [SamplePoint(HALF, float("nan"), None)]) is None
+    assert closest_row(OF, errors(0, 0), None, POINTS) is None
+    assert closest_row(OF, errors(), None, POINTS) is None
+    assert closest_row(OF, errors(1, 2), 0.2, ()) is None
+    assert closest_row(OF, errors(1, 2), 0.2, [SamplePoint(HALF, float("nan"), None)]) is None
 
 
 def test_lines_of_one_release_and_of_several_budgets_are_written_alike():
-    line = closest_line(OF, errors(3, 3), 0.11, POINTS)
+    line = closest_row(OF, errors(3, 3), 0.11, POINTS)
     assert (line.closest.by_median_absolute, line.closest.by_loss) == (HALF, SMALL)
-    at_budget = closest_line(OF, errors(3, 3), None, POINTS, Fraction(1, 4))
+    at_budget = closest_row(OF, errors(3, 3), None, POINTS, Fraction(1, 4))
     tables = [csv_text(closest_table([line])), csv_text(closest_table([at_budget], "epsilon"))]
     one, other = (next(csv.DictReader(table.splitlines())) for table in tables)
     assert (one["by_median_absolute"], one["by_loss"], one["empirical_privacy_loss"]) == ("1/2", "1/250", "0.11")

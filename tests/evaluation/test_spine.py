@@ -15,7 +15,7 @@ from made_spine import made_report
 from rich.console import Console
 
 from das_spark.errors import GeographyError, InputError
-from das_spark.evaluation import SpineLevelLine, SpineReport, present_spine, share_path
+from das_spark.evaluation import SpineLevelRow, SpineReport, present_spine, share_path
 from das_spark.geography import EntityComparison
 from das_spark.report import page, print_report
 
@@ -36,7 +36,7 @@ def test_what_is_no_path_is_refused(shares, message):
 
 
 def test_the_mean_fan_out_is_over_geounits():
-    assert SpineLevelLine("County", Fraction(1, 2), 4, 10, 5).mean_fan_out == 2.5
+    assert SpineLevelRow("County", Fraction(1, 2), 4, 10, 5).mean_fan_out == 2.5
 
 
 def test_figures_are_those_of_a_hand_count():
@@ -162,7 +162,7 @@ def test_a_report_without_entities_still_makes_a_page():
 
 
 def levels(*names):
-    return tuple(SpineLevelLine(name, Fraction(1, len(names)), 1, 1, 1) for name in names)
+    return tuple(SpineLevelRow(name, Fraction(1, len(names)), 1, 1, 1) for name in names)
 
 
 def test_levels_of_both_spines_stand_in_one_order():

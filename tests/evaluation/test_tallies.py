@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from das_spark.errors import InputError
-from das_spark.evaluation.metric_rows import lines_of
+from das_spark.evaluation.metric_rows import metric_rows_of
 from das_spark.evaluation.tallies import (
     BINS,
     BLOCK,
@@ -198,7 +198,7 @@ def summed(tallies):
 
 def lines(truth, estimate, cuts=()):
     parts = np.split(np.arange(len(truth)), cuts)
-    return lines_of("Block", COMPARISON, summed(tallied(truth[part], estimate[part]) for part in parts))
+    return metric_rows_of("Block", COMPARISON, summed(tallied(truth[part], estimate[part]) for part in parts))
 
 
 @st.composite
@@ -245,8 +245,8 @@ def test_errors_by_query_and_population_are_those_of_dense_arrays(both):
                 assert numbers["rmse"] == pytest.approx(np.sqrt((residuals**2).mean()))
                 assert numbers["bias"] == pytest.approx(residuals.mean())
                 assert numbers["median_absolute"] == pytest.approx(np.median(np.abs(residuals)))
-        assert line.whole.geounits == len(truth)
-        assert line.whole.counted == truth.sum()
+        assert line.all_classes.geounits == len(truth)
+        assert line.all_classes.counted == truth.sum()
 
 
 @given(populations())
@@ -288,7 +288,7 @@ def test_criteria_are_those_of_loops_over_geounits(both):
 def test_tallies_of_parts_add_up_to_the_tally_of_all(both, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(both[0])), max_size=3)))
     one, many = summed([tallied(*both)]), lines(*both, cuts)
-    whole = lines_of("Block", COMPARISON, one)
+    whole = metric_rows_of("Block", COMPARISON, one)
     assert str(many) == str(whole)
 
 
@@ -297,18 +297,18 @@ def test_a_part_without_geounits_and_a_level_without_geounits_are_empty():
     assert len(tallied(nothing, nothing).line) == 0
     errors, criteria = lines(nothing, nothing)
     assert {line.parts for line in errors} | {line.parts for line in criteria} == {()}
-    assert np.isnan(errors[0].whole.one_minus_tvd)
-    assert np.isnan(criteria[0].whole.numbers()["share_within"])
+    assert np.isnan(errors[0].all_classes.one_minus_tvd)
+    assert np.isnan(criteria[0].all_classes.numbers()["share_within"])
 
 
 def test_geounits_where_nobody_lives_count_in_totals_and_criteria_and_nowhere_else():
     empty = np.zeros((3, SCHEMA.size), dtype=np.int64)
     errors, criteria = lines(empty, empty)
-    total, *others = [line.whole for line in errors if line.bins != FIFTIES]
+    total, *others = [line.all_classes for line in errors if line.bins != FIFTIES]
     assert (total.frequencies.total, total.frequencies.double_zero) == (3, 3)
     assert {line.frequencies.total for line in others} == {0}
     assert [line.frequencies.double_zero for line in others] == [3 * query.rows for query in QUERIES[1:]]
-    assert {line.whole.within for line in criteria} == {3}
+    assert {line.all_classes.within for line in criteria} == {3}
 
 
 def test_people_invented_where_nobody_lives_are_an_error_without_a_share():
@@ -316,9 +316,9 @@ def test_people_invented_where_nobody_lives_are_an_error_without_a_share():
     estimate = truth.copy()
     estimate[0, 2] = 4
     errors, criteria = lines(truth, estimate)
-    assert errors[0].whole.numbers()["bias"] == 4
-    assert np.isnan(errors[0].whole.one_minus_tvd)
-    largest = next(line.whole for line in criteria if line.query == "race")
+    assert errors[0].all_classes.numbers()["bias"] == 4
+    assert np.isnan(errors[0].all_classes.one_minus_tvd)
+    largest = next(line.all_classes for line in criteria if line.query == "race")
     assert (largest.within, largest.undefined) == (0, 1)
     assert np.isnan(largest.numbers()["mean_difference"])
 
@@ -327,7 +327,7 @@ def test_who_a_query_does_not_count_is_not_in_its_shares():
     truth = np.array([[90, 0, 5, 5, 0, 0]])  # 90 in households; race of the ten others
     estimate = np.array([[70, 0, 6, 4, 0, 0]])
     _, criteria = lines(truth, estimate)
-    found = next(line.whole for line in criteria if line.query == "quarters * race")
+    found = next(line.all_classes for line in criteria if line.query == "quarters * race")
     assert found.numbers()["mean_difference"] == pytest.approx(0.1)
 
 

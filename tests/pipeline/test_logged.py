@@ -143,7 +143,7 @@ def test_a_driver_that_does_less_than_the_run_leaves_it(ending):
         "run.left",
     ]
     record = known_run(ending.layout.folder)
-    assert [opening.number for opening in record.openings] == [1, 2]
+    assert [opening.number for opening in record.drivers] == [1, 2]
     assert record.state == "left, as it was asked to"
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from das_spark.evaluation import AccuracyReport, Entry, frequencies_of
-from das_spark.evaluation.metric_rows import HomogeneityLine
+from das_spark.evaluation.metric_rows import HomogeneityRow
 from das_spark.evaluation.samples import SHARES_OF_FIGURE_2, SampleEntry, SampleReport
 from das_spark.evaluation.tallies import EMPTY_STRATA, MARGINAL_PRODUCT
 from das_spark.products.e2e_1940 import STRATA
@@ -31,7 +31,7 @@ def report(seed):
         for at, measure in enumerate(("total", STRATA))
     ]
     lines = tuple(
-        HomogeneityLine("Enumdist", definition, STRATA, 24, ((22, frequencies_of(noise(seed) + shift)),))
+        HomogeneityRow("Enumdist", definition, STRATA, 24, ((22, frequencies_of(noise(seed) + shift)),))
         for shift, definition in ((5, MARGINAL_PRODUCT), (50, EMPTY_STRATA))
     )
     return AccuracyReport("e2e_1940", (str(seed),), tuple(entries), homogeneity=lines)
@@ -66,7 +66,7 @@ def test_every_figure_of_ours_is_that_of_the_pooled_runs_under_its_published_nam
 
 
 def test_the_bias_of_an_index_of_one_geounit_has_no_interval_and_its_sign_decides_nothing():
-    lines = (HomogeneityLine("Enumdist", MARGINAL_PRODUCT, STRATA, 24, ((0, frequencies_of(np.array([7]))),)),)
+    lines = (HomogeneityRow("Enumdist", MARGINAL_PRODUCT, STRATA, 24, ((0, frequencies_of(np.array([7]))),)),)
     alone = AccuracyReport("e2e_1940", ("a",), report(1).entries, homogeneity=lines)
     bias = our_figures({HALF: [alone]}, replicates=0)[bias_at(HALF, "Enumdist", 0)]
     assert (bias.value, bias.interval, bias.n) == (7, None, 1)

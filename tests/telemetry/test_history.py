@@ -6,9 +6,9 @@ from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.telemetry import Event
 from das_spark.telemetry.history import (
     KILLED,
+    driver_attempts,
     has_ended,
     logged_stages,
-    openings_of,
     slowest_families,
     warnings_of,
 )
@@ -86,29 +86,29 @@ def test_figures_of_a_later_version_are_left_out():
 
 
 def test_drivers_are_told_apart_with_their_ends():
-    first, second = openings_of(RESUMED)
+    first, second = driver_attempts(RESUMED)
     assert (first.number, first.began, first.last, first.end) == (1, "T01", "T09", KILLED)
     assert (second.application, second.end) == ("app-2", "failed: DAS500")
-    assert openings_of(KILLED_IN_COUNTY, live=True)[0].end == "at work"
+    assert driver_attempts(KILLED_IN_COUNTY, live=True)[0].end == "at work"
 
 
 def test_ends_are_known_also_where_the_page_failed_after_them():
     lines = [line(1, Event.RUN_OPENED), line(1, Event.RUN_FINISHED)]
     assert has_ended(lines)
     lines.append(line(1, Event.PAGE_FAILED, error="ValueError"))
-    assert openings_of(lines)[0].end == "finished"
+    assert driver_attempts(lines)[0].end == "finished"
     assert not has_ended(KILLED_IN_COUNTY)
     assert not has_ended([])
 
 
 def test_an_error_that_is_none_of_ours_is_named_by_its_type():
     lines = [line(1, Event.RUN_FAILED, error="Py4JJavaError", exit_code=1)]
-    assert openings_of(lines)[0].end == "failed: Py4JJavaError"
+    assert driver_attempts(lines)[0].end == "failed: Py4JJavaError"
 
 
 def test_an_attempt_of_the_application_is_named_where_there_is_one():
     lines = [line(1, Event.SPARK_STARTED) | {"application": "application_1", "application_attempt": "2"}]
-    assert openings_of(lines)[0].application == "application_1, attempt 2"
+    assert driver_attempts(lines)[0].application == "application_1, attempt 2"
 
 
 def test_what_is_shown_are_warnings_and_errors_with_what_they_say():
