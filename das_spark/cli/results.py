@@ -94,7 +94,7 @@ def show(
     if remove:
         _remove(layout, [path for path, _ in found])
         kept = ", ".join(path.name for path in layout.restricted.kept)
-        out.print(f"removed {len(found)}; kept {kept}, which hold no counts and fence off a second draw")
+        out.print(f"removed {len(found)}; kept {kept}, which hold no counts, and keep a level from being drawn twice")
 
 
 def _write_page(run: Path, page: Path, out: Console) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from das_spark.errors import PrivacyGuardError
 from das_spark.spark.census import published_estimates
 from das_spark.spark.level_pass import Spread
-from das_spark.spark.run_tables import RunTables
+from das_spark.spark.run_tables import LevelTables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +96,7 @@ class RunContext:
     blind: bool = False
     public_facts: PublicFacts = field(default_factory=PublicFacts)
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
-    _tables: RunTables | None = None
+    _tables: LevelTables | None = None
 
     @property
     def is_insecure(self) -> bool:
@@ -126,10 +126,10 @@ class RunContext:
         return self.ledger
 
     @property
-    def tables(self) -> RunTables:
+    def tables(self) -> LevelTables:
         """The tables of the run by geolevel, of the spine that it has by now."""
         if self._tables is None or self._tables.spine is not self.plan.spine:
-            self._tables = RunTables(self.spark, self.layout, self.plan.spine, self.census)
+            self._tables = LevelTables(self.spark, self.layout, self.plan.spine, self.census)
         return self._tables
 
     @property

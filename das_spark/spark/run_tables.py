@@ -44,7 +44,7 @@ RowCheck = Callable[[DataFrame], None]
 
 
 @dataclass(frozen=True, slots=True)
-class RunTables:
+class LevelTables:
     """The tables by geolevel of one run; `table` is a name in `das_spark.store.tables` throughout.
 
     Attributes:

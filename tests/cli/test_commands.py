@@ -157,17 +157,17 @@ def test_retention_removes_what_is_confidential_when_told_to(finished_run):
 
 
 def test_retention_keeps_the_tombstones_against_executors_that_wake_up_later(capsys, finished_run):
-    fenced = finished_run.restricted.staging("measurements", "County", 1)
-    discard(fenced, tombstone=True)
-    left = fenced.with_name(f".{fenced.name}.destroyed")  # of a driver that died while it destroyed
+    buried = finished_run.restricted.staging("measurements", "County", 1)
+    discard(buried, tombstone=True)
+    left = buried.with_name(f".{buried.name}.destroyed")  # of a driver that died while it destroyed
     (left / "part").mkdir(parents=True)
     assert main(["show", str(finished_run.folder), "--retention", "--remove"]) == 0
     printed = capsys.readouterr().out
     assert f"staging/measurements/{left.name}" in printed
-    assert fenced.is_file()
+    assert buried.is_file()
     assert not left.exists()
     with pytest.raises(NotADirectoryError):
-        (fenced / "part-0").touch()
+        (buried / "part-0").touch()
 
 
 @pytest.mark.parametrize(

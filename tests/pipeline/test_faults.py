@@ -125,8 +125,8 @@ def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, 
     assert tools.checksums(layout.public.level("measurements", "State")) == first
     assert attempts(layout, "State") == ["destroyed"] * 3 + ["promoted"]
     assert attempts(layout, "County") == ["destroyed", "promoted"]
-    fences = [layout.restricted.staging("measurements", "State", number) for number in (1, 2, 3)]
-    assert all(fence.is_file() and fence.stat().st_size == 0 for fence in fences)
+    tombstones = [layout.restricted.staging("measurements", "State", number) for number in (1, 2, 3)]
+    assert all(each.is_file() and each.stat().st_size == 0 for each in tombstones)
     assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
 
 

@@ -17,7 +17,7 @@ from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.structure import OPTIONS, VARIANTS, audit_structure, write_structure
 from das_spark.privacy import RunKey
-from das_spark.spark.run_tables import RunTables
+from das_spark.spark.run_tables import LevelTables
 from das_spark.store import part_files, record_of
 
 STATE = ("budget.strategy=state", "output.microdata=['text','parquet','ppmf']")
@@ -99,7 +99,7 @@ def as_spark_writes(self, table, frame, staging, levels, leaves):
 @pytest.mark.spark
 @pytest.mark.whole_run
 def test_a_system_that_publishes_the_order_of_confidential_rows_is_found_out(quickstart, spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(RunTables, "_write_arranged", as_spark_writes)
+    monkeypatch.setattr(LevelTables, "_write_arranged", as_spark_writes)
     for module in (driver, runner):
         monkeypatch.setattr(module, "set_times", lambda *_: None)
     report = audit_structure(quickstart, tmp_path / "runs", spark, variants=VARIANTS[:2])

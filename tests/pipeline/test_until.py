@@ -16,7 +16,7 @@ from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, le
 from das_spark.pipeline.levels import journal_of
 from das_spark.pipeline.run_record import run_record
 from das_spark.privacy import EntryState, Ledger
-from das_spark.spark.run_tables import RunTables
+from das_spark.spark.run_tables import LevelTables
 from das_spark.store import Journal, RunLayout
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
@@ -144,15 +144,15 @@ def test_invariants_stand_in_the_ledger_before_they_are_public(workshop, calm, m
     public = context.layout.public
     for level in (*context.plan.spine.names,):
         shutil.rmtree(public.level("invariants", level))
-    written, seen = RunTables.write_all, []
+    written, seen = LevelTables.write_all, []
 
-    def noting(tables: RunTables, table: str, *given: Any, **named: Any) -> None:
+    def noting(tables: LevelTables, table: str, *given: Any, **named: Any) -> None:
         if table == "invariants":
             assert not any(public.table("invariants").iterdir())
             seen.append(len(workshop.ledger()))
         written(tables, table, *given, **named)
 
-    monkeypatch.setattr(RunTables, "write_all", noting)
+    monkeypatch.setattr(LevelTables, "write_all", noting)
     go(workshop, "ingest")
     assert seen == [1]
     assert "invariants alone" in run_record(context.layout).facts["ledger"]

@@ -76,7 +76,7 @@ def test_what_is_published_can_be_read_though_it_was_staged_behind_closed_doors(
     assert {path.stat().st_mode & 0o777 for path in part_files(journal.target(LEVEL))} == {0o640}
 
 
-def test_a_driver_that_dies_while_drawing_leaves_no_bytes_and_its_place_is_fenced(journal):
+def test_a_driver_that_dies_while_drawing_leaves_no_bytes_but_a_tombstone(journal):
     journal.open(LEVEL, 1)
     draw(journal, 1, whole=False)
     decision = journal.next_step(LEVEL)
