@@ -53,12 +53,13 @@ def incidence(tables: Sequence[Table]) -> Incidence:
     """
     columns = every_column(tables)
     schema = tables[0].schema
-    counted = np.stack([column.mask(schema) for column in columns], axis=1)
-    cells, places = np.nonzero(counted)  # sorted by cell
-    starts = np.searchsorted(cells, np.arange(schema.size + 1))
-    return Incidence(
-        tuple(column.name for column in columns), schema.size, starts.astype(np.int64), places.astype(np.int32)
-    )
+    # Column by column: nothing is held of the size of cells times columns.
+    counted = [np.flatnonzero(column.mask(schema)) for column in columns]
+    places = np.repeat(np.arange(len(columns), dtype=np.int32), [len(cells) for cells in counted])
+    cells = np.concatenate(counted)
+    order = np.argsort(cells, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=schema.size))])
+    return Incidence(tuple(column.name for column in columns), schema.size, starts.astype(np.int64), places[order])
 
 
 def tabulate(

@@ -112,15 +112,17 @@ class Table:
         """Check names, indentation and nesting."""
         if len(set(self.names)) != len(self.names) or not self.names:
             raise QueryError(f"table {self.name}: column names must be there, each once")
-        masks = [column.mask(self.schema) for column in self.columns]
-        for place, (column, mask) in enumerate(zip(self.columns, masks, strict=True)):
-            if column.depth != 0 and not 0 < column.depth <= self.columns[max(place - 1, 0)].depth + 1:
+        headings: list[NDArray[np.bool_]] = []  # those that a line can stand under, the total first
+        for place, column in enumerate(self.columns):
+            if column.depth != 0 and not 0 < column.depth <= len(headings):
                 raise QueryError(f"table {self.name}: {column.name} has no heading one line to the left of it")
             if (column.depth == 0) != (place == 0):
                 raise QueryError(f"table {self.name}: exactly the first column is the total, not {column.name}")
-            heading = masks[self.heading(place)] if place else np.ones(self.schema.size, dtype=np.bool_)
-            if not mask.any() or (mask & ~heading).any():
+            mask = column.mask(self.schema)
+            del headings[column.depth :]
+            if not mask.any() or (headings and (mask & ~headings[-1]).any()):
                 raise QueryError(f"table {self.name}: {column.name} counts no cell, or more than its heading")
+            headings.append(mask)
 
     @classmethod
     def of(cls, *, name: str, title: str, universe: str, schema: Schema, prefix: str, lines: Iterable[Line]) -> Table:
