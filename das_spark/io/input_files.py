@@ -109,24 +109,16 @@ def _begin(file: Path) -> bytes:
     return begin.removeprefix(_BOM)
 
 
-def columns_of(path: str, files: Sequence[Path]) -> tuple[str, ...]:
-    """Names of the columns of a table, whose files all have the same.
-
-    Args:
-        path: The table.
-        files: Its files, one at least.
-
-    Raises:
-        InputError: A file is not of its kind, cannot be read, or has other columns than the first one.
-    """
-    columns = _parquet_columns if is_parquet(files) else _csv_columns
-    if not is_parquet(files):
+def _columns_of(path: str, files: Sequence[Path]) -> tuple[str, ...]:
+    """Names of the columns of a table, whose files all have the same."""
+    columns = _parquet_columns if _is_parquet(files) else _csv_columns
+    if not _is_parquet(files):
         files = [file for file in files if file.stat().st_size] or files[:1]
     first, *others = files
     names = columns(first)
     for file in others:
         if columns(file) != names:  # another first line may be a record: Spark would quote it
-            what = "its columns are not those" if is_parquet(files) else "its first line is not that"
+            what = "its columns are not those" if _is_parquet(files) else "its first line is not that"
             hint = "every file of a folder has the same columns, and CSV begins with the same line of their names"
             raise InputError(f"{file}: {what} of {first}", hint=hint)
     # Folders such as year=2020 are columns, too.
@@ -134,7 +126,7 @@ def columns_of(path: str, files: Sequence[Path]) -> tuple[str, ...]:
     return (*names, *(part.partition("=")[0] for part in below if "=" in part))
 
 
-def is_parquet(files: Iterable[Path]) -> bool:
+def _is_parquet(files: Iterable[Path]) -> bool:
     """Whether the files of a table are Parquet by their names: CSV has names that say so, and a table has one kind."""
     return not any(file.name.lower().endswith(CSV) for file in files)
 
@@ -171,14 +163,14 @@ def has_rows(files: Sequence[Path]) -> bool:
     """Whether a table has a row at all.
 
     Args:
-        files: Its files, of which `columns_of` finds nothing wrong.
+        files: Its files, of which `_columns_of` finds nothing wrong.
 
     Raises:
         InputError: One cannot be read.
     """
     for file in files:
         with _readable(file):
-            if is_parquet(files):
+            if _is_parquet(files):
                 found = parquet.read_metadata(file).num_rows > 0
             else:
                 found = bool(_begin(file).partition(b"\n")[2].strip())
@@ -301,7 +293,7 @@ def columns_in(path: str) -> tuple[str, ...] | None:
     if not files:
         return None
     format_of(path)
-    return columns_of(path, files)
+    return _columns_of(path, files)
 
 
 def companion(folder: str, name: str) -> str | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 HOUSEHOLD_LENGTH, PERSON_LENGTH = 159, 273
-HOUSEHOLD_LINE, PERSON_LINE = HOUSEHOLD_LENGTH + 1, PERSON_LENGTH + 1
+_HOUSEHOLD_LINE, _PERSON_LINE = HOUSEHOLD_LENGTH + 1, PERSON_LENGTH + 1
 """Bytes of a line, its end included."""
 
 SERIAL = Field("SERIAL", 7, 15, "")
@@ -64,13 +64,13 @@ def _chunk(population: Population, start: int, stop: int, first_serial: int) -> 
     units = len(made.kind)
     serial = first_serial + np.arange(units)
     before = np.cumsum(made.size) - made.size
-    position = np.arange(units) * HOUSEHOLD_LINE + before * PERSON_LINE
-    text = np.empty(units * HOUSEHOLD_LINE + len(made.unit) * PERSON_LINE, dtype=np.uint8)
+    position = np.arange(units) * _HOUSEHOLD_LINE + before * _PERSON_LINE
+    text = np.empty(units * _HOUSEHOLD_LINE + len(made.unit) * _PERSON_LINE, dtype=np.uint8)
     geocodes = population.geocodes[start:stop]
     households = _household_lines(serial, made.size, geocodes[made.place], made.kind)
-    text[position[:, None] + np.arange(HOUSEHOLD_LINE)] = households
-    place = position[made.unit] + HOUSEHOLD_LINE + made.rank * PERSON_LINE
-    text[place[:, None] + np.arange(PERSON_LINE)] = _person_lines(serial[made.unit], made.rank, made.cell)
+    text[position[:, None] + np.arange(_HOUSEHOLD_LINE)] = households
+    place = position[made.unit] + _HOUSEHOLD_LINE + made.rank * _PERSON_LINE
+    text[place[:, None] + np.arange(_PERSON_LINE)] = _person_lines(serial[made.unit], made.rank, made.cell)
     return text.tobytes(), units
 
 
@@ -83,7 +83,7 @@ def _template(length: int, letter: str, rows: int) -> Bytes:
 
 
 def _household_lines(serial: Integers, sizes: Integers, geocodes: NDArray[np.str_], level: Integers) -> Bytes:
-    lines = _template(HOUSEHOLD_LINE, "H", len(serial))
+    lines = _template(_HOUSEHOLD_LINE, "H", len(serial))
     put_number(lines, SERIAL.start, SERIAL.width, serial)
     put_number(lines, 15, 2, np.minimum(sizes, 99))
     digits = np.char.encode(geocodes, "ascii").view(np.uint8).reshape(len(geocodes), -1)
@@ -99,7 +99,7 @@ def _household_lines(serial: Integers, sizes: Integers, geocodes: NDArray[np.str
 
 
 def _person_lines(serial: Integers, rank: Integers, cell: Integers) -> Bytes:
-    lines = _template(PERSON_LINE, "P", len(serial))
+    lines = _template(_PERSON_LINE, "P", len(serial))
     put_number(lines, SERIAL.start, SERIAL.width, serial)
     put_number(lines, 15, 4, (rank + 1) % 10_000)
     put_number(lines, 72, 1, 1 + rank % 2)

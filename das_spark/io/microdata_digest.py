@@ -59,7 +59,7 @@ class DigestTask:
         codes: What their columns hold.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     codes: MicrodataCodes
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -71,7 +71,7 @@ class DigestTask:
 
 def microdata_parts(
     layout: PublicLayout, formats: Sequence[str], *, units: bool, record: str = "person", form: str = "parts"
-) -> tuple[Part, ...]:
+) -> tuple[FilePart, ...]:
     """The parts of the microdata of a run, the largest first.
 
     Args:
@@ -88,7 +88,7 @@ def microdata_parts(
     for format in formats:
         if form == "single" and format != "parquet":
             unit = layout.microdata_single("unit", format) if units else None
-            parts.append(Part(format, 0, layout.microdata_single(record, format), unit, form))
+            parts.append(FilePart(format, 0, layout.microdata_single(record, format), unit, form))
             continue
         persons = _numbered(layout.microdata(record, format))
         of_units = _numbered(layout.microdata("unit", format)) if units else {}
@@ -96,7 +96,7 @@ def microdata_parts(
             name = (persons | of_units)[number].name
             person = layout.microdata(record, format) / name
             unit = layout.microdata("unit", format) / name if units else None
-            parts.append(Part(format, number, person, unit, form))
+            parts.append(FilePart(format, number, person, unit, form))
     return tuple(sorted(parts, key=lambda part: (-_size(part), part.format, part.number)))
 
 
@@ -105,7 +105,7 @@ def _numbered(folder: Path) -> dict[int, Path]:
     return {int(match[1]): path for match, path in named if match}
 
 
-def _size(part: Part) -> int:
+def _size(part: FilePart) -> int:
     return part.person.stat().st_size if part.person.is_file() else 0
 
 
@@ -131,7 +131,7 @@ class Columns:
         delimiter: What stands between the fields of a text file.
         names_inside: Whether a text file begins with a line of the names of all its columns.
         commented: Whether lines that begin with "#" stand before that, or before the records.
-        constants: Columns of a text file that hold one text throughout -> that text, to be looked at with `deviating`.
+        constants: Columns of a text file that hold one text throughout -> that text, to be looked at with `_deviating`.
     """
 
     layout: tuple[str, ...]
@@ -144,7 +144,7 @@ class Columns:
 
 
 @dataclass(slots=True)
-class Numbering:
+class _Numbering:
     """Numbers for texts, in the order in which they appear.
 
     Attributes:
@@ -154,11 +154,7 @@ class Numbering:
     known: dict[str, int] = field(default_factory=dict)
 
     def of(self, texts: pa.Array) -> Integers:
-        """The number of each text, shape (texts,); new texts get the next numbers.
-
-        Args:
-            texts: Without nulls.
-        """
+        """The number of each text, shape (texts,); new texts get the next numbers."""
         encoded = texts.dictionary_encode()
         numbers = [self.known.setdefault(text, len(self.known)) for text in encoded.dictionary.to_pylist()]
         found: Integers = np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()]
@@ -232,28 +228,14 @@ def _text_batches(path: Path, columns: Columns, lines: int) -> Iterator[pa.Recor
     )
 
 
-def deviating(batch: pa.RecordBatch, constants: Mapping[str, str]) -> set[str]:
-    """Names of the columns that do not hold their text in every record.
-
-    Args:
-        batch: The rows.
-        constants: Column -> its text.
-    """
+def _deviating(batch: pa.RecordBatch, constants: Mapping[str, str]) -> set[str]:
+    """Names of the columns that do not hold their text in every record."""
     wanted = {name: pa.scalar(text.encode(), pa.binary()) for name, text in constants.items()}
     return {name for name, text in wanted.items() if not pc.all(pc.equal(batch.column(name), text)).as_py()}
 
 
-def misdeclared(path: Path, expected: Mapping[str, bool]) -> set[str]:
-    """Columns of a Parquet file that it lacks, has besides, or has at another place or of another type.
-
-    Args:
-        path: The file.
-        expected: Every column that there must be, in order -> whether it holds whole numbers, and not texts.
-
-    Raises:
-        pyarrow.ArrowException: It is no Parquet file.
-        OSError: It cannot be read.
-    """
+def _misdeclared(path: Path, expected: Mapping[str, bool]) -> set[str]:
+    """Columns of a Parquet file that it lacks, has besides, or has at another place or of another type."""
     found = parquet.read_schema(path)
     declared = [(name, pa.int32() if number else _TEXT) for name, number in expected.items()]
     return {name for name, _ in set(declared) ^ set(zip(found.names, found.types, strict=True))} or (
@@ -261,26 +243,15 @@ def misdeclared(path: Path, expected: Mapping[str, bool]) -> set[str]:
     )
 
 
-def numbers_of(batch: pa.RecordBatch, column: str) -> Integers:
-    """A column of whole numbers, shape (rows,); -1 where there is none.
-
-    Args:
-        batch: The rows.
-        column: Name of a column of whole numbers, or of texts that spell them; nulls stand for none.
-    """
+def _numbers_of(batch: pa.RecordBatch, column: str) -> Integers:
+    """A column of whole numbers, shape (rows,); -1 where there is none."""
     return np.asarray(pc.fill_null(batch.column(column).cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
 
 
-def joined_texts(batch: pa.RecordBatch, columns: Sequence[str], separator: str, numbering: Numbering) -> Integers:
+def _joined_texts(batch: pa.RecordBatch, columns: Sequence[str], separator: str, numbering: _Numbering) -> Integers:
     """The number of the text that each row's columns make when joined, shape (rows,).
 
     Texts are put together once for each run of equal rows: people of a geounit and of a cell stand together.
-
-    Args:
-        batch: The rows.
-        columns: Names of the columns, in the order in which they are joined.
-        separator: What stands between them.
-        numbering: Knows the numbers of texts; new ones are added to it.
     """
     encoded = [_encoded(batch.column(name)) for name in columns]
     changed = np.zeros(batch.num_rows, dtype=bool)
@@ -309,7 +280,7 @@ FAULT: Final = "fault"
 #: Kind of the file of units that people are assigned to.
 UNIT: Final = "unit"
 #: Class of a person whose unit is not in the part, or has codes of no class.
-NO_KIND: Final = -1
+_NO_KIND: Final = -1
 #: Failing geounits that a part names by rule.
 _NAMED = 20
 #: More combinations of codes than a part can hold rows, and more classes than there are; keys stay below 2**63.
@@ -336,7 +307,7 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Part n of the person file and part n of the unit file.
 
     Attributes:
@@ -354,7 +325,7 @@ class Part:
     form: str = "parts"
 
 
-def digest_part(part: Part, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
+def digest_part(part: FilePart, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
     """Read a part and reduce it.
 
     Args:
@@ -411,7 +382,7 @@ class _Units:
     Attributes:
         number: Number of each unit over the whole file.
         place: Number of its geocode; -1 for no unit.
-        kind: Class, vacant ones last, or `NO_KIND`.
+        kind: Class, vacant ones last, or `_NO_KIND`.
         population: Its people, as it says itself.
         order: Units in the order of their numbers.
         sorted_number: Numbers in that order.
@@ -437,7 +408,7 @@ class _Units:
         room = np.concatenate([[0], np.cumsum(np.clip(population, 0, _CODES))])
         room = np.minimum(room, _CODES)
         seen = np.zeros(int(room[-1]), dtype=bool)
-        place, kind = np.append(place, -1), np.append(kind, NO_KIND)
+        place, kind = np.append(place, -1), np.append(kind, _NO_KIND)
         return cls(number, place, kind, population, order, number[order], room, np.zeros_like(number), seen)
 
     def position(self, number: Integers) -> Integers:
@@ -482,11 +453,11 @@ class _Units:
 class _Reduced:
     """What was read so far."""
 
-    part: Part
+    part: FilePart
     codes: MicrodataCodes
     units: _Units | None = None
-    places: Numbering = field(default_factory=Numbering)
-    combinations: Numbering = field(default_factory=Numbering)
+    places: _Numbering = field(default_factory=_Numbering)
+    combinations: _Numbering = field(default_factory=_Numbering)
     persons: int = 0
     first: int | None = None
     misshapen: set[tuple[str, str]] = field(default_factory=set)
@@ -500,12 +471,12 @@ class _Reduced:
         if self.part.format == "parquet":
             rules = self.codes.forms[self.part.format].rules[kind]
             numbers = {name: rule.is_number for name, rule in rules.items() if rule is not ColumnRule.CONSTANT}
-            self._note(COLUMNS_AS_DECLARED, kind, misdeclared(path, numbers))
+            self._note(COLUMNS_AS_DECLARED, kind, _misdeclared(path, numbers))
 
     def compare(self, kind: str, batch: pa.RecordBatch, columns: Columns) -> None:
         """Look at the columns of a batch whose values follow from the layout alone."""
         if self.part.format != "parquet":
-            self._note(COLUMNS_AS_DECLARED, kind, deviating(batch, columns.constants))
+            self._note(COLUMNS_AS_DECLARED, kind, _deviating(batch, columns.constants))
 
     def _note(self, rule: str, kind: str, columns: Iterable[str]) -> None:
         self.misshapen |= {(rule, f"{kind}.{self.part.format}: {column}") for column in columns}
@@ -514,7 +485,7 @@ class _Reduced:
         """Records are numbered in the order in which they stand."""
         column = self.codes.forms[self.part.format].record_number(self.codes.record)
         if column and batch.num_rows:
-            numbers = numbers_of(batch, column)
+            numbers = _numbers_of(batch, column)
             if self.first is None:
                 self.first = int(numbers[0])
             begin = self.first + self.persons
@@ -525,15 +496,15 @@ class _Reduced:
         """Count the persons of a batch, and let them live in their units."""
         self.compare(self.codes.record, batch, columns)
         self._number_records(batch)
-        place = joined_texts(batch, self.codes.person_place, "", self.places)
-        code = joined_texts(batch, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
+        place = _joined_texts(batch, self.codes.person_place, "", self.places)
+        code = _joined_texts(batch, self.codes.person_columns, CODE_SEPARATOR, self.combinations)
         kind = np.zeros(1, dtype=np.int64)
         if self.units is not None:
-            number = numbers_of(batch, self.codes.unit_number)
+            number = _numbers_of(batch, self.codes.unit_number)
             unit = self.units.position(number)
             at_home = self.units.place[unit] == place
-            kind = np.where(at_home, self.units.kind[unit], NO_KIND)
-            self.units.settle(unit[at_home], numbers_of(batch, self.codes.person_number)[at_home])
+            kind = np.where(at_home, self.units.kind[unit], _NO_KIND)
+            self.units.settle(unit[at_home], _numbers_of(batch, self.codes.person_number)[at_home])
             self.without_unit.append(np.unique(place[~at_home]))
         self._count((place * _CODES + code) * _KINDS + kind + 1)
         self.persons += batch.num_rows
@@ -604,7 +575,7 @@ class _Reduced:
         yield from pa.table(whole).to_batches(max_chunksize=_OUTPUT_ROWS)
 
 
-def _person_columns(codes: MicrodataCodes, part: Part) -> Columns:
+def _person_columns(codes: MicrodataCodes, part: FilePart) -> Columns:
     numbers = (codes.unit_number, codes.person_number) if part.unit is not None else ()
     form = codes.forms[part.format]
     if form.record_number(codes.record):
@@ -613,7 +584,7 @@ def _person_columns(codes: MicrodataCodes, part: Part) -> Columns:
     return _columns(form, part, codes.record, texts, numbers)
 
 
-def _columns(form: FileForm, part: Part, kind: str, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Columns:
+def _columns(form: FileForm, part: FilePart, kind: str, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Columns:
     layout = tuple(form.rules[kind])
     single = part.form == "single"
     named = form.header != "none" if single else part.form == "parts" and form.names_inside
@@ -627,14 +598,14 @@ def _read_units(path: Path, reduced: _Reduced) -> _Units:
     texts, numbers = (*codes.unit_place, *codes.unit_columns), (codes.unit_number, codes.population)
     columns = _columns(codes.forms[part.format], part, UNIT, texts, numbers)
     reduced.declared(UNIT, path)
-    combinations = Numbering()
+    combinations = _Numbering()
     found: list[tuple[Integers, ...]] = [(np.zeros(0, dtype=np.int64),) * 4]
     for batch in read_batches(path, part.format, columns):
         reduced.compare(UNIT, batch, columns)
-        place = joined_texts(batch, codes.unit_place, "", places)
-        combination = joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
-        kinds = np.array([codes.kinds.get(text, NO_KIND) for text in combinations.texts], dtype=np.int64)
-        number, population = (numbers_of(batch, name) for name in numbers)
+        place = _joined_texts(batch, codes.unit_place, "", places)
+        combination = _joined_texts(batch, codes.unit_columns, CODE_SEPARATOR, combinations)
+        kinds = np.array([codes.kinds.get(text, _NO_KIND) for text in combinations.texts], dtype=np.int64)
+        number, population = (_numbers_of(batch, name) for name in numbers)
         found.append((number, place, kinds[combination] if len(kinds) else combination, population))
     return _Units.of(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 

@@ -223,7 +223,7 @@ def _task(
 
 
 def _refuse_stuck(reports: Sequence[Mapping[str, object]]) -> None:
-    stuck = sorted(str(row["file"]) for row in reports if row["kind"] == PROBLEM)
+    stuck = sorted(str(row["file"]) for row in reports if row["kind"] == _PROBLEM)
     if stuck:
         raise OutputError(
             f"geounits {', '.join(stuck[:10])}: their people cannot be assigned to their units",
@@ -305,7 +305,7 @@ class Geounits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PersonBlock:
+class _PersonBlock:
     """Persons in the order in which they are written; all arrays of shape (persons,).
 
     Attributes:
@@ -322,7 +322,7 @@ class PersonBlock:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UnitBlock:
+class _UnitBlock:
     """Units in the order of their numbers; all arrays of shape (units,).
 
     Attributes:
@@ -338,17 +338,8 @@ class UnitBlock:
     population: Integers
 
 
-def with_listed(geounits: Geounits, units: Integers, cell: int) -> Geounits:
-    """Add the group quarters of each geounit, to be listed behind what is counted.
-
-    Args:
-        geounits: What is counted.
-        units: Shape (K, C + 1): units by class, vacant ones last; those of classes 1 to C - 1 are listed.
-        cell: What stands for the cell of group quarters; greater than all cells.
-
-    Returns:
-        The same geounits with one more entry each, without units.
-    """
+def _with_listed(geounits: Geounits, units: Integers, cell: int) -> Geounits:
+    """Add the group quarters of each geounit, to be listed behind what is counted."""
     owner = np.concatenate([geounits.owner, np.arange(len(units), dtype=np.int64)])
     order = np.argsort(owner, kind="stable")
     cells = np.concatenate([geounits.cells, np.full(len(units), cell, dtype=np.int64)])
@@ -385,7 +376,7 @@ def unassignable(margins: Integers, units: Integers, least: Integers) -> NDArray
 
 def assign_persons(
     geounits: Geounits, class_of_cell: Integers, first_unit: int, most: int = 1 << 20
-) -> Iterator[PersonBlock]:
+) -> Iterator[_PersonBlock]:
     """Expand cells to persons, each with a unit.
 
     Args:
@@ -399,7 +390,7 @@ def assign_persons(
     """
     if geounits.units is None:
         for entry, counts, _ in _pieces(geounits.counts, most):
-            yield PersonBlock(
+            yield _PersonBlock(
                 np.repeat(geounits.owner[entry], counts), np.repeat(geounits.cells[entry], counts), None, None
             )
         return
@@ -413,7 +404,7 @@ def assign_persons(
     for entry, counts_here, skipped in _pieces(counts, most):
         ordinal = _ramp(first_person[entry] + skipped, counts_here)
         turn, slot = np.divmod(ordinal, np.repeat(units[entry], counts_here))
-        yield PersonBlock(
+        yield _PersonBlock(
             np.repeat(owner[entry], counts_here),
             np.repeat(cells[entry], counts_here),
             np.repeat(base[entry], counts_here) + slot,
@@ -421,7 +412,7 @@ def assign_persons(
         )
 
 
-def list_units(units: Integers, margins: Integers, first_unit: int, most: int = 1 << 20) -> Iterator[UnitBlock]:
+def list_units(units: Integers, margins: Integers, first_unit: int, most: int = 1 << 20) -> Iterator[_UnitBlock]:
     """Expand unit counts to units, each with the number of persons that `assign_persons` gives it.
 
     Args:
@@ -443,7 +434,7 @@ def list_units(units: Integers, margins: Integers, first_unit: int, most: int = 
         population = np.repeat(share[entry], counts_here) + (slot < np.repeat(more[entry], counts_here))
         kind = np.repeat(entry % kinds, counts_here)
         kind = np.where((kind == 0) & (population == 0), kinds - 1, kind)
-        yield UnitBlock(
+        yield _UnitBlock(
             np.repeat(entry // kinds, counts_here), kind, np.repeat(base[entry], counts_here) + slot, population
         )
 
@@ -484,7 +475,7 @@ def _pieces(counts: Integers, most: int) -> Iterator[tuple[Integers, Integers, I
 
 #: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
 REPORT = "kind string, format string, slice int, file string, rows long, size long, sha256 string"
-PROBLEM = "problem"
+_PROBLEM = "problem"
 #: Geounits that cannot be assigned which a slice names at most.
 _NAMED = 20
 
@@ -523,15 +514,8 @@ class WriteTask:
         return self.assigned or self.listed is not None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the files of every slice.
-
-        Args:
-            batches: Columns slice, first_record, first_unit, geocode, cells, counts, units; in the order of the first.
-
-        Yields:
-            `REPORT`: a row for every file.
-        """
-        writing: _Slice | None = None
+        """Write the files of every slice."""
+        writing: _OpenSlice | None = None
         for batch in batches:
             for part in _by_slice(batch):
                 number = part.column("slice")[0].as_py()
@@ -539,14 +523,14 @@ class WriteTask:
                     if writing is not None:
                         yield writing.close()
                     first = (part.column(f"first_{of}")[0].as_py() for of in ("record", "unit"))
-                    writing = _Slice(self, number, *first)
+                    writing = _OpenSlice(self, number, *first)
                 writing.write(part)
         if writing is not None:
             yield writing.close()
 
 
 @dataclass(slots=True)
-class _Slice:
+class _OpenSlice:
     """The open files of one slice."""
 
     task: WriteTask
@@ -570,7 +554,7 @@ class _Slice:
         geocodes = tuple(batch.column("geocode").to_pylist())
         geounits = _geounits(batch, self.task.classes, with_units=self.task.assigned)
         if self.task.listed is not None:
-            geounits = with_listed(geounits, _units(batch, self.task.classes), self.task.listed)
+            geounits = _with_listed(geounits, _units(batch, self.task.classes), self.task.listed)
         if geounits.units is not None:
             margins = class_margins(geounits, self.task.class_of_cell, len(geocodes), len(self.task.least))
             self._note(geocodes, unassignable(margins, geounits.units, self.task.least))
@@ -594,7 +578,7 @@ class _Slice:
             sink.close()
             record = record_of(path)
             report.append((kind, format, self.number, record.name, self.rows[kind], record.size, record.sha256))
-        report += [(PROBLEM, "", self.number, geocode, 0, 0, "") for geocode in self.problems]
+        report += [(_PROBLEM, "", self.number, geocode, 0, 0, "") for geocode in self.problems]
         return _report(report)
 
     def _append(self, kind: str, rows: Rows) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: The format whose columns are compiled where none is named.
 TEXT = "text"
 #: Name of the class of a unit in a `recode` source.
-UNIT_CLASS = "unit_class"
+_UNIT_CLASS = "unit_class"
 
 #: What is counted -> the record types of it in households (or of housing units), and in (or of) group quarters.
 _RECORD_TYPES = {"person": ("3", "5"), "unit": ("2", "4")}
@@ -54,7 +54,7 @@ class Scope(StrEnum):
     POPULATION = "population"
 
 
-NUMBERS = (Scope.RECORD_NUMBER, Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.POPULATION)
+_NUMBERS = (Scope.RECORD_NUMBER, Scope.UNIT_NUMBER, Scope.PERSON_NUMBER, Scope.POPULATION)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +186,7 @@ def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
     for column in layout.unit:
         if column.source in tables:
             compiled.append(Column(column.name, Scope.CODE, values=tables[column.source]))
-        elif column.source.startswith(f"recode:{UNIT_CLASS}:"):
+        elif column.source.startswith(f"recode:{_UNIT_CLASS}:"):
             values = _codes(column, classes + 1, f"one for each of {classes} classes and one for vacant units")
             compiled.append(Column(column.name, Scope.CODE, values=values))
         else:
@@ -218,7 +218,7 @@ def _common(column: MicrodataColumn) -> Column:
         return Column(column.name, Scope.GEOCODE, int(part[1]), int(part[2]))
     if column.source.startswith("constant:"):
         return Column(column.name, Scope.CONSTANT, values=(column.source.removeprefix("constant:"),))
-    if column.source in [str(scope) for scope in NUMBERS]:
+    if column.source in [str(scope) for scope in _NUMBERS]:
         return Column(column.name, Scope(column.source))
     raise ConfigurationError(f"microdata column {column.name}: no source {column.source!r} exists")
 
@@ -311,51 +311,33 @@ class TextFormat:
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `MicrodataFormat`.
-
-        Args:
-            path: The file; it must not exist.
-            columns: What it holds.
-            notices: Not used: they stand in the metadata file.
-        """
-        return text_sink(path, columns)
+        """Begin a file; see `MicrodataFormat`."""
+        return _text_sink(path, columns)
 
 
-def text_sink(path: Path, columns: FileColumns) -> Sink:
-    """Begin a text file.
-
-    Args:
-        path: The file.
-        columns: What it holds, what stands between, and whether their names come first.
-    """
+def _text_sink(path: Path, columns: FileColumns) -> Sink:
+    """Begin a text file."""
     delimiter = columns.delimiter
     runs = [(scope, tuple(run)) for scope, run in groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])]
     segments = tuple(_segment(scope, tuple(column for _, column in run), columns) for scope, run in runs)
     file = path.open("wb")
     if columns.names_inside:
-        file.write(name_line(columns).encode("ascii"))
+        file.write(_name_line(columns).encode("ascii"))
     return _TextSink(file, segments, delimiter)
 
 
-def name_line(columns: FileColumns) -> str:
-    """The names of the columns, as a line of a text file.
-
-    Args:
-        columns: What the file holds, and what stands between.
-
-    Returns:
-        One line with its end.
-    """
+def _name_line(columns: FileColumns) -> str:
+    """The names of the columns, as a line of a text file."""
     return columns.delimiter.join(column.name for column in columns.columns) + "\n"
 
 
-Segment = Callable[[Rows], pa.Array]
+_Segment = Callable[[Rows], pa.Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TextSink:
     file: BinaryIO
-    segments: tuple[Segment, ...]
+    segments: tuple[_Segment, ...]
     delimiter: str
 
     def write(self, rows: Rows) -> None:
@@ -382,13 +364,13 @@ def _with_scopes(columns: tuple[Column, ...]) -> list[tuple[Scope, Column]]:
         if column.produced:
             paired.append((column.scope, column))
         else:
-            paired.append((Scope.CODE if before in NUMBERS else before, column))
+            paired.append((Scope.CODE if before in _NUMBERS else before, column))
     return paired
 
 
-def _segment(scope: Scope, columns: tuple[Column, ...], file: FileColumns) -> Segment:
+def _segment(scope: Scope, columns: tuple[Column, ...], file: FileColumns) -> _Segment:
     """A function from rows to the text of neighboring columns that depend on the same thing."""
-    if scope in NUMBERS:
+    if scope in _NUMBERS:
         return lambda rows: pc.cast(pa.array(rows.numbers[scope]), pa.string())
     if scope is Scope.GEOCODE:
         return lambda rows: pa.array([_place(geocode, columns, file.delimiter) for geocode in rows.geocodes]).take(
@@ -436,7 +418,7 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetFormat:
+class _ParquetFormat:
     """Parquet files, zstd, dictionaries for codes and delta encoding for running numbers."""
 
     name: str = "parquet"
@@ -444,17 +426,11 @@ class ParquetFormat:
     has_metadata_file: bool = False
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `MicrodataFormat`.
-
-        Args:
-            path: The file; it must not exist.
-            columns: What it holds.
-            notices: Sentences that stand in the metadata of the file.
-        """
+        """Begin a file; see `MicrodataFormat`."""
         fields = [pa.field(column.name, _type_of(column), nullable=False) for column in columns.produced]
         metadata = {"das_spark.notices": json.dumps(list(notices))} if notices else None
         schema = pa.schema(fields, metadata=metadata)
-        numbers = [column.name for column in columns.produced if column.scope in NUMBERS]
+        numbers = [column.name for column in columns.produced if column.scope in _NUMBERS]
         writer = pq.ParquetWriter(
             path,
             schema,
@@ -495,7 +471,7 @@ class _ParquetSink:
 
 
 def _type_of(column: Column) -> pa.DataType:
-    return pa.int32() if column.scope in NUMBERS else _TEXT
+    return pa.int32() if column.scope in _NUMBERS else _TEXT
 
 
 def _dictionary(column: Column) -> tuple[np.ndarray, pa.Array]:
@@ -505,7 +481,7 @@ def _dictionary(column: Column) -> tuple[np.ndarray, pa.Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class PpmfFormat:
+class _PpmfFormat:
     """CSV files in the public layout of a product, column names first."""
 
     name: str = "ppmf"
@@ -513,24 +489,18 @@ class PpmfFormat:
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `MicrodataFormat`.
-
-        Args:
-            path: The file; it must not exist.
-            columns: What it holds.
-            notices: Not used: they stand in the metadata file.
-        """
-        return text_sink(path, columns)
+        """Begin a file; see `MicrodataFormat`."""
+        return _text_sink(path, columns)
 
 
 PARTS: Final = "parts"
-CONCATENATE: Final = "concatenate"
+_CONCATENATE: Final = "concatenate"
 SINGLE: Final = "single"
 
-METADATA: Final = "metadata"
+_METADATA: Final = "metadata"
 #: Beside the parts of a text file whose layout has it there: metadata, header and parts, joined, are the file.
 HEADER: Final = "header"
-_BEFORE_PARTS: Final = {METADATA: "0_metadata", HEADER: "1_header"}
+_BEFORE_PARTS: Final = {_METADATA: "0_metadata", HEADER: "1_header"}
 
 _RECORDS: Final = "Records"
 #: What the lines of the releases say, in their order: of 2018 and 1940 (no column names), of 2020 (column names).
@@ -574,7 +544,7 @@ def heads_of(
         product: Whose layout.
         format: Name in `WRITERS`.
         columns: What the file holds.
-        form: One of `PARTS`, `CONCATENATE` and `SINGLE`.
+        form: One of `PARTS`, `_CONCATENATE` and `SINGLE`.
         rows: Records.
         created: When, as it shall stand in the metadata.
         notices: Sentences that the file must carry.
@@ -592,9 +562,9 @@ def heads_of(
         facts = {label: known.get(label, _WITHHELD) for label in labels}
     first = [layout.comment] if layout.comment else []
     lines = [*first, *notices, *(f"{label}: {value}" for label, value in facts.items())]
-    texts = {METADATA: "".join(f"{line if line.startswith('#') else f'# {line}'}\n" for line in lines)}
+    texts = {_METADATA: "".join(f"{line if line.startswith('#') else f'# {line}'}\n" for line in lines)}
     if layout.header == "beside" or (layout.header == "inside" and form != PARTS):
-        texts[HEADER] = name_line(columns)
+        texts[HEADER] = _name_line(columns)
     if form == PARTS:
         return Heads("", texts)
     if form == SINGLE:
@@ -603,6 +573,6 @@ def heads_of(
 
 
 WRITERS: Mapping[str, MicrodataFormat] = MappingProxyType(
-    {format.name: format for format in (ParquetFormat(), TextFormat(), PpmfFormat())}
+    {format.name: format for format in (_ParquetFormat(), TextFormat(), _PpmfFormat())}
 )
 """Every format of microdata by its name."""

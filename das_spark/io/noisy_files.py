@@ -51,8 +51,8 @@ ABOUT: Final = "_about.txt"
 #: Tables of a run that estimation needs and the published layout has no place for.
 EXTRA_TABLES: Final = ("geounits", "invariants")
 #: Columns in front of and behind those of the attributes.
-FRONT: Final = ("geocode", "query_name")
-BACK: Final = ("query_shape", "value", "variance", "plb", "sign")
+_FRONT: Final = ("geocode", "query_name")
+_BACK: Final = ("query_shape", "value", "variance", "plb", "sign")
 #: Columns that files may leave out.
 _OPTIONAL: Final = ("plb", "sign")
 #: What `read_rows` gives: `bins` are the texts of the attribute columns, in the order of the schema, the attribute's
@@ -115,7 +115,7 @@ class NoisyLayout:
             geolevel: Name of the level.
             kind: `DPQuery` or `Constraint`.
         """
-        return level_folder(self.dataset(dataset), geolevel) / kind
+        return _level_folder(self.dataset(dataset), geolevel) / kind
 
     def table(self, name: str, geolevel: str) -> Path:
         """The folder of a level of a table that stands beside the datasets.
@@ -142,13 +142,8 @@ class RowFile:
     path: Path
 
 
-def level_folder(dataset: Path, geolevel: str) -> Path:
-    """The folder of a geolevel in a dataset.
-
-    Args:
-        dataset: Folder of the dataset.
-        geolevel: Name of the level.
-    """
+def _level_folder(dataset: Path, geolevel: str) -> Path:
+    """The folder of a geolevel in a dataset."""
     return dataset / f"{geolevel}.parquet"
 
 
@@ -165,7 +160,7 @@ def find_dataset(path: Path, geolevels: Sequence[str]) -> Path:
     if not path.is_dir():
         raise InputError(f"{path}: no such folder", hint="name a folder of measurement files")
     candidates = [path, *sorted(folder for folder in path.iterdir() if folder.is_dir())]
-    found = [each for each in candidates if any(level_folder(each, name).is_dir() for name in geolevels)]
+    found = [each for each in candidates if any(_level_folder(each, name).is_dir() for name in geolevels)]
     if len(found) == 1 or path in found:
         return found[0]
     if found:
@@ -188,7 +183,7 @@ def row_files(dataset: Path, geolevels: Sequence[str]) -> tuple[RowFile, ...]:
     files = []
     for name in geolevels:
         for kind in (DPQUERY, CONSTRAINT):
-            folder = level_folder(dataset, name) / kind
+            folder = _level_folder(dataset, name) / kind
             parts = sorted(path for path in folder.rglob("part-*") if path.is_file()) if folder.is_dir() else []
             if not parts and kind == DPQUERY:
                 there = sorted(each.name for each in dataset.glob("*.parquet"))
@@ -251,7 +246,7 @@ def written_schema(attributes: Sequence[str]) -> tuple[str, ...]:
     Args:
         attributes: Names of the attributes, in the order of the schema.
     """
-    return (*FRONT, *attributes, *BACK)
+    return (*_FRONT, *attributes, *_BACK)
 
 
 def about(facts: Sequence[str], dictionary: Sequence[Mapping[str, object]]) -> str:
@@ -271,7 +266,7 @@ def about(facts: Sequence[str], dictionary: Sequence[Mapping[str, object]]) -> s
 
 def _check_columns(name: str, schema: pa.Schema, attributes: Sequence[str]) -> None:
     found = set(schema.names)
-    needed = [*FRONT, *attributes, *(each for each in BACK if each not in _OPTIONAL)]
+    needed = [*_FRONT, *attributes, *(each for each in _BACK if each not in _OPTIONAL)]
     missing = [column for column in needed if column not in found]
     others = sorted(found - set(needed) - set(_OPTIONAL))
     if missing or others:

@@ -27,19 +27,19 @@ from das_spark.io.cef import ENDINGS, FILES
 from das_spark.simulation import LIKES, Population, PopulationKind, parts_of
 from das_spark.store import discard, disk_errors, write_durably
 
-Layout = Literal["tidy", "ipums", "cef"]
-LAYOUTS: Mapping[Layout, tuple[str, ...]] = {
+_Layout = Literal["tidy", "ipums", "cef"]
+_LAYOUTS: Mapping[_Layout, tuple[str, ...]] = {
     "tidy": tuple(LIKES),
     "ipums": ("1940",),
     "cef": ("2020", "2020-state"),
 }
 """Every layout, and the populations that it can hold."""
 
-IPUMS_FILE = "EXT1940USCB.dat"
+_IPUMS_FILE = "EXT1940USCB.dat"
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationSummary:
+class _PopulationSummary:
     """What was written, and how to make it again.
 
     Args:
@@ -71,12 +71,12 @@ def simulate(
     out: Path,
     like: str = "1940",
     share: Fraction = Fraction(1),
-    layout: Layout = "tidy",
+    layout: _Layout = "tidy",
     seed: int = 0,
     *,
     compress: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> PopulationSummary:
+) -> _PopulationSummary:
     """Make a population and write it into a new folder, with `population.json` and a README beside it.
 
     Args:
@@ -106,7 +106,7 @@ def simulate(
         try:
             tally = _write(draft, kind, share, seed, layout, compress=compress, progress=progress)
             files = tuple(sorted(path.name for path in draft.iterdir()))
-            summary = PopulationSummary(like, str(share), seed, layout, files, *tally)
+            summary = _PopulationSummary(like, str(share), seed, layout, files, *tally)
             write_durably(draft / "population.json", json.dumps({"version": 1, **asdict(summary)}, indent=2) + "\n")
             write_durably(draft / "README.md", _readme(summary, kind))
             if out.exists():
@@ -117,13 +117,13 @@ def simulate(
     return summary
 
 
-def _kind(like: str, layout: Layout, share: Fraction) -> PopulationKind:
+def _kind(like: str, layout: _Layout, share: Fraction) -> PopulationKind:
     if like not in LIKES:
         raise ConfigurationError(f"there is no population {like!r}; known: {', '.join(LIKES)}", hint=near(like, LIKES))
-    if layout not in LAYOUTS:
-        raise ConfigurationError(f"there is no layout {layout!r}", hint=f"known: {', '.join(LAYOUTS)}")
-    if like not in LAYOUTS[layout]:
-        fitting = " and ".join(LAYOUTS[layout])
+    if layout not in _LAYOUTS:
+        raise ConfigurationError(f"there is no layout {layout!r}", hint=f"known: {', '.join(_LAYOUTS)}")
+    if like not in _LAYOUTS[layout]:
+        fitting = " and ".join(_LAYOUTS[layout])
         raise ConfigurationError(f"the layout {layout!r} is that of {fitting}, not of a population like {like!r}")
     if not 0 < share <= 1:
         raise ConfigurationError('share: expected a share above 0 and up to 1, such as "1/100"')
@@ -135,7 +135,7 @@ def _write(
     kind: PopulationKind,
     share: Fraction,
     seed: int,
-    layout: Layout,
+    layout: _Layout,
     *,
     compress: bool,
     progress: Callable[[int, int], None] | None,
@@ -153,7 +153,7 @@ def _write(
 
 
 def _writer(
-    folder: Path, kind: PopulationKind, layout: Layout, *, compress: bool
+    folder: Path, kind: PopulationKind, layout: _Layout, *, compress: bool
 ) -> AbstractContextManager[Callable[[Population], None]]:
     if layout == "tidy":
         return _tidy_writer(folder, kind)
@@ -214,7 +214,7 @@ def _text_file(path: Path, *, compress: bool) -> Iterator[BinaryIO]:
 @contextmanager
 def _ipums_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Population], None]]:
     serial = 1
-    with _text_file(folder / IPUMS_FILE, compress=compress) as file:
+    with _text_file(folder / _IPUMS_FILE, compress=compress) as file:
 
         def write(population: Population) -> None:
             nonlocal serial
@@ -245,7 +245,7 @@ def _cef_writer(folder: Path, *, compress: bool) -> Iterator[Callable[[Populatio
         yield write
 
 
-def _readme(summary: PopulationSummary, kind: PopulationKind) -> str:
+def _readme(summary: _PopulationSummary, kind: PopulationKind) -> str:
     return _README.format(
         shape=" x ".join(f"{name} ({size})" for name, size in kind.attributes),
         tables=_TABLES[summary.layout],

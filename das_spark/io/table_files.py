@@ -21,7 +21,7 @@ PARQUET: Final = "parquet"
 CSV: Final = "csv"
 ABOUT: Final = "_about.txt"
 GEOCODE: Final = "geocode"
-CSV_FILE: Final = "part-00000.csv"
+_CSV_FILE: Final = "part-00000.csv"
 #: Rows that are made into text at once, and bytes that are read at once: bound the memory.
 _ROWS: Final = 1 << 14
 _BYTES: Final = 1 << 20
@@ -39,7 +39,7 @@ def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> No
     """
     folder.mkdir(parents=True, exist_ok=True)
     options = csv.WriteOptions(include_header=False, quoting_style="none")
-    with (folder / CSV_FILE).open("wb") as file:
+    with (folder / _CSV_FILE).open("wb") as file:
         file.write((",".join(columns) + "\n").encode())
         for part in parts:
             with parquet.ParquetFile(part) as source:
@@ -53,7 +53,7 @@ def csv_header(folder: Path) -> tuple[str, ...]:
     Args:
         folder: Of one level of a table.
     """
-    path = folder / CSV_FILE
+    path = folder / _CSV_FILE
     if not path.is_file():
         return ()
     with path.open("rb") as file:

@@ -18,7 +18,7 @@ RACES: Final = {
 }
 
 #: The races (0-5) of each level: by number of races, then in the order of the positions.
-RACE_SETS: Final = tuple(races for size in range(1, 7) for races in combinations(range(6), size))
+_RACE_SETS: Final = tuple(races for size in range(1, 7) for races in combinations(range(6), size))
 
 _SHORT: Final = tuple(RACES)
 _FULL: Final = tuple(RACES.values())
@@ -33,19 +33,19 @@ def _alone_and_rest(names: tuple[str, ...], rest: str) -> tuple[tuple[str, tuple
 def _number_of_races() -> Recode:
     groups = []
     for size in range(1, 7):
-        levels = tuple(level for level, races in enumerate(RACE_SETS) if len(races) == size)
+        levels = tuple(level for level, races in enumerate(_RACE_SETS) if len(races) == size)
         groups.append((f"{size} Race{'s' if size > 1 else ''}", levels))
     return Recode("numraces", tuple(groups))
 
 
 def _alone_or_with_white() -> Recode:
     """Each race alone or together with White; every other combination in a last group."""
-    white = RACE_SETS.index((0,))
+    white = _RACE_SETS.index((0,))
     groups: list[tuple[str, tuple[int, ...]]] = [(_SHORT[0], (white,))]
     for race in range(1, 6):
-        groups.append((_SHORT[race], (RACE_SETS.index((race,)), RACE_SETS.index((0, race)))))
+        groups.append((_SHORT[race], (_RACE_SETS.index((race,)), _RACE_SETS.index((0, race)))))
     taken = {level for _, levels in groups for level in levels}
-    rest = tuple(level for level in range(len(RACE_SETS)) if level not in taken)
+    rest = tuple(level for level in range(len(_RACE_SETS)) if level not in taken)
     return Recode("cenrace_7lev_two_comb", (*groups, ("Two or more races", rest)))
 
 
@@ -58,20 +58,20 @@ def _eleven_categories() -> Recode:
         "American Indian and Alaska Native and Black or African American",
     )
     groups = [(f"{name} alone", alone) for name, alone in zip(_FULL, _ALONE, strict=True)]
-    groups += [(label, (RACE_SETS.index(pair),)) for label, pair in zip(labels, pairs, strict=True)]
+    groups += [(label, (_RACE_SETS.index(pair),)) for label, pair in zip(labels, pairs, strict=True)]
     taken = {level for _, levels in groups for level in levels}
-    rest = tuple(level for level in range(len(RACE_SETS)) if level not in taken)
+    rest = tuple(level for level in range(len(_RACE_SETS)) if level not in taken)
     return Recode("cenrace11cats", (*groups, ("Balance/remainder", rest)))
 
 
 def _alone_or_in_combination(race: int) -> Recode:
-    levels = tuple(level for level, races in enumerate(RACE_SETS) if race in races)
+    levels = tuple(level for level, races in enumerate(_RACE_SETS) if race in races)
     return Recode(f"{_SHORT[race]}combo", ((f"{_FULL[race]} alone or in combination", levels),))
 
 
 CENRACE: Final = Attribute(
     "cenrace",
-    tuple("-".join(_FULL[race] for race in races) for races in RACE_SETS),
+    tuple("-".join(_FULL[race] for race in races) for races in _RACE_SETS),
     (
         Recode("majorRaces", _alone_and_rest(tuple(f"{name} alone" for name in _FULL), "Two or More Races")),
         Recode("race7lev", _alone_and_rest(_SHORT, "Two or more races")),

@@ -21,7 +21,7 @@ from das_spark.histogram import Schema
 BLANK: Final = "blank"
 
 #: First and last code of a range.
-CodeRange = tuple[int, int]
+_CodeRange = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class FileRecodes:
                 raise ConfigurationError(f"{where}, {what}: {len(coded.levels)} levels, expected {size}")
 
 
-def code_ranges(codes: str, name: str) -> Iterator[CodeRange]:
+def code_ranges(codes: str, name: str) -> Iterator[_CodeRange]:
     """The ranges of written codes; `blank` is left out.
 
     Args:

@@ -103,7 +103,7 @@ class FileForm:
 
 
 @dataclass(frozen=True, slots=True)
-class CodedColumn:
+class _CodedColumn:
     """A column whose text depends on the cell.
 
     Attributes:
@@ -147,7 +147,7 @@ class MicrodataCodes:
     person_columns: tuple[str, ...]
     unit_columns: tuple[str, ...]
     schema: Schema
-    coded: tuple[CodedColumn, ...]
+    coded: tuple[_CodedColumn, ...]
     kinds: Mapping[str, int]
     class_of_cell: NDArray[np.int64]
     unit_number: str
@@ -305,16 +305,16 @@ def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:
     return tuple(column.name for column in parts)
 
 
-def _person_codes(product: Product) -> tuple[CodedColumn, ...]:
+def _person_codes(product: Product) -> tuple[_CodedColumn, ...]:
     """The columns of what is counted whose texts depend on the cell."""
     record_types = ("3", "5") if product.record == "person" else ("2", "4")
     coded = []
     for column in product.microdata.columns(product.record):
         source = column.source.split(":", 2)
         if source[0] == "recode":
-            coded.append(CodedColumn(column.name, source[1], tuple(source[2].split(","))))
+            coded.append(_CodedColumn(column.name, source[1], tuple(source[2].split(","))))
         elif source[0] == "record_type":
-            coded.append(CodedColumn(column.name, "", record_types))
+            coded.append(_CodedColumn(column.name, "", record_types))
     return tuple(coded)
 
 

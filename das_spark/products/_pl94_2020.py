@@ -37,9 +37,9 @@ _PPMF_COMMENT: Final[Mapping[Record, str]] = {
 }
 
 #: Geolevel -> query -> share of the level.
-QueryShares = Mapping[str, Mapping[str, Fraction]]
+_QueryShares = Mapping[str, Mapping[str, Fraction]]
 #: Geolevels of a run, root first -> the outer passes of each.
-Passes = Callable[[Sequence[str]], Mapping[str, tuple[OuterPass, ...]]]
+_Passes = Callable[[Sequence[str]], Mapping[str, tuple[OuterPass, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Spending:
     """
 
     levels: Mapping[str, Fraction]
-    queries: QueryShares
+    queries: _QueryShares
 
 
 def first_columns(type_code: str) -> tuple[MicrodataColumn, ...]:
@@ -92,7 +92,7 @@ def ppmf(product: str, kind: Record, coded: tuple[MicrodataColumn, ...]) -> Micr
     )
 
 
-def strategies(rho: str, united_states: Spending, puerto_rico: Spending, passes: Passes) -> tuple[Strategy, ...]:
+def strategies(rho: str, united_states: Spending, puerto_rico: Spending, passes: _Passes) -> tuple[Strategy, ...]:
     """The published strategies, and what follows from them for runs on less than the nation.
 
     Args:

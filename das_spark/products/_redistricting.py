@@ -43,12 +43,12 @@ HHGQ: Final = Attribute(
         Recode("noninstTotal", (("Noninstitutionalized Population Total", (5, 6, 7)),)),
     ),
 )
-VOTINGAGE: Final = Attribute(
+_VOTINGAGE: Final = Attribute(
     "votingage",
     ("17 and under", "18 and over"),
     (Recode("voting", (("18 and over", (1,)),)), Recode("nonvoting", (("17 and under", (0,)),))),
 )
-HISPANIC: Final = Attribute(
+_HISPANIC: Final = Attribute(
     "hispanic",
     ("Not Hispanic or Latino", "Hispanic or Latino"),
     (
@@ -57,7 +57,7 @@ HISPANIC: Final = Attribute(
     ),
 )
 #: The axes of the histogram of persons, in order: 8 x 2 x 2 x 63 cells.
-PERSON_ATTRIBUTES: Final = (HHGQ, VOTINGAGE, HISPANIC, CENRACE)
+PERSON_ATTRIBUTES: Final = (HHGQ, _VOTINGAGE, _HISPANIC, CENRACE)
 STRATA: Final = "votingage * hispanic * cenrace"
 
 NO_MINORS_IN_NURSING: Final = StructuralZero(

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 
 from das_spark.errors import without_values
-from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, Part
+from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT, WriteTask, WrittenFolder, write_files
 from das_spark.io.microdata_formats import PARTS
 from das_spark.store import discard, disk_errors, part_files
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 #: Records (persons and units) that a file holds, about.
-RECORDS_A_FILE = 4_000_000
+_RECORDS_A_FILE = 4_000_000
 #: Files that there are at least: enough for a small machine.
-LEAST_FILES = 4
+_LEAST_FILES = 4
 #: What a geounit costs besides its records, in records.
 _GEOUNIT_COST = 20
 
@@ -108,16 +108,7 @@ def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int
 
 
 def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
-    """Cut the parents, in the order of their children's geocodes, into slices of about equal size.
-
-    Args:
-        leaves: Result of `_with_units`.
-        listed: Whether group quarters are listed among what is counted.
-
-    Returns:
-        Columns parent, slice, first_record and first_unit (numbers of the first of the slice). One row a parent of the
-        lowest level is collected: a thousandth of the people, and public.
-    """
+    """Cut the parents, in the order of their children's geocodes, into slices of about equal size."""
     quarters = _total(F.slice("units", F.lit(2), F.size("units") - 2)) if listed else F.lit(0)
     sums = [
         F.min("geocode").alias("first"),
@@ -131,7 +122,7 @@ def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
     before = np.cumsum(cost) - cost
     whole = int(cost.sum())
     # By public numbers alone, and not by the cores that there are: files and their names are public.
-    wanted = max(min(LEAST_FILES, len(cost)), -(-whole // RECORDS_A_FILE))
+    wanted = max(min(_LEAST_FILES, len(cost)), -(-whole // _RECORDS_A_FILE))
     _, slices = np.unique(before * wanted // max(whole, 1), return_inverse=True)
     first_of_slice = np.searchsorted(slices, slices)
     return pa.table(
@@ -177,7 +168,7 @@ class Digest:
         return sum(int(row[column]) for row in self.parts if row["format"] == format)
 
 
-def write_digest(spark: SparkSession, parts: Sequence[Part], codes: MicrodataCodes, folder: Path) -> Digest:
+def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: MicrodataCodes, folder: Path) -> Digest:
     """Reduce parts by one Spark job and write the result.
 
     Args:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 MEASURED: Final = "_dpq"
 EXACT: Final = "_con"
-SUMMED: Final = "*"
-FLOW: Final = "flow"
+_SUMMED: Final = "*"
+_FLOW: Final = "flow"
 #: Geocode of the geounit at a root of length 0 in published files: the prefix of all others. Tables of a run say "0".
 PUBLISHED_ROOT: Final = ""
 _OWN_ROOT: Final = "0"
@@ -78,13 +78,13 @@ def binning(schema: Schema, text: str) -> Binning:
     bins, kept = [], []
     for attribute in schema.attributes:
         names = (DETAILED, attribute.name, *(recode.name for recode in attribute.recodes))
-        bins.append(next((name for name in names if name in chosen), SUMMED))
+        bins.append(next((name for name in names if name in chosen), _SUMMED))
         kept.append(attribute.name if bins[-1] == DETAILED else bins[-1])
     return Binning(query, tuple(bins), tuple(kept), tuple(int(factor.max()) + 1 for factor in query.factors))
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class _Side:
     """One side of a bound as a constraint.
 
     Attributes:
@@ -105,22 +105,22 @@ class Side:
         return self.sign is Sense.AT_MOST
 
 
-def sides(class_query: str, added: Iterable[AddedConstraint]) -> tuple[Side, ...]:
+def sides(class_query: str, added: Iterable[AddedConstraint]) -> tuple[_Side, ...]:
     """Every constraint that the bounds of a run can hold.
 
     Args:
         class_query: The query that units bound; empty where they bound nothing.
         added: Constraints of the run file.
     """
-    found = [Side("total", "total", "total", Sense.EQUAL)]
+    found = [_Side("total", "total", "total", Sense.EQUAL)]
     if class_query:
-        found.append(Side("class", f"{class_query}_total_lb", class_query, Sense.AT_LEAST))
-        found.append(Side("class", f"{class_query}_total_ub", class_query, Sense.AT_MOST))
-    found += [Side(f"added:{each.name}", f"added:{each.name}", each.query, each.sense) for each in added]
+        found.append(_Side("class", f"{class_query}_total_lb", class_query, Sense.AT_LEAST))
+        found.append(_Side("class", f"{class_query}_total_ub", class_query, Sense.AT_MOST))
+    found += [_Side(f"added:{each.name}", f"added:{each.name}", each.query, each.sense) for each in added]
     return tuple(found)
 
 
-def zero_sides(schema: Schema, zeros: Iterable[StructuralZero]) -> tuple[Side, ...]:
+def zero_sides(schema: Schema, zeros: Iterable[StructuralZero]) -> tuple[_Side, ...]:
     """Structural zeros as constraints.
 
     Args:
@@ -130,7 +130,7 @@ def zero_sides(schema: Schema, zeros: Iterable[StructuralZero]) -> tuple[Side, .
     Raises:
         QueryError: The columns of files cannot name the cells of one.
     """
-    return tuple(Side(zero.name, zero.name, zero.query(schema), Sense.EQUAL) for zero in zeros)
+    return tuple(_Side(zero.name, zero.name, zero.query(schema), Sense.EQUAL) for zero in zeros)
 
 
 def measurement_rows(measurements: DataFrame, schema: Schema, budget: Budget) -> DataFrame:
@@ -166,7 +166,7 @@ def measurement_rows(measurements: DataFrame, schema: Schema, budget: Budget) ->
     )
 
 
-def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) -> DataFrame:
+def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[_Side]) -> DataFrame:
     """Bounds in the published columns, one row a side.
 
     Args:
@@ -187,7 +187,7 @@ def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[Side]) ->
     fields += [("sign", _TEXT), ("is_upper", BooleanType())]
     known = F.broadcast(_constants(bounds.sparkSession, specs, fields))
     return (
-        bounds.where(F.col("name") != FLOW)
+        bounds.where(F.col("name") != _FLOW)
         .join(known, "name")
         .select(
             "level",

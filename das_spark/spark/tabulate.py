@@ -82,14 +82,7 @@ class TabulateTask:
     kept: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Sum each histogram into the columns.
-
-        Args:
-            batches: Columns cells, counts and those that are kept.
-
-        Yields:
-            The same rows, with the columns of the tables.
-        """
+        """Sum each histogram into the columns."""
         step = max(1, _DENSE // len(self.matrix.names))
         for batch in batches:
             for begin in range(0, batch.num_rows, step):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from das_spark.io.microdata_digest import Part, digest_part
+from das_spark.io.microdata_digest import FilePart, digest_part
 from das_spark.io.microdata_files import WriteTask
 from das_spark.io.microdata_formats import WRITERS, class_codes, lists_quarters, record_columns, unit_columns
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
@@ -82,13 +82,13 @@ def write(folder: Path, name: str, *, units: bool) -> Path:
     return folder
 
 
-def part_of(folder: Path, name: str, format: str, *, units: bool) -> Part:
+def part_of(folder: Path, name: str, format: str, *, units: bool) -> FilePart:
     kinds = PRODUCTS[name].files(units=units)
     files = {kind: folder / f"{kind}.{format}" / f"part-00000{WRITERS[format].suffix}" for kind in kinds}
-    return Part(format, 0, files[kinds[0]], files["unit"] if len(kinds) > 1 else None)
+    return FilePart(format, 0, files[kinds[0]], files["unit"] if len(kinds) > 1 else None)
 
 
-def digested(part: Part, name: str, *, units: bool) -> list[dict[str, object]]:
+def digested(part: FilePart, name: str, *, units: bool) -> list[dict[str, object]]:
     found = [
         row for batch in digest_part(part, microdata_codes(PRODUCTS[name], units=units)) for row in batch.to_pylist()
     ]
@@ -116,7 +116,7 @@ def test_another_value_in_any_column_of_one_record_is_told_of(
     assert own is not None
     changed = tmp_path / own.name
     change(own, changed, format, column, microdata_codes(PRODUCTS[name], units=units).forms[format])
-    other = Part(format, 0, changed, part.unit) if own == part.person else Part(format, 0, part.person, changed)
+    other = FilePart(format, 0, changed, part.unit) if own == part.person else FilePart(format, 0, part.person, changed)
     after = digested(other, name, units=units)
     if rule is ColumnRule.CONSTANT:
         assert faults(after) == {("columns of microdata", f"{kind}.{format}: {column}")}
@@ -160,7 +160,9 @@ def test_parquet_files_have_the_declared_columns_and_no_others(written, tmp_path
     table, changed = pq.read_table(own), tmp_path / own.name
     spoiled = dict(spoils(table))[fault]
     pq.write_table(spoiled, changed)
-    other = Part("parquet", 0, changed, part.unit) if kind == "person" else Part("parquet", 0, part.person, changed)
+    other = (
+        FilePart("parquet", 0, changed, part.unit) if kind == "person" else FilePart("parquet", 0, part.person, changed)
+    )
     found = {name for rule, name in faults(digested(other, "e2e_1940", units=True)) if rule == "columns of microdata"}
     named = {"missing": "EUID", "more": "MORE", "other type": "EUID", "other place": "(their order)"}
     assert found == {f"{kind}.parquet: {named[fault]}"}
@@ -180,5 +182,5 @@ def test_records_that_are_not_numbered_from_the_first_one_on_are_a_fault(written
     lines = part.person.read_text().splitlines(keepends=True)
     swapped = tmp_path / part.person.name
     swapped.write_text("".join([lines[1], lines[0], *lines[2:]]))
-    found = digested(Part("text", 0, swapped, None), "pl94_2020_person", units=True)
+    found = digested(FilePart("text", 0, swapped, None), "pl94_2020_person", units=True)
     assert faults(found) == {("record numbers", "person.text: EPNUM")}

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.io import microdata_digest as microdata_part
-from das_spark.io.microdata_digest import COLUMNS, Columns, Part, digest_part, microdata_parts, read_batches
+from das_spark.io.microdata_digest import COLUMNS, Columns, FilePart, digest_part, microdata_parts, read_batches
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 from das_spark.store import PublicLayout
 
@@ -60,8 +60,8 @@ def write(folder: Path, format: str, rows: list[dict[str, object]], kind: str) -
     return path
 
 
-def part_of(folder: Path, format: str, persons, units) -> Part:
-    return Part(
+def part_of(folder: Path, format: str, persons, units) -> FilePart:
+    return FilePart(
         format,
         3,
         write(folder / "person", format, persons, "person"),
@@ -69,7 +69,7 @@ def part_of(folder: Path, format: str, persons, units) -> Part:
     )
 
 
-def digested(part: Part) -> dict[str, list[dict[str, object]]]:
+def digested(part: FilePart) -> dict[str, list[dict[str, object]]]:
     rows: dict[str, list[dict[str, object]]] = {name: [] for name in ("persons", "units", "part", "fault")}
     for batch in digest_part(part, CODES):
         assert batch.schema == pa.schema(COLUMNS.items())

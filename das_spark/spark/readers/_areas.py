@@ -12,7 +12,7 @@ from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.io.cef import DELIMITER
 from das_spark.io.input_files import data_files, first_line, require_path
-from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
 from das_spark.spark.readers.base import (
     GEOCODE,
     MOST_EXAMPLES,
@@ -48,18 +48,7 @@ class Delimited:
     def open(
         cls, spark: SparkSession, paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str
     ) -> Delimited:
-        """Open text files.
-
-        Args:
-            spark: The session.
-            paths: Files, folders or patterns.
-            wanted: Names of columns that must be there.
-            file: What messages call them.
-            kind: What the file should be, for the hint.
-
-        Raises:
-            InputError: There is no such file, it is empty, or a column is missing.
-        """
+        """Open text files."""
         for path in paths:
             require_path(path)
         with reading(file):
@@ -72,17 +61,7 @@ class Delimited:
 
     @staticmethod
     def look(paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str) -> None:
-        """See without Spark how text files begin.
-
-        Args:
-            paths: Files or folders; what is not local is passed over.
-            wanted: Names of columns that must be there.
-            file: What messages call them.
-            kind: What the file should be, for the hint.
-
-        Raises:
-            InputError: There is no such file, it is empty or no text, or a column is missing.
-        """
+        """See without Spark how text files begin."""
         for path in paths:
             require_path(path)
             for each in data_files(path):
@@ -102,9 +81,9 @@ class Delimited:
         return self.is_row & (F.size(self._parts()) == len(self.names))
 
     @property
-    def form(self) -> Check:
+    def form(self) -> RowCheck:
         """The rule that every line has as many columns as the line of names."""
-        return Check(self.file, "", f"{len(self.names)} columns, as in the first line", self.is_row & ~self.whole)
+        return RowCheck(self.file, "", f"{len(self.names)} columns, as in the first line", self.is_row & ~self.whole)
 
     def column(self, name: str) -> Column:
         """The text of a column, without spaces around it."""
@@ -132,7 +111,7 @@ _UNASSIGNED_AIAN: Final = ("4990", "4999")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class AreaRows:
     """Rows of an opened file that hold blocks, before any check.
 
     Attributes:
@@ -153,7 +132,7 @@ class Rows:
     geocode: Column
     geocode_field: str
     fields: Mapping[str, tuple[str, Column]]
-    checks: tuple[Check, ...] = ()
+    checks: tuple[RowCheck, ...] = ()
 
 
 def sixteen(block: Column) -> Column:
@@ -162,52 +141,34 @@ def sixteen(block: Column) -> Column:
 
 
 def filled(text: Column, nothing: str) -> Column:
-    """A code without spaces around it; what stands for nothing where it is blank or null.
-
-    Args:
-        text: The code, of any type; it is cast to text.
-        nothing: The text in place of a code that is blank or null.
-    """
+    """A code without spaces around it; what stands for nothing where it is blank or null."""
     trimmed = F.trim(text.cast("string"))
     return F.when(trimmed.isNull() | (trimmed == ""), F.lit(nothing)).otherwise(trimmed)
 
 
-def code_checks(file: str, field: str, column: str, value: Column, where: Column) -> list[Check]:
-    """What the codes of a column must be.
-
-    Args:
-        file: Path, for messages.
-        field: What the file calls the column.
-        column: One of `ENTITY_COLUMNS`.
-        value: The code, filled.
-        where: The rows that are asked.
-    """
+def code_checks(file: str, field: str, column: str, value: Column, where: Column) -> list[RowCheck]:
+    """What the codes of a column must be."""
     width = len(NOTHING[column])
     if column in STATUS_OF:
         return [
-            Check(file, field, "a functional status: one capital letter or digit", where & ~value.rlike("^[A-Z0-9]$"))
+            RowCheck(
+                file, field, "a functional status: one capital letter or digit", where & ~value.rlike("^[A-Z0-9]$")
+            )
         ]
     checks = [
-        Check(file, field, f"{width} digits, as text with leading zeros", where & ~value.rlike(f"^[0-9]{{{width}}}$"))
+        RowCheck(
+            file, field, f"{width} digits, as text with leading zeros", where & ~value.rlike(f"^[0-9]{{{width}}}$")
+        )
     ]
     if column == "aiannhce":
         unassigned = (value == "0000") | value.between(*_UNASSIGNED_AIAN)
         expected = f"a code that is assigned to areas (0000 and {'-'.join(_UNASSIGNED_AIAN)} are not), or 9999 for none"
-        checks.append(Check(file, field, expected, where & unassigned))
+        checks.append(RowCheck(file, field, expected, where & unassigned))
     return checks
 
 
-def checked(rows: Rows, notes: Sequence[str] = ()) -> EntityBlocks:
-    """Check all rows and give the blocks.
-
-    Args:
-        rows: What was opened.
-        notes: About what the file does not say.
-
-    Raises:
-        BadInputError: Rows break rules, or a block stands twice; all of them.
-        InputError: There is no block.
-    """
+def checked(rows: AreaRows, notes: Sequence[str] = ()) -> EntityBlocks:
+    """Check all rows and give the blocks."""
     block = rows.whole & rows.is_block
     values = {name: filled(text, NOTHING[name]) for name, (_, text) in rows.fields.items()}
     good = rows.geocode.rlike(f"^[0-9]{{{BLOCK}}}$")
@@ -216,8 +177,8 @@ def checked(rows: Rows, notes: Sequence[str] = ()) -> EntityBlocks:
     first = "a block group that is the first digit of the block"
     checks = [
         *rows.checks,
-        Check(rows.file, rows.geocode_field, digits, block & ~F.coalesce(good, F.lit(False))),
-        Check(rows.file, rows.geocode_field, first, block & good & group),
+        RowCheck(rows.file, rows.geocode_field, digits, block & ~F.coalesce(good, F.lit(False))),
+        RowCheck(rows.file, rows.geocode_field, first, block & good & group),
     ]
     for name, (field, _) in rows.fields.items():
         checks += code_checks(rows.file, field, name, values[name], block)
@@ -245,13 +206,7 @@ def checked(rows: Rows, notes: Sequence[str] = ()) -> EntityBlocks:
 
 
 def twice(file: str, field: str, blocks: DataFrame) -> list[Problem]:
-    """Describe the blocks that stand in several rows.
-
-    Args:
-        file: Path, for messages.
-        field: What the file calls the block.
-        blocks: All rows of the file: column geocode, null where a row is no block, and where each row lies.
-    """
+    """Describe the blocks that stand in several rows."""
     several = blocks.where(F.col(GEOCODE).isNotNull()).groupBy(GEOCODE).count().where("count > 1")
     found = [row[GEOCODE] for row in several.orderBy(GEOCODE).limit(MOST_EXAMPLES).collect()]
     if not found:

@@ -26,7 +26,7 @@ _PLACE = ("row_file", "row_block", "row_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RowCheck:
     """One rule for the rows of a file.
 
     Args:
@@ -42,12 +42,8 @@ class Check:
     fails: Column
 
 
-def faults(checks: Sequence[Check]) -> Column:
-    """The failed checks of a row as an integer, the first check in the lowest bit (long).
-
-    Args:
-        checks: At most 62.
-    """
+def faults(checks: Sequence[RowCheck]) -> Column:
+    """The failed checks of a row as an integer, the first check in the lowest bit (long)."""
     bits = [F.when(check.fails, F.lit(1 << bit)).otherwise(F.lit(0)).cast("long") for bit, check in enumerate(checks)]
     return reduce(lambda left, right: left + right, bits, F.lit(0).cast("long"))
 
@@ -63,23 +59,14 @@ def with_place(frame: DataFrame) -> DataFrame:
 
 
 #: Of each file, its blocks: where the block starts, the least row identity in it, and how many rows it has.
-Blocks = Mapping[str, Sequence[tuple[int, int, int]]]
+_Blocks = Mapping[str, Sequence[tuple[int, int, int]]]
 
 
-def row_numbers(placed: DataFrame, bad: DataFrame, blocks: Blocks | None = None) -> tuple[int, ...]:
-    """Number some rows of text files, counted from 1 in their file; costs another pass.
-
-    Args:
-        placed: From :func:`with_place`.
-        bad: The rows of it to number, with its three columns of place.
-        blocks: From :func:`blocks_of`, where several kinds of rows of one frame are numbered; None: found out.
-
-    Returns:
-        The first few numbers found; of several files mixed.
-    """
+def row_numbers(placed: DataFrame, bad: DataFrame, blocks: _Blocks | None = None) -> tuple[int, ...]:
+    """Number some rows of text files, counted from 1 in their file; costs another pass."""
     found = bad.select(*_PLACE).limit(MOST_EXAMPLES).collect()
     if blocks is None:
-        blocks = blocks_of(placed)
+        blocks = _blocks_of(placed)
     numbers = []
     for file, block, identity in found:
         before = sum(count for start, _, count in blocks[file] if start < block)
@@ -88,12 +75,8 @@ def row_numbers(placed: DataFrame, bad: DataFrame, blocks: Blocks | None = None)
     return tuple(sorted(numbers))
 
 
-def blocks_of(placed: DataFrame) -> Blocks:
-    """Where the rows of each block of each file begin; a pass over the files.
-
-    Args:
-        placed: From :func:`with_place`.
-    """
+def _blocks_of(placed: DataFrame) -> _Blocks:
+    """Where the rows of each block of each file begin; a pass over the files."""
     blocks: dict[str, list[tuple[int, int, int]]] = {}
     counted = placed.groupBy("row_file", "row_block").agg(F.min("row_id"), F.count("row_id"))
     for file, start, least, count in counted.collect():
@@ -101,21 +84,15 @@ def blocks_of(placed: DataFrame) -> Blocks:
     return blocks
 
 
-def problems_of(placed: DataFrame, counted: Mapping[int, int], checks: Sequence[Check]) -> list[Problem]:
-    """Describe the checks that failed, with the numbers of some rows.
-
-    Args:
-        placed: From :func:`with_place`, with a column of faults.
-        counted: Rows by the value of that column.
-        checks: In the order in which the column was made.
-    """
+def problems_of(placed: DataFrame, counted: Mapping[int, int], checks: Sequence[RowCheck]) -> list[Problem]:
+    """Describe the checks that failed, with the numbers of some rows."""
     found = []
     failed = [
         (bit, rows)
         for bit in range(len(checks))
         if (rows := sum(number for value, number in counted.items() if value >> bit & 1))
     ]
-    blocks = blocks_of(placed) if failed else {}
+    blocks = _blocks_of(placed) if failed else {}
     for bit, rows in failed:
         check = checks[bit]
         bad = placed.where(F.col(FAULTS).bitwiseAND(F.lit(1 << bit)) != 0)

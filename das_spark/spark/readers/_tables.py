@@ -17,7 +17,7 @@ from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.input_files import columns_in, data_files, format_of, has_rows
 from das_spark.products import CodedField
-from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, with_place
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, with_place
 from das_spark.spark.readers.base import MOST_EXAMPLES, Problem, Target, level_in_cell, level_of, reading
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-MALFORMED = "row_malformed"
+_MALFORMED = "row_malformed"
 """Column of a CSV table: the text of a row that has not as many fields as the header; null for others. RESTRICTED."""
 
 
@@ -36,13 +36,6 @@ def read_table(spark: SparkSession, path: str) -> DataFrame:
 
     Rows of CSV that do not have as many fields as the header are kept, for the checks to count: Spark would otherwise
     write such a row, which is confidential, into its logs. :func:`row_checks` finds them.
-
-    Args:
-        spark: The session.
-        path: A file or folder of CSV (with a header; all columns are text) or Parquet.
-
-    Raises:
-        InputError: It is missing, or no table; or the files of a folder have different headers.
     """
     columns_in(path)
     with reading(path):
@@ -53,26 +46,22 @@ def read_table(spark: SparkSession, path: str) -> DataFrame:
         return spark.read.option("columnPruning", value=False).csv(
             path,
             header=True,
-            schema=columns.add(MALFORMED, StringType()),
+            schema=columns.add(_MALFORMED, StringType()),
             enforceSchema=False,
             mode="PERMISSIVE",
-            columnNameOfCorruptRecord=MALFORMED,
+            columnNameOfCorruptRecord=_MALFORMED,
         )
 
 
 def names_of(frame: DataFrame) -> list[str]:
-    """Columns that a table has in its file.
-
-    Args:
-        frame: From :func:`read_table`, with or without the place of its rows.
-    """
+    """Columns that a table has in its file."""
     return [name for name in frame.columns if not name.startswith("row_")]
 
 
 NO_RECORD = "there is no record to protect"
 NO_GEOUNIT = "no geounit exists"
 """What a table without a row means."""
-LARGEST = 2**63 - 1
+_LARGEST = 2**63 - 1
 """The largest count that an int64 can hold."""
 
 
@@ -107,11 +96,7 @@ class Names:
         return self.of(field) in self.found
 
     def required(self, *fields: str) -> str:
-        """What the file calls the last of some fields, which it must have.
-
-        Raises:
-            InputError: The file has no column for one of them, or two; of a missing one the nearest name is given.
-        """
+        """What the file calls the last of some fields, which it must have."""
         for field in fields:
             name = self.of(field)
             if not self.has(field):
@@ -130,7 +115,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TidyTable:
     """An opened table with the names of the settings.
 
     Args:
@@ -144,17 +129,8 @@ class Table:
     settings: InputSettings
 
     @classmethod
-    def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> Table:
-        """Open a CSV or Parquet table.
-
-        Args:
-            spark: The session.
-            file: File or folder.
-            settings: Names of columns and code bases.
-
-        Raises:
-            InputError: It is missing or unreadable.
-        """
+    def open(cls, spark: SparkSession, file: str, settings: InputSettings) -> TidyTable:
+        """Open a CSV or Parquet table."""
         return cls(file, with_place(read_table(spark, file)), settings)
 
     @property
@@ -176,19 +152,11 @@ class Table:
         return self.names.has(field)
 
     def column(self, field: str) -> Column:
-        """The column of a field.
-
-        Raises:
-            InputError: The file has no such column; its nearest name is given.
-        """
+        """The column of a field."""
         return F.col(f"`{self.names.required(field)}`")
 
     def whole(self, field: str) -> Whole:
-        """A field that holds whole numbers, of any integer, decimal, float or text type.
-
-        Raises:
-            InputError: The file has no such column, or one of another type.
-        """
+        """A field that holds whole numbers, of any integer, decimal, float or text type."""
         column, kind = self.column(field), self.frame.schema[self.name(field)].dataType
         if isinstance(kind, IntegralType):
             return Whole(column.cast("long"), F.lit(True), F.lit(True))
@@ -202,30 +170,19 @@ class Table:
             f"{self.file}: column {self.name(field)!r} holds no numbers", hint=f"it is {kind.simpleString()}"
         )
 
-    def count_checks(self, field: str) -> tuple[Column, list[Check]]:
-        """A count: whole, not negative, not beyond int64.
-
-        Returns:
-            Its column (long), and its checks.
-        """
+    def count_checks(self, field: str) -> tuple[Column, list[RowCheck]]:
+        """A count: whole, not negative, not beyond int64."""
         number, name = self.whole(field), self.name(field)
         missing = self.column(field).isNull()
         return number.value, [
-            Check(self.file, name, "a count in every row, none missing", missing),
-            Check(self.file, name, "a whole number", ~missing & ~number.is_whole),
-            Check(self.file, name, f"a number up to {LARGEST:,}", ~missing & number.is_whole & ~number.fits),
-            Check(self.file, name, "a count of 0 or more", number.value < 0),
+            RowCheck(self.file, name, "a count in every row, none missing", missing),
+            RowCheck(self.file, name, "a whole number", ~missing & ~number.is_whole),
+            RowCheck(self.file, name, f"a number up to {_LARGEST:,}", ~missing & number.is_whole & ~number.fits),
+            RowCheck(self.file, name, "a count of 0 or more", number.value < 0),
         ]
 
-    def code_checks(self, coded: CodedField) -> tuple[Column, list[Check]]:
-        """A coded field; where its codes are the numbers of the levels, they begin at the code base of the settings.
-
-        Args:
-            coded: The field and its recode.
-
-        Returns:
-            Its level (0-based), and its checks.
-        """
+    def code_checks(self, coded: CodedField) -> tuple[Column, list[RowCheck]]:
+        """A coded field; where its codes are the numbers of the levels, they begin at the code base of the settings."""
         field = coded.name
         number, base = self.whole(field), self.settings.code_base.get(field, 0)
         code = number.value - base
@@ -239,21 +196,10 @@ class Table:
         known = number.is_whole & number.fits & good
         if coded.blank_level is not None:
             known |= self.column(field).isNull()
-        return level_of(coded, code), [Check(self.file, self.name(field), expected, _not(known))]
+        return level_of(coded, code), [RowCheck(self.file, self.name(field), expected, _not(known))]
 
-    def geocode_checks(self, field: str, length: int) -> tuple[Column, list[Check]]:
-        """A geocode: text of as many digits as the lowest level has, or of a census block where that is the level.
-
-        Args:
-            field: Name of the field.
-            length: Digits of a geocode of the lowest level; 0 at the root, whose geocode is one digit.
-
-        Returns:
-            Its column (string), and its checks.
-
-        Raises:
-            InputError: The file has no such column.
-        """
+    def geocode_checks(self, field: str, length: int) -> tuple[Column, list[RowCheck]]:
+        """A geocode: text of as many digits as the lowest level has, or of a census block where that is the level."""
         column = self.column(field)
         whole = column.cast("string")
         if self.by_block and length == BLOCK:
@@ -262,7 +208,7 @@ class Table:
         length = max(length, 1)  # the root's geocode is "0"
         expected = f"a geocode of {length} digits, as text with its leading zeros"
         good = column.cast("string").rlike(f"^[0-9]{{{length}}}$")
-        return whole, [Check(self.file, self.name(field), expected, _not(good))]
+        return whole, [RowCheck(self.file, self.name(field), expected, _not(good))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,17 +227,7 @@ class Whole:
 
 
 def look_at(path: str, settings: InputSettings, fields: Callable[[Names], Sequence[str]], *, without_rows: str) -> None:
-    """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at.
-
-    Args:
-        path: File or folder; nothing happens where empty.
-        settings: Names of columns and code bases.
-        fields: The fields that it must have, by what it calls its columns.
-        without_rows: What it means where the table has no row.
-
-    Raises:
-        InputError: It is missing, no table, or lacks a column or any row.
-    """
+    """See without Spark that a table is one, has some columns and a row; what is left to Spark is not looked at."""
     found = columns_in(path) if path else None
     if found is None:
         return
@@ -309,17 +245,8 @@ def _fits(column: Column) -> Column:
     return column.try_cast("long").isNotNull()
 
 
-def check_rows(table: Table, checks: list[Check], total: Column | None = None) -> tuple[list[Problem], int]:
-    """Apply all checks to a table, and sum a column exactly, in one pass.
-
-    Args:
-        table: The table.
-        checks: Its rules.
-        total: A column of long.
-
-    Returns:
-        Problems, and the sum over all rows (0 without a column).
-    """
+def check_rows(table: TidyTable, checks: list[RowCheck], total: Column | None = None) -> tuple[list[Problem], int]:
+    """Apply all checks to a table, and sum a column exactly, in one pass."""
     checks = [*row_checks(table.file, table.frame), *checks]
     checked = table.frame.withColumn(FAULTS, faults(checks))
     exact = F.sum((F.lit(0) if total is None else total).cast("decimal(38,0)"))
@@ -333,27 +260,17 @@ GEOCODE = "geocode"
 UNITS = "units"
 VACANT = "vacant"
 
-PEOPLE_OF_UNITS = (5, 2)
+_PEOPLE_OF_UNITS = (5, 2)
 """Persons and housing units where no counts of units are published: five in two, so one for each 2.5."""
 
 
-def read_units(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+def read_units(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
     """Read a table of units by class, one row a geounit and class, or one row a geounit with a column a class.
 
     Long form: columns geocode, the class attribute's name (such as ``hhgq``), ``units``, and perhaps ``vacant``. Wide
     form: geocode, ``units_0`` to ``units_7`` (for eight classes), and perhaps ``vacant``. Vacant units are none where
     there is no such column. Of a product whose units bound nothing, and which has no name for their class, the wide
     form alone is read.
-
-    Args:
-        table: The opened table.
-        target: What is read for: its classes and lowest level.
-
-    Returns:
-        Columns geocode, units (array of long), vacant (long), one row a geounit; and what is wrong.
-
-    Raises:
-        InputError: A column is missing.
     """
     return _wide(table, target) if _is_wide(table.names, target) else _long(table, target)
 
@@ -364,22 +281,17 @@ def _is_wide(names: Names, target: Target) -> bool:
 
 
 def unit_fields(names: Names, target: Target) -> tuple[str, ...]:
-    """The fields that a table of units must have, in the form that its columns tell.
-
-    Args:
-        names: Its columns.
-        target: What is read for.
-    """
+    """The fields that a table of units must have, in the form that its columns tell."""
     if _is_wide(names, target):
         return (GEOCODE, *(f"{UNITS}_{each}" for each in range(target.classes)))
     return (GEOCODE, target.unit_class.name, UNITS)
 
 
-def _vacant(table: Table) -> tuple[Column, list[Check]]:
+def _vacant(table: TidyTable) -> tuple[Column, list[RowCheck]]:
     return table.count_checks(VACANT) if table.has(VACANT) else (F.lit(0).cast("long"), [])
 
 
-def _wide(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+def _wide(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
     geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
     classes = [table.count_checks(f"{UNITS}_{each}") for each in range(target.classes)]
     vacant, more = _vacant(table)
@@ -393,7 +305,7 @@ def _wide(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
     return frame, problems or _repeated(table, frame, "each geounit in one row")
 
 
-def _long(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+def _long(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
     geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
     level, level_checks = table.code_checks(target.unit_class)
     units, unit_checks = table.count_checks(UNITS)
@@ -411,19 +323,8 @@ def _long(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
     return frame, _repeated(table, rows, "each geounit and class in one row", "level")
 
 
-def read_geography(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
-    """Read a table of the geounits that exist.
-
-    Args:
-        table: The opened table; its column geocode counts.
-        target: What is read for: its lowest level.
-
-    Returns:
-        Columns geocode, units and vacant (both null), one row a geounit; and what is wrong.
-
-    Raises:
-        InputError: The column is missing.
-    """
+def read_geography(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
+    """Read a table of the geounits that exist."""
     geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
     problems, _ = check_rows(table, checks)
     frame = table.frame.select(
@@ -435,13 +336,7 @@ def read_geography(table: Table, target: Target) -> tuple[DataFrame, list[Proble
 
 
 def with_empty_geounits(units: DataFrame, geography: DataFrame, classes: int) -> DataFrame:
-    """Add the geounits of a geography table that have no unit.
-
-    Args:
-        units: From :func:`read_units`.
-        geography: From :func:`read_geography`.
-        classes: Number of classes of units.
-    """
+    """Add the geounits of a geography table that have no unit."""
     none = F.array(*[F.lit(0).cast("long")] * classes)
     joined = geography.select(GEOCODE).join(units, GEOCODE, "left")
     return joined.select(
@@ -450,18 +345,7 @@ def with_empty_geounits(units: DataFrame, geography: DataFrame, classes: int) ->
 
 
 def housing_counts(geounits: DataFrame, target: Target, field: str, *, occupied: int, vacant: int) -> DataFrame:
-    """Housing units as what is counted: those of the first class, occupied, and the vacant ones.
-
-    Args:
-        geounits: Columns geocode, units (by class), vacant.
-        target: What is read for.
-        field: That tells the two apart for the recodes.
-        occupied: Its code in occupied units.
-        vacant: Its code in vacant ones.
-
-    Returns:
-        Columns geocode, cell, count; cells without units are left out.
-    """
+    """Housing units as what is counted: those of the first class, occupied, and the vacant ones."""
     codes = target.cells({field: np.array([vacant, occupied])}).tolist()
     numbers = (F.col(VACANT), F.get(UNITS, F.lit(0)))
     cells = [F.struct(F.lit(cell).alias("cell"), n.alias("count")) for cell, n in zip(codes, numbers, strict=True)]
@@ -474,17 +358,6 @@ def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) 
 
     One housing unit for each 2.5 persons in households, rounded up, and one facility of a class of group quarters
     where it has people, or as many of either as can hold them; no unit is vacant.
-
-    Args:
-        counts: Columns geocode, cell, count; a cell may occur more than once.
-        geounits: Every geounit, in its column geocode.
-        product: Its classes of units are the levels of an attribute.
-
-    Returns:
-        Columns geocode, units, vacant, one row a geounit.
-
-    Raises:
-        ConfigurationError: The product does not count people.
     """
     if not product.class_query:
         raise ConfigurationError(
@@ -496,7 +369,7 @@ def units_from_people(counts: DataFrame, geounits: DataFrame, product: Product) 
         for each in range(len(product.unit_classes))
     ]
     # Whole numbers throughout: a quotient of doubles would be one off where there are very many people.
-    households = _quotient_up(people[0] * PEOPLE_OF_UNITS[1], PEOPLE_OF_UNITS[0])
+    households = _quotient_up(people[0] * _PEOPLE_OF_UNITS[1], _PEOPLE_OF_UNITS[0])
     units = [households, *[F.when(number > 0, F.lit(1)).otherwise(F.lit(0)) for number in people[1:]]]
     if product.unit_bounds is not None:
         most = product.unit_bounds.most
@@ -512,15 +385,7 @@ def _quotient_up(number: Column, by: int) -> Column:
 
 
 def outside(file: str, field: str, rows: DataFrame, geounits: DataFrame, where: str) -> list[Problem]:
-    """Rows whose geocode is in no table of geounits.
-
-    Args:
-        file: Where the rows come from.
-        field: The geocode, as that file calls it.
-        rows: With a column geocode.
-        geounits: With a column geocode.
-        where: What should have it, for the message.
-    """
+    """Rows whose geocode is in no table of geounits."""
     with reading(file):
         lost = rows.groupBy(GEOCODE).count().join(geounits.select(GEOCODE), GEOCODE, "left_anti")
         number = lost.agg(F.sum("count")).collect()[0][0]
@@ -530,24 +395,18 @@ def outside(file: str, field: str, rows: DataFrame, geounits: DataFrame, where: 
     return [Problem(file, field, f"a geocode that is in {where}", number, geounits=some)]
 
 
-def _too_many(table: Table, field: str, number: int) -> list[Problem]:
-    if number <= LARGEST:
+def _too_many(table: TidyTable, field: str, number: int) -> list[Problem]:
+    if number <= _LARGEST:
         return []
-    return [Problem(table.file, field, f"a sum over all rows up to {LARGEST:,}", 1)]
+    return [Problem(table.file, field, f"a sum over all rows up to {_LARGEST:,}", 1)]
 
 
-def total_problem(table: Table, field: str, number: int) -> list[Problem]:
-    """A sum that an int64 cannot hold.
-
-    Args:
-        table: The table.
-        field: The summed field.
-        number: Its sum.
-    """
+def total_problem(table: TidyTable, field: str, number: int) -> list[Problem]:
+    """A sum that an int64 cannot hold."""
     return _too_many(table, table.name(field), number)
 
 
-def _repeated(table: Table, frame: DataFrame, expected: str, *keys: str) -> list[Problem]:
+def _repeated(table: TidyTable, frame: DataFrame, expected: str, *keys: str) -> list[Problem]:
     with reading(table.file):
         twice = frame.groupBy(GEOCODE, *keys).count().where("count > 1")
         number = twice.agg(F.sum("count")).collect()[0][0]
@@ -558,28 +417,15 @@ def _repeated(table: Table, frame: DataFrame, expected: str, *keys: str) -> list
 
 
 def require_some(frame: DataFrame, file: str) -> None:
-    """Refuse a table of geounits without a row.
-
-    Args:
-        frame: The rows.
-        file: Where they come from, for the message.
-
-    Raises:
-        InputError: It is empty.
-    """
+    """Refuse a table of geounits without a row."""
     with reading(file):
         if frame.isEmpty():
             raise InputError(f"{file}: the table has no rows, so {NO_GEOUNIT}")
 
 
-def row_checks(file: str, frame: DataFrame) -> list[Check]:
-    """Of a table, what every row must fulfil as a whole.
-
-    Args:
-        file: Its path, for the message.
-        frame: From :func:`~read_table`.
-    """
-    if MALFORMED not in frame.columns:
+def row_checks(file: str, frame: DataFrame) -> list[RowCheck]:
+    """Of a table, what every row must fulfil as a whole."""
+    if _MALFORMED not in frame.columns:
         return []
     expected = f"{len(names_of(frame))} fields, as in the header"
-    return [Check(file, "row", expected, F.col(MALFORMED).isNotNull())]
+    return [RowCheck(file, "row", expected, F.col(_MALFORMED).isNotNull())]

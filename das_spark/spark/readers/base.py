@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-MOST_PROBLEMS = 20
+_MOST_PROBLEMS = 20
 """Problems that one error message lists; the others are counted."""
 
 MOST_EXAMPLES = 10
@@ -165,9 +165,9 @@ def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
     """
     if not problems:
         return
-    lines = [str(problem) for problem in problems[:MOST_PROBLEMS]]
-    if len(problems) > MOST_PROBLEMS:
-        lines.append(f"and {len(problems) - MOST_PROBLEMS} problems more")
+    lines = [str(problem) for problem in problems[:_MOST_PROBLEMS]]
+    if len(problems) > _MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - _MOST_PROBLEMS} problems more")
     hint = hint or "correct the files, or the columns and code bases of [input]"
     raise BadInputError("\n".join(lines), hint=hint, problems=tuple(problems))
 

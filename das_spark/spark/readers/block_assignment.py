@@ -14,7 +14,7 @@ from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.input_files import is_remote
 from das_spark.spark.readers._areas import Delimited, code_checks, filled, sixteen
-from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers
 from das_spark.spark.readers.base import (
     ACTIVE,
     GEOCODE,
@@ -41,7 +41,7 @@ _KIND: Final = "the official block assignment files"
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _AssignmentFile:
     """One kind of file: its name, the column that is read, what that becomes, and whether every state has it."""
 
     kind: str
@@ -51,12 +51,12 @@ class _File:
 
 
 _FILES: Final = (
-    _File("INCPLACE_CDP", "PLACEFP", "placefp", True),
-    _File("MCD", "COUSUBFP", "cousubfp", True),
-    _File("AIANNH", "AIANNHCE", "aiannhce", False),
-    _File("SDUNI", "DISTRICT", "sdunilea", False),
-    _File("SDSEC", "DISTRICT", "sdseclea", False),
-    _File("SDELM", "DISTRICT", "sdelmlea", False),
+    _AssignmentFile("INCPLACE_CDP", "PLACEFP", "placefp", True),
+    _AssignmentFile("MCD", "COUSUBFP", "cousubfp", True),
+    _AssignmentFile("AIANNH", "AIANNHCE", "aiannhce", False),
+    _AssignmentFile("SDUNI", "DISTRICT", "sdunilea", False),
+    _AssignmentFile("SDSEC", "DISTRICT", "sdseclea", False),
+    _AssignmentFile("SDELM", "DISTRICT", "sdelmlea", False),
 )
 #: The file of places names every block, also those that lie in none.
 _ALL_BLOCKS: Final = _FILES[0]
@@ -74,14 +74,7 @@ class BlockAssignment:
     name = "block_assignment"
 
     def look(self, path: str) -> None:
-        """See whether the files of every state are there, with their columns; see `GeographyReader`.
-
-        Args:
-            path: The folder; a remote one is left to `read`.
-
-        Raises:
-            InputError: See `GeographyReader`.
-        """
+        """See whether the files of every state are there, with their columns; see `GeographyReader`."""
         if is_remote(path):
             return
         found, _ = self._find(None, path)
@@ -90,16 +83,7 @@ class BlockAssignment:
             Delimited.look(sorted(found[file.kind].values()), [_BLOCK, file.field], file=name, kind=_KIND)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read all states of a folder; see `GeographyReader`.
-
-        Args:
-            spark: The session.
-            path: The folder.
-
-        Raises:
-            InputError: See `GeographyReader`; also two files of one kind and state, or a kind that every state must
-                have is missing.
-        """
+        """Read all states of a folder; see `GeographyReader`."""
         found, notes = self._find(spark, path)
         opened = []
         problems: list[Problem] = []
@@ -143,17 +127,19 @@ class BlockAssignment:
         return found, notes
 
 
-def _open(spark: SparkSession, folder: str, file: _File, paths: Mapping[str, str]) -> tuple[DataFrame, list[Problem]]:
+def _open(
+    spark: SparkSession, folder: str, file: _AssignmentFile, paths: Mapping[str, str]
+) -> tuple[DataFrame, list[Problem]]:
     """Columns geocode, code and place of one kind of file, and the problems of its rows."""
     name = f"{folder}/BlockAssign_*_{file.kind}.txt"
     table = Delimited.open(spark, sorted(paths.values()), [_BLOCK, file.field], file=name, kind=_KIND)
     block, code = table.column(_BLOCK), filled(table.column(file.field), NOTHING[file.column])
     good = block.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")
-    checks = [table.form, Check(name, _BLOCK, f"{CENSUS_BLOCK} digits", table.whole & ~good)]
+    checks = [table.form, RowCheck(name, _BLOCK, f"{CENSUS_BLOCK} digits", table.whole & ~good)]
     checks += code_checks(name, file.field, file.column, code, table.whole)
     if _COUNTY in table.names:
         other = table.whole & good & (table.column(_COUNTY) != F.substring(block, 3, 3))
-        checks.append(Check(name, _COUNTY, f"the county that {_BLOCK} names", other))
+        checks.append(RowCheck(name, _COUNTY, f"the county that {_BLOCK} names", other))
     # The line of names stays, without geocode: rows are numbered among all lines.
     rows = table.placed.select(
         faults(checks).alias(FAULTS),
@@ -168,7 +154,7 @@ def _open(spark: SparkSession, folder: str, file: _File, paths: Mapping[str, str
         return rows, problems_of(rows, {row[FAULTS]: row["count"] for row in failed}, checks)
 
 
-def _join(opened: Sequence[tuple[_File, DataFrame]]) -> DataFrame:
+def _join(opened: Sequence[tuple[_AssignmentFile, DataFrame]]) -> DataFrame:
     """A row a block: the code of each kind, and in how many rows of its file the block stands."""
     kinds = [rows.select(GEOCODE, "code", F.lit(file.column).alias("kind")) for file, rows in opened]
     stacked = reduce(lambda one, other: one.unionAll(other), kinds).where(F.col(GEOCODE).isNotNull())
@@ -181,13 +167,13 @@ def _join(opened: Sequence[tuple[_File, DataFrame]]) -> DataFrame:
 
 def _partners(
     folder: str,
-    opened: Sequence[tuple[_File, DataFrame]],
+    opened: Sequence[tuple[_AssignmentFile, DataFrame]],
     found: Mapping[str, Mapping[str, str]],
     joined: DataFrame,
 ) -> list[Problem]:
     """Blocks that stand twice in a file, or in some files of their state only."""
     state = F.substring(GEOCODE, 1, 2)
-    wrong: dict[tuple[_File, str], Column] = {}
+    wrong: dict[tuple[_AssignmentFile, str], Column] = {}
     for file, _ in opened:
         number = F.col(f"{file.column}_rows")
         wrong[file, "each block once"] = number > 1

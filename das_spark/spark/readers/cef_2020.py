@@ -30,7 +30,7 @@ from das_spark.errors import InputError
 from das_spark.io.cef import BLOCK_KEY, DELIMITER, ENDINGS, FILES, PERSON, UNIT
 from das_spark.io.input_files import any_of, is_folder, look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
-from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
 from das_spark.spark.readers._tables import UNITS
 from das_spark.spark.readers._tables import VACANT as VACANT_UNITS
 from das_spark.spark.readers.base import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-IS_GOOD = "is_good"
+_IS_GOOD = "is_good"
 LINE = "line"
 """Column of a line in fixed width, whichever way it was written; null where a delimited one cannot be."""
 
@@ -63,7 +63,7 @@ _PARTS = ("*.txt", "*.txt.gz", "*.dat", "*.dat.gz", "*.cef", "*.cef.gz", "part-*
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class _Lines:
     """The lines of one kind of record.
 
     Args:
@@ -76,7 +76,7 @@ class Lines:
     file: str
     record: Record
     frame: DataFrame
-    rules: tuple[Check, ...]
+    rules: tuple[RowCheck, ...]
 
     def problems(self) -> list[Problem]:
         """Describe the checks that failed; reads all lines again."""
@@ -108,16 +108,8 @@ def number(record: Record, name: str) -> Column:
     return F.trim(text(record, name)).try_cast("long")
 
 
-def open_units(spark: SparkSession, file: str) -> Lines:
-    """Open the unit records.
-
-    Args:
-        spark: The session.
-        file: File, folder or pattern.
-
-    Raises:
-        InputError: There is no such file.
-    """
+def _open_units(spark: SparkSession, file: str) -> _Lines:
+    """Open the unit records."""
     in_quarters = F.trim(text(UNIT, "QGQTYP")) != ""
     vacant = text(UNIT, "VACS") != "0"
     return _open(
@@ -132,30 +124,14 @@ def open_units(spark: SparkSession, file: str) -> Lines:
     )
 
 
-def open_persons(spark: SparkSession, file: str) -> Lines:
-    """Open the person records; see :func:`open_units`.
-
-    Args:
-        spark: The session.
-        file: File, folder or pattern.
-
-    Raises:
-        InputError: There is no such file.
-    """
+def _open_persons(spark: SparkSession, file: str) -> _Lines:
+    """Open the person records; see :func:`_open_units`."""
     rule = ("RTYPE, QGQTYP", "5 where there is a type of group quarters, 3 where it is blank", _not_in(PERSON, "5"))
     return _open(spark, file, PERSON, [rule])
 
 
-def look_at_records(file: str, record: Record) -> None:
-    """See without Spark that files of records begin with one, fixed or delimited.
-
-    Args:
-        file: File or folder.
-        record: The kind.
-
-    Raises:
-        InputError: A file is missing, unreadable, or does not begin so.
-    """
+def _look_at_records(file: str, record: Record) -> None:
+    """See without Spark that files of records begin with one, fixed or delimited."""
     require_path(file)
 
     def is_record(line: str) -> bool:
@@ -173,25 +149,27 @@ def _not_in(record: Record, quarters: str) -> Column:
     return (text(record, "RTYPE") == quarters) != (F.trim(text(record, "QGQTYP")) != "")
 
 
-def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[str, str, Column]]) -> Lines:
+def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[str, str, Column]]) -> _Lines:
     require_path(file)
     good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
-    across = [Check(file, field, expected, good & fails) for field, expected, fails in rules]
+    across = [RowCheck(file, field, expected, good & fails) for field, expected, fails in rules]
     with reading(file):
         lines = with_place(spark.read.text(file, pathGlobFilter=any_of(_PARTS) if is_folder(file) else None))
         delimited = F.contains("value", F.lit(DELIMITER))
         fixed = lines.withColumn(LINE, F.when(delimited, _fixed(record)).otherwise(F.col("value")))
         broken = reduce(lambda one, other: one | other, (fails for _, _, fails in rules))
-        frame = fixed.withColumn(IS_GOOD, good & ~broken)
-    return Lines(file, record, frame, tuple(across))
+        frame = fixed.withColumn(_IS_GOOD, good & ~broken)
+    return _Lines(file, record, frame, tuple(across))
 
 
-def _field_checks(file: str, record: Record) -> list[Check]:
+def _field_checks(file: str, record: Record) -> list[RowCheck]:
     whole = F.coalesce(F.length(LINE) == record.length, F.lit(False))
     return [
-        Check(file, "record length", f"{_form(record)}, in every {record.name} line", ~whole),
+        RowCheck(file, "record length", f"{_form(record)}, in every {record.name} line", ~whole),
         *[
-            Check(file, field.name, field.expected, whole & ~text(record, field.name).rlike(f"^(?:{field.pattern})$"))
+            RowCheck(
+                file, field.name, field.expected, whole & ~text(record, field.name).rlike(f"^(?:{field.pattern})$")
+            )
             for field in record.fields
         ],
     ]
@@ -207,32 +185,22 @@ def _fixed(record: Record) -> Column:
     return F.expr(f"CASE WHEN size({parts}) = {len(fields)} THEN concat({padded}) END")
 
 
-NOBODY, OTHER_CLASS = 1, 2
+_NOBODY, _OTHER_CLASS = 1, 2
 """What is odd about a row: a facility without persons, a person of another class than her unit."""
 
 
-def with_unit(lines: Lines) -> DataFrame:
+def _with_unit(lines: _Lines) -> DataFrame:
     """The good lines, with the number of their unit."""
-    return lines.frame.where(IS_GOOD).withColumn("unit", number(lines.record, "MAFID"))
+    return lines.frame.where(_IS_GOOD).withColumn("unit", number(lines.record, "MAFID"))
 
 
-def unit_block() -> Column:
+def _unit_block() -> Column:
     """Key of the block of a unit line."""
     return block_key(text(UNIT, "OIDTB"))
 
 
-def count_lines(units: Lines, persons: Lines | None, target: Target) -> DataFrame:
-    """Count lines by block, cell and kind; a faulty line has none of these.
-
-    Args:
-        units: Unit records.
-        persons: Person records; None where units alone are counted.
-        target: What is read for.
-
-    Returns:
-        Columns block_key, cell (null where a line is not counted), kind (null for faulty lines), odd,
-        of_unit (whether a unit line), is_good, count (lines), population (that the units state).
-    """
+def _count_lines(units: _Lines, persons: _Lines | None, target: Target) -> DataFrame:
+    """Count lines by block, cell and kind; a faulty line has none of these."""
     rows = _unit_rows(units, target)
     if persons is not None:
         rows = rows.unionAll(_person_rows(persons, target))
@@ -242,20 +210,20 @@ def count_lines(units: Lines, persons: Lines | None, target: Target) -> DataFram
         F.max("home").over(home).alias("home_of_unit"),
         F.count("home").over(home).alias("units"),
         F.count("level").over(home).alias("persons"),
-        "of_unit", IS_GOOD, "home", "vacant", "population", "level", "cell",
+        "of_unit", _IS_GOOD, "home", "vacant", "population", "level", "cell",
     )  # fmt: skip
-    is_unit, good = F.col("of_unit"), F.col(IS_GOOD)
-    vacant, orphan, repeated = further_kinds(target.classes)
+    is_unit, good = F.col("of_unit"), F.col(_IS_GOOD)
+    vacant, orphan, repeated = _further_kinds(target.classes)
     unit = F.when(F.col("units") > 1, repeated).when(F.col("vacant"), vacant).otherwise(F.col("home"))
     kind = F.when(is_unit, unit).when(F.col("units") == 0, orphan).otherwise(F.col("level"))
     alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
-    odd = F.when(alone, NOBODY).when(F.col("home_of_unit") != F.col("level"), OTHER_CLASS).otherwise(0)
+    odd = F.when(alone, _NOBODY).when(F.col("home_of_unit") != F.col("level"), _OTHER_CLASS).otherwise(0)
     counted = [each.alias(name) for name, each in (("kind", F.when(good, kind).cast("int")), ("odd", odd))]
-    grouped = joined.groupBy(KEY, "cell", *counted, "of_unit", IS_GOOD)
+    grouped = joined.groupBy(KEY, "cell", *counted, "of_unit", _IS_GOOD)
     return grouped.agg(F.count(F.lit(1)).alias("count"), F.sum("population").alias("population"))
 
 
-def further_kinds(classes: int) -> tuple[int, int, int]:
+def _further_kinds(classes: int) -> tuple[int, int, int]:
     """Kinds of lines behind the classes of units: vacant units, persons without a unit, repeated units."""
     return classes, classes + 1, classes + 2
 
@@ -265,15 +233,15 @@ def unit_class(record: Record, target: Target) -> Column:
     return level_of(target.unit_class, number(record, target.unit_class.name))
 
 
-def _unit_rows(units: Lines, target: Target) -> DataFrame:
-    good, home = F.col(IS_GOOD), unit_class(UNIT, target)
+def _unit_rows(units: _Lines, target: Target) -> DataFrame:
+    good, home = F.col(_IS_GOOD), unit_class(UNIT, target)
     # Units of the first class are those that are counted where units are.
     cell = F.when(good & (home == 0), _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
     return units.frame.select(
         F.lit(True).alias("of_unit"),
-        IS_GOOD,
+        _IS_GOOD,
         _unit_number(units),
-        F.when(good, unit_block()).alias(KEY),
+        F.when(good, _unit_block()).alias(KEY),
         F.when(good, home).alias("home"),
         (text(UNIT, "VACS") != "0").alias("vacant"),
         F.when(good, number(UNIT, "FINAL_POP")).otherwise(0).alias("population"),
@@ -282,11 +250,11 @@ def _unit_rows(units: Lines, target: Target) -> DataFrame:
     )
 
 
-def _person_rows(persons: Lines, target: Target) -> DataFrame:
-    good = F.col(IS_GOOD)
+def _person_rows(persons: _Lines, target: Target) -> DataFrame:
+    good = F.col(_IS_GOOD)
     return persons.frame.select(
         F.lit(False).alias("of_unit"),
-        IS_GOOD,
+        _IS_GOOD,
         _unit_number(persons),
         F.lit(None).cast("string").alias(KEY),
         F.lit(None).cast("int").alias("home"),
@@ -301,24 +269,24 @@ def _cell(record: Record, target: Target) -> Column:
     return target.cell(lambda field: number(record, field))
 
 
-def _unit_number(lines: Lines) -> Column:
+def _unit_number(lines: _Lines) -> Column:
     # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
     own = -1 - F.col("row_id")
-    return F.when(F.col(IS_GOOD), number(lines.record, "MAFID")).otherwise(own).alias("unit")
+    return F.when(F.col(_IS_GOOD), number(lines.record, "MAFID")).otherwise(own).alias("unit")
 
 
 _STATE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class _Tally:
     """How many lines are alike in what can be wrong about them.
 
     Args:
         of_unit: Whether unit lines.
         good: Whether they are without fault.
-        kind: As `count_lines` has it.
-        odd: As `count_lines` has it.
+        kind: As `_count_lines` has it.
+        odd: As `_count_lines` has it.
         lost: Whether the block is unknown.
         lines: How many.
     """
@@ -339,20 +307,20 @@ class Census:
         units: Unit records.
         persons: Person records; None where units alone are counted.
         geography: Blocks.
-        counted: As `count_lines` has it, with geocode (16 digits; null where the key of a block leads nowhere).
+        counted: As `_count_lines` has it, with geocode (16 digits; null where the key of a block leads nowhere).
         tallies: The same by what can be wrong.
         target: What was read for.
     """
 
-    units: Lines
-    persons: Lines | None
+    units: _Lines
+    persons: _Lines | None
     geography: GeographicReference
     counted: DataFrame
-    tallies: tuple[Tally, ...]
+    tallies: tuple[_Tally, ...]
     target: Target
 
     @classmethod
-    def of(cls, units: Lines, persons: Lines | None, geography: GeographicReference, target: Target) -> Census:
+    def of(cls, units: _Lines, persons: _Lines | None, geography: GeographicReference, target: Target) -> Census:
         """Read the lines and count them.
 
         Args:
@@ -361,12 +329,12 @@ class Census:
             geography: Blocks, checked.
             target: What is read for.
         """
-        counted = count_lines(units, persons, target).join(geography.blocks, KEY, "left").persist()
+        counted = _count_lines(units, persons, target).join(geography.blocks, KEY, "left").persist()
         lost = F.col(GEOCODE).isNull().alias("lost")
-        tally = counted.groupBy("of_unit", F.col(IS_GOOD).alias("good"), "kind", "odd", lost)
+        tally = counted.groupBy("of_unit", F.col(_IS_GOOD).alias("good"), "kind", "odd", lost)
         with released_if_refused(counted):
             rows = tally.agg(F.sum("count").alias("lines")).collect()
-            return cls(units, persons, geography, counted, tuple(Tally(**row.asDict()) for row in rows), target)
+            return cls(units, persons, geography, counted, tuple(_Tally(**row.asDict()) for row in rows), target)
 
     def line_problems(self) -> list[Problem]:
         """What is wrong in lines as such.
@@ -385,7 +353,7 @@ class Census:
     def relation_problems(self) -> list[Problem]:
         """What is wrong between lines; what one wrong line would cause in others is not told twice."""
         units, persons = self.units, self.persons
-        _, orphan, repeated = further_kinds(self.target.classes)
+        _, orphan, repeated = _further_kinds(self.target.classes)
         twice = self._lines(lambda row: row.kind == repeated)
         found = _problem(twice, units, "MAFID", "each unit once", _repeated)
         lost = self._lines(lambda row: row.of_unit and row.good and row.lost)
@@ -396,16 +364,16 @@ class Census:
         alone = self._lines(lambda row: row.kind == orphan)
         found = _problem(alone, persons, "MAFID", f"the unit of every person in {units.file}", self._orphans)
         found += self._without_facility()
-        others = self._lines(lambda row: row.odd == OTHER_CLASS)
+        others = self._lines(lambda row: row.odd == _OTHER_CLASS)
         found += _problem(others, persons, "QGQTYP", "the type of group quarters that the unit has", self._others)
         return found or self._states()
 
     def empty_facilities(self) -> list[Problem]:
         """Facilities in which no person line lives."""
         expected = "a person line for every facility of group quarters (RTYPE 4)"
-        return _problem(self._lines(lambda row: row.odd == NOBODY), self.units, "MAFID", expected, self._empty)
+        return _problem(self._lines(lambda row: row.odd == _NOBODY), self.units, "MAFID", expected, self._empty)
 
-    def impossible_people(self, persons: Lines) -> list[Problem]:
+    def impossible_people(self, persons: _Lines) -> list[Problem]:
         """Persons in cells that are structural zeros, without their row numbers."""
         product, found = self.target.product, []
         for zero in product.structural_zeros:
@@ -417,28 +385,28 @@ class Census:
                 found.append(Problem(persons.file, ", ".join(fields), zero.meaning, number))
         return found
 
-    def _lines(self, condition: Callable[[Tally], bool]) -> int:
+    def _lines(self, condition: Callable[[_Tally], bool]) -> int:
         return sum(row.lines for row in self.tallies if condition(row))
 
-    def _lost(self, units: Lines) -> DataFrame:
-        return with_unit(units).withColumn(KEY, unit_block()).join(self.geography.blocks, KEY, "left_anti")
+    def _lost(self, units: _Lines) -> DataFrame:
+        return _with_unit(units).withColumn(KEY, _unit_block()).join(self.geography.blocks, KEY, "left_anti")
 
-    def _orphans(self, persons: Lines) -> DataFrame:
-        return with_unit(persons).join(with_unit(self.units).select("unit"), "unit", "left_anti")
+    def _orphans(self, persons: _Lines) -> DataFrame:
+        return _with_unit(persons).join(_with_unit(self.units).select("unit"), "unit", "left_anti")
 
-    def _others(self, persons: Lines) -> DataFrame:
-        homes = with_unit(self.units).select("unit", unit_class(UNIT, self.target).alias("home"))
+    def _others(self, persons: _Lines) -> DataFrame:
+        homes = _with_unit(self.units).select("unit", unit_class(UNIT, self.target).alias("home"))
         level = unit_class(PERSON, self.target)
-        return with_unit(persons).withColumn("level", level).join(homes, "unit").where("home <> level")
+        return _with_unit(persons).withColumn("level", level).join(homes, "unit").where("home <> level")
 
-    def _empty(self, units: Lines) -> DataFrame:
-        facilities = with_unit(units).where(unit_class(UNIT, self.target) > 0)
-        inhabited = with_unit(self.persons or units).select("unit")
+    def _empty(self, units: _Lines) -> DataFrame:
+        facilities = _with_unit(units).where(unit_class(UNIT, self.target) > 0)
+        inhabited = _with_unit(self.persons or units).select("unit")
         return facilities.join(inhabited, "unit", "left_anti")
 
     def _without_facility(self) -> list[Problem]:
         """Classes of group quarters in which people live where no facility stands."""
-        vacant, *_ = further_kinds(self.target.classes)
+        vacant, *_ = _further_kinds(self.target.classes)
         known = self.counted.where((F.col("kind") < vacant) & F.col(GEOCODE).isNotNull())
         units = F.sum(F.when(F.col("of_unit"), F.col("count")).otherwise(0))
         alone = known.groupBy(GEOCODE, "kind").agg(units.alias("units")).where("kind > 0 AND units = 0")
@@ -462,13 +430,15 @@ class Census:
         return [Problem(self.units.file, "FINAL_POP", expected, len(wrong), geounits=wrong[:MOST_EXAMPLES])]
 
 
-def _problem(number: int, lines: Lines, field: str, expected: str, find: Callable[[Lines], DataFrame]) -> list[Problem]:
+def _problem(
+    number: int, lines: _Lines, field: str, expected: str, find: Callable[[_Lines], DataFrame]
+) -> list[Problem]:
     """A problem, if there is any such line, with the numbers of some."""
     return [Problem(lines.file, field, expected, number, row_numbers(lines.frame, find(lines)))] if number else []
 
 
-def _repeated(units: Lines) -> DataFrame:
-    return with_unit(units).withColumn("times", F.count("unit").over(Window.partitionBy("unit"))).where("times > 1")
+def _repeated(units: _Lines) -> DataFrame:
+    return _with_unit(units).withColumn("times", F.count("unit").over(Window.partitionBy("unit"))).where("times > 1")
 
 
 _GEOCODE_LENGTH = 16
@@ -481,21 +451,11 @@ class Cef2020:
     name: str = "cef_2020"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the files begin; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            settings: Where the files are.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable, or does not begin with a record, or with the names of columns.
-            ConfigurationError: The product or the spine is not for this reader, or a path is not set.
-        """
+        """See without Spark how the files begin; see :class:`~das_spark.spark.readers.base.Reader`."""
         persons, units, geography = self._paths(settings, Target.of(self.name, product, spine))
         if persons:
-            look_at_records(persons, PERSON)
-        look_at_records(units, UNIT)
+            _look_at_records(persons, PERSON)
+        _look_at_records(units, UNIT)
         look_at_geography(geography)
 
     def _paths(self, settings: InputSettings, target: Target) -> tuple[str, str, str]:
@@ -512,24 +472,14 @@ class Cef2020:
 
         Facilities without persons, where they are let pass, and persons where a structural zero allows none are among
         the problems of the tables.
-
-        Args:
-            spark: The session.
-            settings: Where the files are, and whether facilities without people are let pass.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable or holds something that is not allowed.
-            ConfigurationError: The product or the spine is not for this reader, or a path is not set.
         """
         target = Target.of(self.name, product, spine)
         persons, units, geography = self._paths(settings, target)
         reference = open_geography(spark, geography)
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
-            of_persons = open_persons(spark, persons) if persons else None
-            census = Census.of(open_units(spark, units), of_persons, reference, target)
+            of_persons = _open_persons(spark, persons) if persons else None
+            census = Census.of(_open_units(spark, units), of_persons, reference, target)
             with released_if_refused(census.counted):
                 refuse([*of_geography, *census.line_problems()])
                 passed = _relations(census, settings)
@@ -562,7 +512,7 @@ def _geounits(census: Census) -> DataFrame:
         return F.coalesce(F.sum(F.when(F.col("kind") == kind, F.col("count"))), F.lit(0).cast("long"))
 
     target = census.target
-    vacant, *_ = further_kinds(target.classes)
+    vacant, *_ = _further_kinds(target.classes)
     nothing = census.geography.blocks.select(GEOCODE, F.lit(None).cast("int").alias("kind"), F.lit(0).alias("count"))
     units = census.counted.where(F.col("of_unit") & (F.col("kind") <= vacant)).select(GEOCODE, "kind", "count")
     every = nothing.unionByName(units).groupBy(target.geocode(GEOCODE).alias(GEOCODE))

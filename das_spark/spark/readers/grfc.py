@@ -15,8 +15,8 @@ from das_spark.errors import InputError
 from das_spark.geography import ENTITY_COLUMNS
 from das_spark.io.cef import BLOCK_KEY, DELIMITER, GEOCODE_PARTS, UNIT
 from das_spark.io.input_files import data_files, first_line, require_path
-from das_spark.spark.readers._areas import Delimited, Rows, checked
-from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
+from das_spark.spark.readers._areas import AreaRows, Delimited, checked
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
 from das_spark.spark.readers.base import EntityBlocks, Problem, reading, refuse
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class GeographicReference:
 
     file: str
     frame: DataFrame
-    checks: tuple[Check, ...]
+    checks: tuple[RowCheck, ...]
 
     @property
     def blocks(self) -> DataFrame:
@@ -140,7 +140,7 @@ def _parts() -> Column:
     return F.split("value", rf"\{DELIMITER}", -1)
 
 
-def _checks(file: str, column: Mapping[str, Column], columns: int) -> list[Check]:
+def _checks(file: str, column: Mapping[str, Column], columns: int) -> list[RowCheck]:
     whole = F.size(_parts()) == columns
     group, block = GEOCODE_PARTS[_GROUP][0], GEOCODE_PARTS[_BLOCK][0]
     parts = [*GEOCODE_PARTS, (BLOCK_KEY, 0)]
@@ -148,9 +148,12 @@ def _checks(file: str, column: Mapping[str, Column], columns: int) -> list[Check
     first_digit = F.substring(column[block], 1, 1)
     good = {name: column[name].rlike(f"^[0-9]{{{digits or f'1,{largest}'}}}$") for name, digits in parts}
     return [
-        Check(file, "", f"{columns} columns, as in the first line", ~whole),
-        *[Check(file, name, f"{digits or f'up to {largest}'} digits", whole & ~good[name]) for name, digits in parts],
-        Check(
+        RowCheck(file, "", f"{columns} columns, as in the first line", ~whole),
+        *[
+            RowCheck(file, name, f"{digits or f'up to {largest}'} digits", whole & ~good[name])
+            for name, digits in parts
+        ],
+        RowCheck(
             file,
             group,
             f"the first digit of {block}",
@@ -175,30 +178,15 @@ class Grfc:
     name = "grfc"
 
     def look(self, path: str) -> None:
-        """See whether the file is there, with its columns; see `GeographyReader`.
-
-        Args:
-            path: File, folder or pattern.
-
-        Raises:
-            InputError: See `GeographyReader`.
-        """
+        """See whether the file is there, with its columns; see `GeographyReader`."""
         Delimited.look([path], _WANTED, file=path, kind=_KIND)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read a file, a folder or a pattern; see `GeographyReader`.
-
-        Args:
-            spark: The session.
-            path: File, folder or pattern.
-
-        Raises:
-            InputError: See `GeographyReader`; also a block in two tracts.
-        """
+        """Read a file, a folder or a pattern; see `GeographyReader`."""
         parts = [name for name, _ in GEOCODE_PARTS]
         fields = {column: column.upper() for column in ENTITY_COLUMNS}
         table = Delimited.open(spark, [path], _WANTED, file=path, kind=_KIND)
-        rows = Rows(
+        rows = AreaRows(
             file=path,
             placed=table.placed,
             whole=table.whole,
@@ -215,7 +203,7 @@ class Grfc:
         return found
 
     @staticmethod
-    def _split(table: Delimited, rows: Rows) -> list[Problem]:
+    def _split(table: Delimited, rows: AreaRows) -> list[Problem]:
         """Keys that lead to two blocks: the same block in two tracts."""
         keyed = table.placed.where(rows.whole).withColumns(
             {_KEY: block_key(table.column(BLOCK_KEY)), "geocode": rows.geocode}

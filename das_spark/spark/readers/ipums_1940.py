@@ -26,7 +26,7 @@ from das_spark.io.ipums_1940 import (
 )
 from das_spark.io.record_text import Field
 from das_spark.products import code_ranges
-from das_spark.spark.readers._rows import FAULTS, Check, faults, one_of, problems_of, row_numbers, with_place
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, one_of, problems_of, row_numbers, with_place
 from das_spark.spark.readers.base import (
     IngestedTables,
     Problem,
@@ -77,17 +77,7 @@ class Ipums1940:
     name: str = "ipums_1940"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the extract begins; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            settings: Where the extract is.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable, or does not begin with a record.
-            ConfigurationError: The product or the spine is not for this reader, or no path is set.
-        """
+        """See without Spark how the extract begins; see :class:`~das_spark.spark.readers.base.Reader`."""
         form = f"a record: H and {HOUSEHOLD_LENGTH} characters in all, or P and {PERSON_LENGTH}"
         look_at_lines(self._file(settings, Target.of(self.name, product, spine)), _PARTS, _is_record, form)
 
@@ -106,16 +96,6 @@ class Ipums1940:
         """Read and check the extract; see :class:`~das_spark.spark.readers.base.Reader`.
 
         Every enumeration district with a unit, occupied or vacant, exists.
-
-        Args:
-            spark: The session.
-            settings: Where the extract is.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable or holds something that is not allowed.
-            ConfigurationError: The product or the spine is not for this reader, or no path is set.
         """
         target = Target.of(self.name, product, spine)
         file = self._file(settings, target)
@@ -134,11 +114,11 @@ def _is_record(line: str) -> bool:
     return {"H": HOUSEHOLD_LENGTH, "P": PERSON_LENGTH}.get(line[0]) == len(line)
 
 
-def _checks(file: str) -> list[Check]:
+def _checks(file: str) -> list[RowCheck]:
     household, person = F.expr(_IS_HOUSEHOLD), F.expr(_IS_PERSON)
 
-    def check(of: Column, field: str, expected: str, good: Column) -> Check:
-        return Check(file, field, expected, of & ~F.coalesce(good, F.lit(False)))
+    def check(of: Column, field: str, expected: str, good: Column) -> RowCheck:
+        return RowCheck(file, field, expected, of & ~F.coalesce(good, F.lit(False)))
 
     def digits(column: Column) -> Column:
         return column.rlike("^[0-9]+$")
@@ -147,7 +127,7 @@ def _checks(file: str) -> list[Check]:
     length = F.length("value")
     long_household, long_person = household & (length == HOUSEHOLD_LENGTH), person & (length == PERSON_LENGTH)
     return [
-        Check(file, "RECTYPE", "a line that begins with H or P", ~(household | person)),
+        RowCheck(file, "RECTYPE", "a line that begins with H or P", ~(household | person)),
         check(household, "record length", f"{HOUSEHOLD_LENGTH} characters in an H line", length == HOUSEHOLD_LENGTH),
         check(person, "record length", f"{PERSON_LENGTH} characters in a P line", length == PERSON_LENGTH),
         check(long_household | long_person, "SERIAL", "eight digits", digits(_text(SERIAL))),
@@ -205,7 +185,7 @@ def _further_kinds(classes: int) -> tuple[int, int, int]:
     return classes, classes + 1, classes + 2
 
 
-def _problems(file: str, checked: DataFrame, counted: DataFrame, checks: list[Check], classes: int) -> list[Problem]:
+def _problems(file: str, checked: DataFrame, counted: DataFrame, checks: list[RowCheck], classes: int) -> list[Problem]:
     rows = counted.groupBy(FAULTS, "kind").agg(F.sum("count")).collect()
     counts: dict[int, int] = {}
     for fault, _, number in rows:

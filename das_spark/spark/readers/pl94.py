@@ -7,7 +7,7 @@ Voting age x Hispanic x race63 of every block is exact. Who lives in group quart
 P5 are chosen by the fixed rule of :func:`~das_spark.io.pl94_tables.assign_group_quarters`. Units: the occupied units of
 H1 are the first class, one facility of a type stands where P5 has people of it (or as many as can hold them), vacant
 units are those of H1. A product of housing units is given the same units, and counts them as H1 does: vacant and
-occupied. Rows of states, counties, tracts and block groups are compared with the sums of their blocks: where they
+occupied. AreaRows of states, counties, tracts and block groups are compared with the sums of their blocks: where they
 differ, files of blocks may be incomplete, which is noticed in the restricted record of problems.
 
 Published units and people may contradict each other, because both are protected: ingestion finds such blocks and does
@@ -45,8 +45,8 @@ from das_spark.io.pl94_tables import (
     contradictions,
     person_codes,
 )
-from das_spark.spark.readers._areas import Rows, checked, sixteen
-from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, with_place
+from das_spark.spark.readers._areas import AreaRows, checked, sixteen
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, with_place
 from das_spark.spark.readers._tables import housing_counts, units_from_people
 from das_spark.spark.readers.base import (
     ACTIVE,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-KEY_COLUMNS = 5
+_KEY_COLUMNS = 5
 BLOCK = "750"
 _SUMLEV, _GEOCOMP, _LOGRECNO_OF_GEO, _GEOCODE, _LOGRECNO = 2, 3, 7, 9, 4
 _BLOCK_DIGITS = 15
@@ -83,7 +83,7 @@ _WHOLE = "00"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class _Kind:
     """One of the four kinds of files.
 
     Args:
@@ -109,26 +109,19 @@ class Kind:
         return "beyond the last item"
 
 
-GEO = Kind("geo", "??geo*.pl", 97, (), _LOGRECNO_OF_GEO)
-SEGMENTS = (
-    Kind("segment1", "??00001*.pl", 149, (("P001", TOTAL_ITEMS), ("P002", HISPANIC_ITEMS))),
-    Kind("segment2", "??00002*.pl", 152, (("P003", TOTAL_ITEMS), ("P004", HISPANIC_ITEMS), ("H001", HOUSING_ITEMS))),
-    Kind("segment3", "??00003*.pl", 15, (("P005", QUARTERS_ITEMS),)),
+_GEO = _Kind("geo", "??geo*.pl", 97, (), _LOGRECNO_OF_GEO)
+_SEGMENTS = (
+    _Kind("segment1", "??00001*.pl", 149, (("P001", TOTAL_ITEMS), ("P002", HISPANIC_ITEMS))),
+    _Kind("segment2", "??00002*.pl", 152, (("P003", TOTAL_ITEMS), ("P004", HISPANIC_ITEMS), ("H001", HOUSING_ITEMS))),
+    _Kind("segment3", "??00003*.pl", 15, (("P005", QUARTERS_ITEMS),)),
 )
-KINDS = (GEO, *SEGMENTS)
+KINDS = (_GEO, *_SEGMENTS)
 
 
-def look_at_files(folder: str) -> None:
-    """See without Spark that the files of every state are there, and begin with a row of as many columns as theirs.
-
-    Args:
-        folder: Of one or many states; nothing happens where it is remote.
-
-    Raises:
-        InputError: There is none, a state lacks a file, or one does not begin so.
-    """
+def _look_at_files(folder: str) -> None:
+    """See without Spark that the files of every state are there, and begin with a row of as many columns as theirs."""
     for kind in KINDS if not is_remote(folder) else ():
-        for path in find_files(None, folder)[kind.name]:
+        for path in _find_files(None, folder)[kind.name]:
             if first_line(Path(path), utf8=False).count("|") + 1 != kind.columns:
                 expected = f"a row of {kind.columns} columns delimited by |"
                 raise InputError(
@@ -136,19 +129,8 @@ def look_at_files(folder: str) -> None:
                 )
 
 
-def find_files(spark: SparkSession | None, folder: str) -> dict[str, list[str]]:
-    """The files of every kind, one of each for every state in the folder.
-
-    Args:
-        spark: The session; may be None for a local folder.
-        folder: Of one or many states, in sub-folders or not.
-
-    Returns:
-        Paths by name of the kind.
-
-    Raises:
-        InputError: There is none, a state lacks a file, or has one twice.
-    """
+def _find_files(spark: SparkSession | None, folder: str) -> dict[str, list[str]]:
+    """The files of every kind, one of each for every state in the folder."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in files_in(spark, folder):
         name = path.rsplit("/", 1)[-1].lower()
@@ -157,7 +139,7 @@ def find_files(spark: SparkSession | None, folder: str) -> dict[str, list[str]]:
                 found.setdefault(name[:2], {}).setdefault(kind.name, []).append(path)
     if not found:
         raise InputError(
-            f"{folder}: no official summary file ({GEO.pattern} and others)", hint="unzip the files of the states"
+            f"{folder}: no official summary file ({_GEO.pattern} and others)", hint="unzip the files of the states"
         )
     for state, files in sorted(found.items()):
         for kind in KINDS:
@@ -168,31 +150,21 @@ def find_files(spark: SparkSession | None, folder: str) -> dict[str, list[str]]:
     return {kind.name: [path for files in found.values() for path in files[kind.name]] for kind in KINDS}
 
 
-def open_kind(spark: SparkSession, kind: Kind, paths: Sequence[str], folder: str) -> tuple[DataFrame, list[Check]]:
-    """Split the lines of one kind of files.
-
-    Args:
-        spark: The session.
-        kind: The kind.
-        paths: Its files, one a state.
-        folder: Where they lie, for messages.
-
-    Returns:
-        Columns parts (array of string), state, record (int), place and faults; and the checks behind the faults.
-    """
+def _open_kind(spark: SparkSession, kind: _Kind, paths: Sequence[str], folder: str) -> tuple[DataFrame, list[RowCheck]]:
+    """Split the lines of one kind of files."""
     lines = with_place(spark.read.option("encoding", "ISO-8859-1").text(list(paths)))
     split = lines.withColumn("parts", F.split("value", r"\|", -1))
     whole = F.size("parts") == kind.columns
     record = F.get("parts", F.lit(kind.logrecno))
     file = f"{folder}/{kind.pattern}"
     checks = [
-        Check(file, "", f"{kind.columns} columns", ~whole),
-        Check(file, "LOGRECNO", "a whole number", whole & ~record.rlike("^[0-9]{1,9}$")),
+        RowCheck(file, "", f"{kind.columns} columns", ~whole),
+        RowCheck(file, "LOGRECNO", "a whole number", whole & ~record.rlike("^[0-9]{1,9}$")),
     ]
-    if kind is GEO:
+    if kind is _GEO:
         geocode = F.get("parts", F.lit(_GEOCODE))
         bad = whole & _is_block() & ~geocode.rlike(f"^[0-9]{{{_BLOCK_DIGITS}}}$")
-        checks.append(Check(file, "GEOCODE", f"{_BLOCK_DIGITS} digits in a block's row", bad))
+        checks.append(RowCheck(file, "GEOCODE", f"{_BLOCK_DIGITS} digits in a block's row", bad))
     checked = split.withColumn(FAULTS, faults(checks))
     return checked.withColumn("state", F.get("parts", F.lit(1))).withColumn("record", record.try_cast("int")), checks
 
@@ -201,17 +173,8 @@ def _is_block() -> Column:
     return F.get("parts", F.lit(_SUMLEV)) == BLOCK
 
 
-def row_problems(frame: DataFrame, kind: Kind, checks: list[Check]) -> list[Problem]:
-    """Check every row of one kind of files: columns, keys and, in segments, whole numbers.
-
-    Args:
-        frame: The lines, as `open_kind` gives them.
-        kind: The kind of the files.
-        checks: The checks that `open_kind` gives with them; one at least.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
+def _row_problems(frame: DataFrame, kind: _Kind, checks: list[RowCheck]) -> list[Problem]:
+    """Check every row of one kind of files: columns, keys and, in segments, whole numbers."""
     file = checks[0].file
     number = r"^([^|]*\|){5}[0-9]{1,15}(\|[0-9]{1,15})*$"
     wrong = (F.col(FAULTS) == 0) & ~F.col("value").rlike(number) if kind.tables else F.lit(False)
@@ -226,23 +189,15 @@ def row_problems(frame: DataFrame, kind: Kind, checks: list[Check]) -> list[Prob
     return problems
 
 
-def _item_problems(wrong: DataFrame, kind: Kind, file: str) -> list[Problem]:
-    bad = F.transform(F.slice("parts", KEY_COLUMNS + 1, kind.columns), lambda item: ~item.rlike("^[0-9]{1,15}$"))
+def _item_problems(wrong: DataFrame, kind: _Kind, file: str) -> list[Problem]:
+    bad = F.transform(F.slice("parts", _KEY_COLUMNS + 1, kind.columns), lambda item: ~item.rlike("^[0-9]{1,15}$"))
     positions = wrong.select(F.posexplode(bad).alias("position", "bad")).where("bad").groupBy("position").count()
     rows = positions.orderBy("position").collect()
     return [Problem(file, kind.field(row["position"]), "a whole number", row["count"]) for row in rows]
 
 
-def partner_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
-    """Check that every record of every file has one partner in each of the others.
-
-    Args:
-        frames: Name of a kind -> its lines, as `open_kind` gives them; all four kinds.
-        folder: Where the files lie, for messages.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
+def _partner_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
+    """Check that every record of every file has one partner in each of the others."""
     keys = None
     for kind in KINDS:
         mine = frames[kind.name].select("state", "record", F.lit(kind.name).alias("kind"))
@@ -261,14 +216,14 @@ def partner_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]
     ]
 
 
-def joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
+def _joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
     """One row a block: geocode (16 digits) and the items of the three segments as arrays of long."""
     geocode = F.get("parts", F.lit(_GEOCODE))
     # The block group is the first digit of the block; the 16-digit geocode names it between tract and block.
     sixteen = F.concat(F.substring(geocode, 1, 11), F.substring(geocode, 12, 1), F.substring(geocode, 12, 4))
-    blocks = frames[GEO.name].where(_is_block()).select("state", "record", sixteen.alias("geocode"))
-    for segment in SEGMENTS:
-        items = F.slice("parts", KEY_COLUMNS + 1, segment.columns).try_cast("array<bigint>")  # else an error quotes it
+    blocks = frames[_GEO.name].where(_is_block()).select("state", "record", sixteen.alias("geocode"))
+    for segment in _SEGMENTS:
+        items = F.slice("parts", _KEY_COLUMNS + 1, segment.columns).try_cast("array<bigint>")  # else an error quotes it
         blocks = blocks.join(
             frames[segment.name].select("state", "record", items.alias(segment.name)), ["state", "record"]
         )
@@ -278,30 +233,23 @@ def joined_blocks(frames: dict[str, DataFrame]) -> DataFrame:
 #: Segment -> 0-based places of the items that are summed: people, Hispanics, adults, Hispanic adults, housing units
 #: (all, occupied, vacant), people in group quarters.
 _SUMMED = (
-    (SEGMENTS[0], (0, TOTAL_ITEMS + 1)),
-    (SEGMENTS[1], (0, TOTAL_ITEMS + 1, *(TOTAL_ITEMS + HISPANIC_ITEMS + item for item in range(HOUSING_ITEMS)))),
-    (SEGMENTS[2], (0,)),
+    (_SEGMENTS[0], (0, TOTAL_ITEMS + 1)),
+    (_SEGMENTS[1], (0, TOTAL_ITEMS + 1, *(TOTAL_ITEMS + HISPANIC_ITEMS + item for item in range(HOUSING_ITEMS)))),
+    (_SEGMENTS[2], (0,)),
 )
 
 
-def sum_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
+def _sum_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
     """Rows of states, counties, tracts and block groups that are not the sums of their blocks.
 
     Files of a few blocks are read like those of a state; but blocks that were lost would not be noticed otherwise.
-
-    Args:
-        frames: Name of a kind -> its lines, as `open_kind` gives them; all four kinds, all rows checked.
-        folder: Where the files lie, for messages.
-
-    Raises:
-        InputError: A file cannot be read.
     """
     level, geocode = F.get("parts", F.lit(_SUMLEV)), F.get("parts", F.lit(_GEOCODE))
     wanted = (F.get("parts", F.lit(_GEOCOMP)) == _WHOLE) & level.isin(BLOCK, *_ABOVE)
-    rows = frames[GEO.name].where(wanted).select("state", "record", level.alias("level"), geocode.alias("geocode"))
+    rows = frames[_GEO.name].where(wanted).select("state", "record", level.alias("level"), geocode.alias("geocode"))
     names = []
     for segment, places in _SUMMED:
-        items = {segment.field(place): F.get("parts", F.lit(KEY_COLUMNS + place)) for place in places}
+        items = {segment.field(place): F.get("parts", F.lit(_KEY_COLUMNS + place)) for place in places}
         columns = [item.cast("bigint").alias(name) for name, item in items.items()]
         rows = rows.join(frames[segment.name].select("state", "record", *columns), ["state", "record"])
         names += list(items)
@@ -324,12 +272,12 @@ def sum_problems(frames: dict[str, DataFrame], folder: str) -> list[Problem]:
             for name in names:
                 if row[name]:
                     expected = f"in rows of summary level {row['level']} the sum of their blocks"
-                    some = some_geounits(found.where((F.col("level") == row["level"]) & wrong[name]))
+                    some = _some_geounits(found.where((F.col("level") == row["level"]) & wrong[name]))
                     problems.append(Problem(folder, name, expected, row[name], geounits=some))
     return problems
 
 
-def some_geounits(frame: DataFrame) -> tuple[str, ...]:
+def _some_geounits(frame: DataFrame) -> tuple[str, ...]:
     """A few geocodes of a frame, in order."""
     return tuple(row[0] for row in frame.select("geocode").orderBy("geocode").limit(MOST_EXAMPLES).collect())
 
@@ -345,18 +293,8 @@ class Pl94Summary:
     name: str = "pl94_summary"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the files begin; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            settings: Where the folder is.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable, or does not begin as it should.
-            ConfigurationError: The product or the spine is not for this reader, or no path is set.
-        """
-        look_at_files(self._folder(settings, Target.of(self.name, product, spine)))
+        """See without Spark how the files begin; see :class:`~das_spark.spark.readers.base.Reader`."""
+        _look_at_files(self._folder(settings, Target.of(self.name, product, spine)))
 
     def _folder(self, settings: InputSettings, target: Target) -> str:
         allowed = UNIT_CODES if target.counts_units else PERSON_CODES
@@ -366,27 +304,16 @@ class Pl94Summary:
         return required(settings.path, "input.path", self.name)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the files; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            spark: The session.
-            settings: Where the folder is, and whether units are made from people.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable or holds something that is not allowed.
-            ConfigurationError: The product or the spine is not for this reader, or no path is set.
-        """
+        """Read and check the files; see :class:`~das_spark.spark.readers.base.Reader`."""
         target = Target.of(self.name, product, spine)
         folder = self._folder(settings, target)
         frames = _checked_frames(spark, folder)
         with reading(folder):
             tabulate = without_values(partial(_tabulate, recodes=_BlockRecodes.of(target)))
-            blocks = joined_blocks(frames).mapInArrow(tabulate, _BLOCKS).persist()
+            blocks = _joined_blocks(frames).mapInArrow(tabulate, _BLOCKS).persist()
             with released_if_refused(blocks):
                 refuse(_block_problems(blocks, folder))
-                sums = tuple(sum_problems(frames, folder))
+                sums = tuple(_sum_problems(frames, folder))
         geounits = _geounits(blocks, target)
         if target.counts_units:
             housing = housing_counts(geounits, target, "OCCUPANCY", occupied=2, vacant=3)
@@ -429,14 +356,14 @@ class _BlockRecodes:
 
 
 def _checked_frames(spark: SparkSession, folder: str) -> dict[str, DataFrame]:
-    files = find_files(spark, folder)
+    files = _find_files(spark, folder)
     frames, problems = {}, []
     for kind in KINDS:
-        frame, checks = open_kind(spark, kind, files[kind.name], folder)
-        problems += row_problems(frame, kind, checks)
+        frame, checks = _open_kind(spark, kind, files[kind.name], folder)
+        problems += _row_problems(frame, kind, checks)
         frames[kind.name] = frame
     refuse(problems)
-    refuse(partner_problems(frames, folder))
+    refuse(_partner_problems(frames, folder))
     return frames
 
 
@@ -452,7 +379,7 @@ def _items(batch: pa.RecordBatch, name: str) -> Counts:
 
 
 def _batch(batch: pa.RecordBatch, recodes: _BlockRecodes) -> pa.RecordBatch:
-    first, second, third = (_items(batch, segment.name) for segment in SEGMENTS)
+    first, second, third = (_items(batch, segment.name) for segment in _SEGMENTS)
     p3, p4, h1 = np.split(second, [TOTAL_ITEMS, TOTAL_ITEMS + HISPANIC_ITEMS], axis=1)
     tables = Tables(first[:, :TOTAL_ITEMS], first[:, TOTAL_ITEMS:], p3, p4, h1, third)
     wrong = contradictions(tables)
@@ -497,12 +424,12 @@ def _block_problems(blocks: DataFrame, folder: str) -> list[Problem]:
     for bit, (field, expected) in enumerate(RULES):
         number = sum(rows for mask, rows in counted.items() if mask >> bit & 1)
         if number:
-            some = some_geounits(blocks.where(F.col("broken").bitwiseAND(F.lit(1 << bit)) != 0))
+            some = _some_geounits(blocks.where(F.col("broken").bitwiseAND(F.lit(1 << bit)) != 0))
             problems.append(Problem(folder, field, expected, number, geounits=some))
     twice = blocks.groupBy("geocode").count().where("count > 1")
     number = twice.count()
     if number:
-        problems.append(Problem(folder, "GEOCODE", "each block once", number, geounits=some_geounits(twice)))
+        problems.append(Problem(folder, "GEOCODE", "each block once", number, geounits=_some_geounits(twice)))
     return problems
 
 
@@ -546,45 +473,30 @@ class Pl94Header:
     name = "pl94_header"
 
     def look(self, path: str) -> None:
-        """See whether there is a header of the right number of columns; see `GeographyReader`.
-
-        Args:
-            path: A header, or a folder that holds those of all states.
-
-        Raises:
-            InputError: See `GeographyReader`.
-        """
+        """See whether there is a header of the right number of columns; see `GeographyReader`."""
         for each in self._paths(None, path):
             for file in data_files(each):
                 columns = first_line(file, utf8=False).count("|") + 1
-                if columns != GEO.columns:
+                if columns != _GEO.columns:
                     hint = "is it a geographic header of 2020 (<st>geo2020.pl)?"
-                    raise InputError(f"{file}: {columns} columns in its first line, expected {GEO.columns}", hint=hint)
+                    raise InputError(f"{file}: {columns} columns in its first line, expected {_GEO.columns}", hint=hint)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read one header, or those of all states in a folder; see `GeographyReader`.
-
-        Args:
-            spark: The session.
-            path: A header, or a folder that holds those of all states.
-
-        Raises:
-            InputError: See `GeographyReader`.
-        """
+        """Read one header, or those of all states in a folder; see `GeographyReader`."""
         paths = self._paths(spark, path)
         placed = with_place(spark.read.option("encoding", "ISO-8859-1").text(paths))
         parts = F.split("value", r"\|", -1)
-        whole = F.size(parts) == GEO.columns
+        whole = F.size(parts) == _GEO.columns
         fields = {name: (field, F.get(parts, F.lit(place))) for name, (field, place) in _FIELDS.items()}
-        rows = Rows(
+        rows = AreaRows(
             file=path,
             placed=placed,
             whole=whole,
             is_block=F.get(parts, F.lit(_SUMMARY_LEVEL)) == BLOCK,
             geocode=sixteen(F.get(parts, F.lit(_GEOCODE))),
             geocode_field="GEOCODE",
-            fields=fields | functioning(fields),
-            checks=(Check(path, "", f"{GEO.columns} columns", ~whole),),
+            fields=fields | _functioning(fields),
+            checks=(RowCheck(path, "", f"{_GEO.columns} columns", ~whole),),
         )
         return checked(rows, (STATUS_NOTE,))
 
@@ -593,22 +505,14 @@ class Pl94Header:
         require_path(path)
         if not is_folder(path):
             return [path]
-        found = [each for each in files_in(spark, path) if fnmatch(each.rsplit("/", 1)[-1].lower(), GEO.pattern)]
+        found = [each for each in files_in(spark, path) if fnmatch(each.rsplit("/", 1)[-1].lower(), _GEO.pattern)]
         if not found:
-            raise InputError(f"{path}: no geographic header ({GEO.pattern})", hint="unzip the files of the states")
+            raise InputError(f"{path}: no geographic header ({_GEO.pattern})", hint="unzip the files of the states")
         return found
 
 
-def functioning(fields: Mapping[str, tuple[str, Column]]) -> dict[str, tuple[str, Column]]:
-    """Columns of functional status for files that have none: active where there is an entity.
-
-    Args:
-        fields: Column of the entities -> what the file calls it, and its text; places and county subdivisions among
-            them.
-
-    Returns:
-        Column of functional status -> what the file calls the code of that entity, and the status.
-    """
+def _functioning(fields: Mapping[str, tuple[str, Column]]) -> dict[str, tuple[str, Column]]:
+    """Columns of functional status for files that have none: active where there is an entity."""
     status = {}
     for name, code in STATUS_OF.items():
         field, text = fields[code]

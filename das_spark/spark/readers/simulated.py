@@ -43,16 +43,7 @@ class Simulated:
     name: str = "simulated"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See that there is such a population; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            settings: Which population, its share and seed.
-            product: What the run publishes.
-            spine: Its lowest level must have geocodes as long as the population's.
-
-        Raises:
-            ConfigurationError: A setting is unknown or impossible, or the population is of another schema or spine.
-        """
+        """See that there is such a population; see :class:`~das_spark.spark.readers.base.Reader`."""
         like, _, _ = _settings(settings)
         self._target(LIKES[like], product, spine)
 
@@ -76,17 +67,7 @@ class Simulated:
         return target
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Make the population; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            spark: The session.
-            settings: Which population, its share and seed.
-            product: What the run publishes.
-            spine: Its lowest level must have geocodes as long as the population's.
-
-        Raises:
-            ConfigurationError: A setting is unknown or impossible, or the population is of another schema or spine.
-        """
+        """Make the population; see :class:`~das_spark.spark.readers.base.Reader`."""
         like, seed, share = _settings(settings)
         target = self._target(LIKES[like], product, spine)
         parts = parts_of(like, share)

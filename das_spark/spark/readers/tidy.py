@@ -32,8 +32,8 @@ from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
 from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
 from das_spark.products import CodedField, FileRecodes
-from das_spark.spark.readers._areas import Rows, checked, sixteen, twice
-from das_spark.spark.readers._rows import FAULTS, Check, faults, problems_of, row_numbers, with_place
+from das_spark.spark.readers._areas import AreaRows, checked, sixteen, twice
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
 from das_spark.spark.readers._tables import (
     GEOCODE,
     NO_GEOUNIT,
@@ -41,7 +41,7 @@ from das_spark.spark.readers._tables import (
     UNITS,
     VACANT,
     Names,
-    Table,
+    TidyTable,
     check_rows,
     look_at,
     names_of,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-COUNT = "count"
+_COUNT = "count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,42 +76,19 @@ class TidyCounts:
     name: str = "tidy_counts"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            settings: Where the files are and how their columns are called.
-            product: What the run publishes.
-            spine: Not asked.
-
-        Raises:
-            InputError: A table is missing, no table, or lacks a column or any row.
-            ConfigurationError: No path of the people is set.
-            PrivacyGuardError: Nothing says which geounits exist.
-        """
-        places, target = locate(settings, self.name), _target(self.name, product, spine)
-        counted = ("geocode", *(coded.name for coded in target.recodes.attributes.values()), COUNT)
+        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`."""
+        places, target = _locate(settings, self.name), _target(self.name, product, spine)
+        counted = ("geocode", *(coded.name for coded in target.recodes.attributes.values()), _COUNT)
         look_at(places.persons, settings, lambda _: counted, without_rows=NO_RECORD)
         look_at(places.units, settings, lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
         look_at(places.geography, settings, lambda _: ("geocode",), without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            spark: The session.
-            settings: Where the files are and how their columns are called.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable or holds something that is not allowed.
-            ConfigurationError: No path of the people is set.
-            PrivacyGuardError: Nothing says which geounits exist.
-        """
-        places, target = locate(settings, self.name), _target(self.name, product, spine)
-        people = Table.open(spark, places.persons, settings)
+        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`."""
+        places, target = _locate(settings, self.name), _target(self.name, product, spine)
+        people = TidyTable.open(spark, places.persons, settings)
         counts, problems = _counts(people, target)
-        geounits, more = geounits_of(spark, places, settings, target)
+        geounits, more = _geounits_of(spark, places, settings, target)
         problems += more
         if not problems:
             where = places.geography or places.units
@@ -130,7 +107,7 @@ def _target(reader: str, product: Product, spine: Spine) -> Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class _Places:
     """Paths of the tables of a tidy population.
 
     Args:
@@ -144,19 +121,8 @@ class Places:
     geography: str
 
 
-def locate(settings: InputSettings, reader: str) -> Places:
-    """Find the tables: by the paths of the settings, or by their names in the folder `input.path`.
-
-    Args:
-        settings: What the run file says of the input.
-        reader: Name of the reader, for messages.
-
-    Raises:
-        ConfigurationError: No path of the people.
-        InputError: A path does not exist.
-        PrivacyGuardError: Neither units nor geography are given: which geounits exist would follow from who lives
-            there.
-    """
+def _locate(settings: InputSettings, reader: str) -> _Places:
+    """Find the tables: by the paths of the settings, or by their names in the folder `input.path`."""
     persons, units, geography = settings.persons, settings.units, settings.geography
     if settings.path:
         require_path(settings.path)
@@ -176,36 +142,22 @@ def locate(settings: InputSettings, reader: str) -> Places:
     for path in (units, geography):
         if path:
             require_path(path)
-    return Places(persons, units or "", geography or "")
+    return _Places(persons, units or "", geography or "")
 
 
-def geounits_of(
-    spark: SparkSession, places: Places, settings: InputSettings, target: Target
+def _geounits_of(
+    spark: SparkSession, places: _Places, settings: InputSettings, target: Target
 ) -> tuple[DataFrame, list[Problem]]:
-    """Read the geounits that exist, with their units where there is a table of units.
-
-    Args:
-        spark: The session.
-        places: Paths of the tables.
-        settings: Names of columns and code bases.
-        target: What is read for.
-
-    Returns:
-        Columns geocode, units, vacant; and what is wrong.
-
-    Raises:
-        InputError: A table is missing, unreadable or empty, or lacks a column.
-        PrivacyGuardError: Neither units nor geography are given.
-    """
+    """Read the geounits that exist, with their units where there is a table of units."""
     geography: DataFrame | None = None
     problems: list[Problem] = []
     if places.geography:
-        geography, problems = read_geography(Table.open(spark, places.geography, settings), target)
+        geography, problems = read_geography(TidyTable.open(spark, places.geography, settings), target)
         if not problems:
             require_some(geography, places.geography)
     if not places.units:
         return _known(geography), problems
-    table = Table.open(spark, places.units, settings)
+    table = TidyTable.open(spark, places.units, settings)
     units, more = read_units(table, target)
     problems += more
     if problems:
@@ -223,7 +175,7 @@ def _known(geography: DataFrame | None) -> DataFrame:
     return geography
 
 
-def _levels(table: Table, attributes: Mapping[str, CodedField]) -> tuple[dict[str, Column], list[Check]]:
+def _levels(table: TidyTable, attributes: Mapping[str, CodedField]) -> tuple[dict[str, Column], list[RowCheck]]:
     """Level of each attribute, and the checks of their fields."""
     levels, checks = {}, []
     for name, coded in attributes.items():
@@ -232,13 +184,13 @@ def _levels(table: Table, attributes: Mapping[str, CodedField]) -> tuple[dict[st
     return levels, checks
 
 
-def _counts(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+def _counts(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
     geocode, checks = table.geocode_checks("geocode", target.spine.leaf.length)
     levels, of_levels = _levels(table, target.recodes.attributes)
     checks += of_levels
-    count, more = table.count_checks(COUNT)
+    count, more = table.count_checks(_COUNT)
     problems, total = check_rows(table, [*checks, *more], count)
-    problems += total_problem(table, COUNT, total)
+    problems += total_problem(table, _COUNT, total)
     frame = table.frame.select(
         geocode.alias("geocode"), cell_of(target.product.schema, levels).alias("cell"), count.alias("count")
     )
@@ -246,7 +198,7 @@ def _counts(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
 
 
 UNIT = "unit"
-HOME = "home"
+_HOME = "home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,18 +208,7 @@ class TidyRecords:
     name: str = "tidy_records"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            settings: Where the files are and how their columns are called.
-            product: What the run publishes.
-            spine: Not asked.
-
-        Raises:
-            InputError: A table is missing, no table, or lacks a column or any row.
-            ConfigurationError: The product counts units, not people, or no path of the people is set.
-            PrivacyGuardError: Nothing says which geounits exist.
-        """
+        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), _target(self.name, product, spine)
         own = target.recodes.attributes
 
@@ -280,13 +221,13 @@ class TidyRecords:
         look_at(places.units, settings, lambda _: (UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT)
         look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
-    def _places(self, settings: InputSettings, product: Product) -> Places:
+    def _places(self, settings: InputSettings, product: Product) -> _Places:
         if not product.class_query:
             raise ConfigurationError(
                 f"reader {self.name!r} reads people in units; product {product.name!r} counts the units themselves",
                 hint="use tidy_counts",
             )
-        places = locate(settings, self.name)
+        places = _locate(settings, self.name)
         if not places.units and not settings.units_from_people:
             raise PrivacyGuardError(
                 f"{places.persons}: person records without unit records; empty places would be published by omission",
@@ -295,24 +236,12 @@ class TidyRecords:
         return places
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`.
-
-        Args:
-            spark: The session.
-            settings: Where the files are and how their columns are called.
-            product: What the run publishes.
-            spine: Its lowest level says how long the geocodes are.
-
-        Raises:
-            InputError: A file is missing, unreadable or holds something that is not allowed.
-            ConfigurationError: The product counts units, not people, or no path of the people is set.
-            PrivacyGuardError: Nothing says which geounits exist.
-        """
+        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), _target(self.name, product, spine)
-        people = Table.open(spark, places.persons, settings)
+        people = TidyTable.open(spark, places.persons, settings)
         if settings.units_from_people:
             return _without_units(spark, people, places, settings, target)
-        homes, problems = _units(Table.open(spark, places.units, settings), target)
+        homes, problems = _units(TidyTable.open(spark, places.units, settings), target)
         records, more = _people(people, homes, target)
         problems += more
         geounits = _gather(homes, target.classes)
@@ -326,11 +255,11 @@ class TidyRecords:
 
 
 def _without_units(
-    spark: SparkSession, people: Table, places: Places, settings: InputSettings, target: Target
+    spark: SparkSession, people: TidyTable, places: _Places, settings: InputSettings, target: Target
 ) -> IngestedTables:
     """Persons by geocode and class, in units that are made from them."""
     records, problems = _people(people, None, target)
-    geounits, more = geounits_of(spark, places, settings, target)
+    geounits, more = _geounits_of(spark, places, settings, target)
     problems += more
     if not problems:
         problems = outside(people.file, people.name(GEOCODE), records, geounits, places.geography)
@@ -339,7 +268,7 @@ def _without_units(
     return IngestedTables(counts, units_from_people(counts, geounits, target.product))
 
 
-def _units(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
+def _units(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
     """Unit records: unit, geocode, home (class), vacant (0 or 1)."""
     geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
     level, more = table.code_checks(target.unit_class)
@@ -350,11 +279,11 @@ def _units(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
         vacant = number.value
         allowed = F.coalesce(number.is_whole & vacant.isin(0, 1), F.lit(False))
         empty = F.coalesce(vacant == 1, F.lit(False)) & F.coalesce(level != 0, F.lit(False))
-        checks.append(Check(table.file, table.name(VACANT), "0 or 1", ~allowed))
-        checks.append(Check(table.file, table.name(VACANT), "0 in every class but the first", empty))
+        checks.append(RowCheck(table.file, table.name(VACANT), "0 or 1", ~allowed))
+        checks.append(RowCheck(table.file, table.name(VACANT), "0 in every class but the first", empty))
     problems, _ = check_rows(table, checks)
     frame = table.frame.select(
-        table.column(UNIT).cast("string").alias(UNIT), geocode.alias(GEOCODE), level.alias(HOME), vacant.alias(VACANT)
+        table.column(UNIT).cast("string").alias(UNIT), geocode.alias(GEOCODE), level.alias(_HOME), vacant.alias(VACANT)
     )
     if not problems:
         require_some(frame, table.file)
@@ -362,11 +291,11 @@ def _units(table: Table, target: Target) -> tuple[DataFrame, list[Problem]]:
     return frame, problems
 
 
-def _identity(table: Table) -> Check:
-    return Check(table.file, table.name(UNIT), "the identity of a unit in every row", table.column(UNIT).isNull())
+def _identity(table: TidyTable) -> RowCheck:
+    return RowCheck(table.file, table.name(UNIT), "the identity of a unit in every row", table.column(UNIT).isNull())
 
 
-def _repeated(table: Table) -> list[Problem]:
+def _repeated(table: TidyTable) -> list[Problem]:
     with reading(table.file):
         identity = table.column(UNIT).cast("string")
         twice = table.frame.groupBy(identity.alias("twice")).count().where("count > 1")
@@ -377,7 +306,7 @@ def _repeated(table: Table) -> list[Problem]:
         return [Problem(table.file, table.name(UNIT), "each household once", number, row_numbers(table.frame, rows))]
 
 
-def _people(table: Table, homes: DataFrame | None, target: Target) -> tuple[DataFrame, list[Problem]]:
+def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> tuple[DataFrame, list[Problem]]:
     """Person records: geocode, cell; `homes` are the unit records, if there are any."""
     schema, of_class = target.product.schema, target.product.class_query
     if homes is None or not table.has(UNIT):
@@ -393,11 +322,11 @@ def _people(table: Table, homes: DataFrame | None, target: Target) -> tuple[Data
     )
     problems = problems or _without_unit(table, homes)
     joined = mine.join(homes, UNIT)
-    levels = {name: F.col(f"level_{name}") for name in levels} | {of_class: F.col(HOME)}
+    levels = {name: F.col(f"level_{name}") for name in levels} | {of_class: F.col(_HOME)}
     return joined.select(GEOCODE, cell_of(schema, levels).alias("cell")), problems
 
 
-def _without_unit(table: Table, homes: DataFrame) -> list[Problem]:
+def _without_unit(table: TidyTable, homes: DataFrame) -> list[Problem]:
     with reading(table.file):
         identity = table.column(UNIT).cast("string")
         units = homes.select(F.col(UNIT).alias("known_unit"))
@@ -414,14 +343,14 @@ def _gather(homes: DataFrame, classes: int) -> DataFrame:
         return F.sum(condition.cast("long"))
 
     occupied = F.col(VACANT) == 0
-    by_class = [number(occupied & (F.col(HOME) == each)) for each in range(classes)]
+    by_class = [number(occupied & (F.col(_HOME) == each)) for each in range(classes)]
     return homes.groupBy(GEOCODE).agg(F.array(*by_class).alias(UNITS), F.sum(VACANT).alias(VACANT))
 
 
 def _all_geounits(
-    spark: SparkSession, units: DataFrame, places: Places, settings: InputSettings, target: Target
+    spark: SparkSession, units: DataFrame, places: _Places, settings: InputSettings, target: Target
 ) -> tuple[DataFrame, list[Problem]]:
-    geography, problems = read_geography(Table.open(spark, places.geography, settings), target)
+    geography, problems = read_geography(TidyTable.open(spark, places.geography, settings), target)
     if not problems:
         field = settings.columns.get(GEOCODE, GEOCODE)
         problems = outside(places.units, field, units, geography, places.geography)
@@ -429,7 +358,7 @@ def _all_geounits(
 
 
 #: Names of a column of census blocks of 15 digits, where there is none of geocodes of 16.
-BLOCK_NAMES = ("block", "geoid")
+_BLOCK_NAMES = ("block", "geoid")
 
 
 class Tidy:
@@ -442,33 +371,18 @@ class Tidy:
     name = "tidy"
 
     def look(self, path: str) -> None:
-        """See whether the table is there, with its columns; see `GeographyReader`.
-
-        Args:
-            path: File or folder of Parquet or CSV.
-
-        Raises:
-            InputError: See `GeographyReader`.
-        """
+        """See whether the table is there, with its columns; see `GeographyReader`."""
         columns = columns_in(path)
         if columns is not None:
             _require_entities(path, columns)
-            block_field(path, columns)
+            _block_field(path, columns)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
-        """Read a file or folder of Parquet or CSV; see `GeographyReader`.
-
-        Args:
-            spark: The session.
-            path: File or folder of Parquet or CSV.
-
-        Raises:
-            InputError: See `GeographyReader`.
-        """
+        """Read a file or folder of Parquet or CSV; see `GeographyReader`."""
         frame = read_table(spark, path)
         _require_entities(path, names_of(frame))
-        field, geocode = block_column(path, frame)
-        rows = Rows(
+        field, geocode = _block_column(path, frame)
+        rows = AreaRows(
             file=path,
             placed=with_place(frame),
             whole=F.lit(True),
@@ -481,17 +395,9 @@ class Tidy:
         return checked(rows)
 
 
-def block_field(path: str, columns: Sequence[str]) -> str:
-    """The name of the column of a table that names blocks.
-
-    Args:
-        path: Of the table, for messages.
-        columns: Names of its columns.
-
-    Raises:
-        InputError: There is none.
-    """
-    name = next((name for name in (GEOCODE, *BLOCK_NAMES) if name in columns), None)
+def _block_field(path: str, columns: Sequence[str]) -> str:
+    """The name of the column of a table that names blocks."""
+    name = next((name for name in (GEOCODE, *_BLOCK_NAMES) if name in columns), None)
     if name is None:
         raise InputError(
             f"{path}: no column 'geocode' of 16 digits, and no 'block' of {CENSUS_BLOCK}",
@@ -511,20 +417,9 @@ def _require_entities(path: str, columns: Sequence[str]) -> None:
         )
 
 
-def block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
-    """The column of a table that names blocks.
-
-    Args:
-        path: Of the table, for messages.
-        frame: The table.
-
-    Returns:
-        Its name, and the geocode of 16 characters; other text where the row names no block.
-
-    Raises:
-        InputError: There is none.
-    """
-    name = block_field(path, names_of(frame))
+def _block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
+    """The column of a table that names blocks."""
+    name = _block_field(path, names_of(frame))
     if name == GEOCODE:
         return GEOCODE, F.coalesce(F.col(GEOCODE).cast("string"), F.lit(""))
     text = F.coalesce(F.col(name).cast("string"), F.lit(""))
@@ -566,7 +461,7 @@ def read_quarters(spark: SparkSession, path: str) -> DataFrame:
     for name in names:
         number = F.col(name).try_cast("double")
         wrong = F.col(name).isNotNull() & ~F.coalesce(number >= 0, F.lit(False))
-        checks.append(Check(path, name, "a number of 0 or more", wrong))
+        checks.append(RowCheck(path, name, "a number of 0 or more", wrong))
         flags.append(F.coalesce(number > 0, F.lit(False)))
     return _checked(path, frame, checks, F.array(*flags).alias("gq"))
 
@@ -587,7 +482,7 @@ def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
     frame = read_table(spark, path)
     name = _primitive(path, names_of(frame))
     text = F.trim(F.col(name).cast("string"))
-    checks = [Check(path, name, "the name of a primitive geounit", F.coalesce(text == "", F.lit(True)))]
+    checks = [RowCheck(path, name, "the name of a primitive geounit", F.coalesce(text == "", F.lit(True)))]
     return _checked(path, frame, checks, text.alias("primitive"), once=False)
 
 
@@ -603,7 +498,7 @@ def look_at_crosswalk(path: str) -> None:
     columns = columns_in(path)
     if columns is not None:
         _primitive(path, columns)
-        block_field(path, columns)
+        _block_field(path, columns)
 
 
 def _primitive(path: str, columns: Sequence[str]) -> str:
@@ -613,9 +508,9 @@ def _primitive(path: str, columns: Sequence[str]) -> str:
     return name
 
 
-def _checked(path: str, frame: DataFrame, checks: Sequence[Check], value: Column, *, once: bool = True) -> DataFrame:
-    field, geocode = block_column(path, frame)
-    digits = Check(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$"))
+def _checked(path: str, frame: DataFrame, checks: Sequence[RowCheck], value: Column, *, once: bool = True) -> DataFrame:
+    field, geocode = _block_column(path, frame)
+    digits = RowCheck(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$"))
     rules = [*row_checks(path, frame), digits, *checks]
     placed = with_place(frame).withColumn(FAULTS, faults(rules))
     rows = placed.select(FAULTS, "row_file", "row_block", "row_id", geocode.alias(GEOCODE), value)
