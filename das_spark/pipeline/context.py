@@ -96,7 +96,14 @@ class RunContext:
     blind: bool = False
     public_facts: PublicFacts = field(default_factory=PublicFacts)
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
+    #: The spine that was built of areas, once it is; see `spine`.
+    built_spine: Spine | None = None
     _tables: LevelTables | None = None
+
+    @property
+    def spine(self) -> Spine:
+        """The geolevels under the lengths of their geocodes: those of the plan, until a spine is built of areas."""
+        return self.plan.spine if self.built_spine is None else self.built_spine
 
     @property
     def is_insecure(self) -> bool:
@@ -128,14 +135,14 @@ class RunContext:
     @property
     def tables(self) -> LevelTables:
         """The tables of the run by geolevel, of the spine that it has by now."""
-        if self._tables is None or self._tables.spine is not self.plan.spine:
-            self._tables = LevelTables(self.spark, self.layout, self.plan.spine, self.census)
+        if self._tables is None or self._tables.spine is not self.spine:
+            self._tables = LevelTables(self.spark, self.layout, self.spine, self.census)
         return self._tables
 
     @property
     def has_shares(self) -> bool:
         """Whether geounits have shares of the budget of their own, on a spine that is made of areas."""
-        return not self.plan.spine.is_census
+        return not self.spine.is_census
 
     def shares_of(self, geolevel: str) -> Mapping[str, Fraction]:
         """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's.
@@ -154,12 +161,12 @@ class RunContext:
     @property
     def census(self) -> Spine:
         """The levels of the census, in which microdata, tables and accuracy are given."""
-        return self.plan.product.census(self.plan.spine)
+        return self.plan.product.census(self.spine)
 
     @property
     def published(self) -> str:
         """The table of estimates by geounits of the census."""
-        return published_estimates(self.plan.spine)
+        return published_estimates(self.spine)
 
     def spread(self, geolevel: str) -> Spread:
         """Over which files and partitions the families whose children are of a level are spread.
@@ -174,8 +181,8 @@ class RunContext:
         Raises:
             GeographyError: The spine has no such level.
         """
-        depth = self.plan.spine.index(geolevel)
+        depth = self.spine.index(geolevel)
         counts = self.tables.geounit_counts()
-        families = counts[self.plan.spine.names[max(depth - 1, 0)]]
+        families = counts[self.spine.names[max(depth - 1, 0)]]
         cores = self.spark.sparkContext.defaultParallelism
         return Spread.of(families, counts[geolevel], cores * self.plan.estimation.partitions_per_core)

@@ -65,16 +65,16 @@ def ingest(context: RunContext, identity: str) -> None:
             adopt_spine(context)
         return
     leaves = placed_leaves(context, identity)
-    plan = context.plan  # with the geocodes of its spine
+    plan = context.plan
     if not context.tables.is_finished("geounits"):
-        context.tables.write_all("geounits", all_geounits(leaves, plan.spine), leaves=leaves)
+        context.tables.write_all("geounits", all_geounits(leaves, context.spine), leaves=leaves)
     if not context.tables.is_finished("histograms"):
-        context.tables.write_all("histograms", all_levels(leaves, plan.spine))
+        context.tables.write_all("histograms", all_levels(leaves, context.spine))
     if not context.tables.is_finished("invariants"):
         enter_invariants(context.required_ledger())  # before they are public
-        key = plan.spine.total_key_at(plan.invariants.total_at)
+        key = context.spine.total_key_at(plan.invariants.total_at)
         declared = bounds.all_invariants(
-            leaves, context.tables.read_all("histograms"), plan.spine, plan.invariants, key
+            leaves, context.tables.read_all("histograms"), context.spine, plan.invariants, key
         )
         context.tables.write_all("invariants", declared)
     if not context.tables.is_finished("bounds"):
@@ -227,12 +227,12 @@ def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
     frame = bounds.all_bounds(
         invariants,
         context.tables.read_all("geounits"),
-        plan.spine,
+        context.spine,
         plan.invariants,
         _boxes(context, invariants, staging, formulas) if plan.invariants.units and formulas else None,
         formulas,
         tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
-        plan.spine.total_key_at(plan.invariants.total_at),
+        context.spine.total_key_at(plan.invariants.total_at),
     )
 
     def check(written: DataFrame) -> None:
@@ -248,9 +248,8 @@ def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
 
 def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: UnitBounds) -> DataFrame:
     """Class boxes of all levels, written and read back, since several kinds of bounds are made of them."""
-    plan = context.plan
     discard(staging)
-    computed = bounds.class_boxes(invariants, plan.spine, formulas)
+    computed = bounds.class_boxes(invariants, context.spine, formulas)
     with disk_errors(staging):
         computed.write.parquet(str(staging))
     return context.spark.read.schema(computed.schema).parquet(str(staging))
@@ -268,7 +267,7 @@ def refuse_impossible(context: RunContext, written: DataFrame) -> None:
             asks for more people than the total, or leaves no room for them. The tables of geounits and of invariants
             are removed first.
     """
-    grouped = context.plan.spine.total_key_at(context.plan.invariants.total_at) is not None
+    grouped = context.spine.total_key_at(context.plan.invariants.total_at) is not None
     indivisible = [row["geocode"] for row in bounds.indivisible(written, grouped=grouped).limit(NAMED).collect()]
     if indivisible:
         raise _infeasible(

@@ -66,8 +66,8 @@ def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
     number = None
     if stage.kind in OF_A_LEVEL:
         # A geounit of the top level is a family by itself.
-        names = context.plan.spine.names
-        number = context.tables.geounit_counts()[names[max(context.plan.spine.index(stage.geolevel) - 1, 0)]]
+        names = context.spine.names
+        number = context.tables.geounit_counts()[names[max(context.spine.index(stage.geolevel) - 1, 0)]]
     with context.progress.stage(context.spark, stage.name, number):
         yield
 
@@ -162,13 +162,13 @@ def _needs(context: RunContext) -> Needs:
 
 
 def _upward_levels(context: RunContext) -> tuple[str, ...]:
-    return _needs(context).upward_levels(context.plan.spine.names)
+    return _needs(context).upward_levels(context.spine.names)
 
 
 def _level_above(context: RunContext, geolevel: str, *, estimated: bool = True) -> str | None:
     """The level above one, where there is one and it is estimated by now."""
-    depth = context.plan.spine.index(geolevel)
-    return context.plan.spine.names[depth - 1] if depth and estimated else None
+    depth = context.spine.index(geolevel)
+    return context.spine.names[depth - 1] if depth and estimated else None
 
 
 def _require_whole_input(context: RunContext, geolevel: str, parents: str | None) -> None:
@@ -325,7 +325,7 @@ def _public_level(context: RunContext, geolevel: str, known: DataFrame | None) -
         context.tables.read("measurements", geolevel),
         context.tables.read("bounds", geolevel),
         known,
-        context.plan.spine.total_key_at(geolevel),
+        context.spine.total_key_at(geolevel),
     )
 
 

@@ -133,7 +133,7 @@ def publish_census(context: RunContext) -> None:
     """
     levels = context.census.names
     if context.has_shares and not context.tables.is_finished(context.published, levels):
-        leaf = context.tables.read("estimates", context.plan.spine.leaf.name)
+        leaf = context.tables.read("estimates", context.spine.leaf.name)
         context.tables.write_all(context.published, census_histograms(leaf, context.census), levels=levels)
 
 
@@ -156,7 +156,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
     if ledger is not None:
         all_runs = ledger.describe(PUBLISHED_DELTA, entry.run_id)
     manifest = _manifest(context, entry, all_runs)
-    paths = share_paths(adopt_spine(context), len(context.plan.spine.levels)) if context.has_shares else ()
+    paths = share_paths(adopt_spine(context), len(context.spine.levels)) if context.has_shares else ()
     write_durably(public.privacy_statement, statement_of(manifest, context.plan, paths))
     write_durably(public.privacy_ledger, ledger_text(manifest))
     whole = replace(manifest, files=public_files(public, as_written=True))
@@ -208,7 +208,7 @@ def ledger_text(manifest: PublicManifest) -> str:
 
 def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicManifest:
     """The public manifest of a run, but for its files; holds nothing that tells of the input."""
-    solver_status, residuals, relaxed = solver_facts_of(context.layout.public, context.plan.spine.names)
+    solver_status, residuals, relaxed = solver_facts_of(context.layout.public, context.spine.names)
     planned = planned_manifest(
         context.plan, entry, run_id=context.layout.run_id, created=context.created, insecure=context.is_insecure
     )
@@ -343,9 +343,9 @@ def _output(name: str, stage: Stage) -> str:
 
 
 def _rows(context: RunContext) -> dict[str, int]:
-    places = [(table, name) for table in _COUNTED for name in context.plan.spine.names]
+    places = [(table, name) for table in _COUNTED for name in context.spine.names]
     if context.has_shares:
-        places += [("shares", name) for name in context.plan.spine.names]
+        places += [("shares", name) for name in context.spine.names]
         places += [(context.published, name) for name in context.census.names]
     counted = {f"{table}/{name}": context.tables.rows(table, name) for table, name in places}
     facts = context.public_facts

@@ -64,7 +64,7 @@ class KnownSizes:
         Args:
             context: The run; its input is read.
         """
-        levels = context.plan.spine.names
+        levels = context.spine.names
         cells, people = {}, 0
         for name in levels:
             files = [parquet.ParquetFile(path) for path in part_files(context.tables.folder("histograms", name))]

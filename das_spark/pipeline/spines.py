@@ -5,7 +5,6 @@ Which blocks exist, where they lie and (as a declared invariant) which have grou
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
     """The leaves of a run under their geocodes on its spine, which is built where it is not there yet.
 
     Args:
-        context: The run; its plan gets the geocodes of the spine.
+        context: The run.
         leaves: `tables.LEAVES` under the geocodes of the census.
 
     Raises:
@@ -54,7 +53,7 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
     paths = adopt_spine(context)
     if not context.tables.is_finished("shares"):
         leaves = paths.select(F.element_at("path", -1).alias("geocode"))
-        context.tables.write_all("shares", geounit_shares(paths, context.plan.spine.names), leaves=leaves)
+        context.tables.write_all("shares", geounit_shares(paths, context.spine.names), leaves=leaves)
     return on_spine(leaves, paths)
 
 
@@ -62,7 +61,7 @@ def adopt_spine(context: RunContext) -> DataFrame:
     """Give a run the geocodes of the spine that it was built with.
 
     Args:
-        context: The run; the spine of its plan is replaced by the stored one.
+        context: The run; its geolevels have the lengths of this spine from now on.
 
     Returns:
         Columns block, path and shares.
@@ -71,7 +70,7 @@ def adopt_spine(context: RunContext) -> DataFrame:
         InputError: The spine is not whole, or of other levels.
     """
     stored = read_spine(context.spark, context.layout.public.spine)
-    context.plan = replace(context.plan, spine=_spine(stored.record))
+    context.built_spine = _spine(stored.record)
     blocks: DataFrame = stored.blocks
     return blocks
 

@@ -101,4 +101,4 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
 
 def _in_order(context: RunContext) -> dict[str, int]:
     counts = context.tables.geounit_counts()
-    return {name: counts[name] for name in context.plan.spine.names}
+    return {name: counts[name] for name in context.spine.names}

@@ -218,7 +218,7 @@ def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, 
         monkeypatch.setattr(ingest_stage, name, lambda *_: pytest.fail("made again"))
     monkeypatch.setattr(spines, "_build", lambda *_: pytest.fail("built again"))
     ingest_stage.ingest(context, fingerprint(plan.input)[0])
-    assert [level.length for level in context.plan.spine.levels] != [level.length for level in plan.spine.levels]
+    assert [level.length for level in context.spine.levels] != [level.length for level in plan.spine.levels]
     for table in ("geounits", "shares", "invariants", "bounds"):
         for level in plan.spine.names:
             assert rows(layout.public, table, level) == rows(optimised.public, table, level)
