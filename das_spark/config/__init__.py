@@ -23,7 +23,6 @@ from das_spark.config.joint import load_parts, load_run
 from das_spark.config.levels import level_plan, measurement_plan, noise_streams, steps_of
 from das_spark.config.load import FOLDER, absolute, near, shipped_run_files
 from das_spark.config.plan import (
-    ROOTS,
     EvaluationSettings,
     InputSettings,
     JointPlan,
@@ -39,6 +38,7 @@ from das_spark.config.plan import (
     differing_settings,
     plan_to_config,
     same_estimation,
+    sweep_config,
     without_total,
 )
 from das_spark.config.reopen import estimation_plan, plan_from_config
@@ -68,7 +68,6 @@ __all__ = [
     "OF_A_LEVEL",
     "PREPARING",
     "READER_NEEDS",
-    "ROOTS",
     "SIMULATED",
     "UNITS_ALONE",
     "EvaluationSettings",
@@ -123,6 +122,7 @@ __all__ = [
     "stages_until",
     "stays_within",
     "steps_of",
+    "sweep_config",
     "unused_queries",
     "without_total",
 ]

@@ -524,6 +524,17 @@ def without_total(plan: RunPlan) -> dict[str, Any]:
     return config
 
 
+def sweep_config(plan: RunPlan) -> dict[str, Any]:
+    """What all runs of a sweep have in common, their roots included: the record of a sweep is restricted.
+
+    Args:
+        plan: One of the runs.
+    """
+    config = without_total(plan)
+    roots = {key: getattr(plan.output, key) for _, key in ROOTS}
+    return {**config, "output": {**config["output"], **{key: root for key, root in roots.items() if root is not None}}}
+
+
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Every key in which two trees of JSON values differ.
 

@@ -92,7 +92,7 @@ def placed_leaves(context: RunContext, identity: str) -> DataFrame:
     """Read the input, unless that is done, and build the spine where it is made of areas: all that tells what exists.
 
     Args:
-        context: The run; its plan gets the geocodes of the spine.
+        context: The run.
         identity: As in `ingest`.
 
     Returns:

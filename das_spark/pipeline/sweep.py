@@ -10,9 +10,9 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from das_spark.config import ROOTS, difference, plan_to_config, require_dataset, stages_of, without_total
+from das_spark.config import difference, plan_to_config, require_dataset, stages_of, sweep_config
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.charge import is_charged, said_of_caps
 from das_spark.pipeline.driver import RunOptions
@@ -27,7 +27,7 @@ from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, Sw
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from das_spark.config import GridRun, RunPlan, SweepPlan
+    from das_spark.config import GridRun, SweepPlan
     from das_spark.evaluation import SweepReport
     from das_spark.report import ReportTable
 
@@ -178,7 +178,7 @@ def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity
         cost=str(plan.cost),
         key=_SYSTEM if test_key is None else f"test {hashlib.sha256(f'sweep: {test_key}'.encode()).hexdigest()[:16]}",
         input=identity,
-        config=_shared(plan.base),
+        config=sweep_config(plan.base),
         created=created,
         states=dict.fromkeys((run.run_id for run in plan), RunState.WAITING),
     )
@@ -193,13 +193,6 @@ def _opened(plan: SweepPlan, layout: SweepLayout, test_key: str | None, identity
             hint="choose another --out, or ask for the same again",
         )
     return found
-
-
-def _shared(base: RunPlan) -> dict[str, Any]:
-    """What all runs have in common, their roots included: the record of a sweep is restricted, and leads to them."""
-    config = without_total(base)
-    roots = {key: path for section, key in ROOTS if (path := base.places.get(f"{section}.{key}")) is not None}
-    return {**config, "output": {**config["output"], **roots}}
 
 
 def _noted(layout: SweepLayout, record: SweepRecord, run: GridRun, state: RunState) -> SweepRecord:

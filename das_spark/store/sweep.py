@@ -58,6 +58,11 @@ class SweepRecord:
     config: Mapping[str, Any]
     states: Mapping[str, RunState]
 
+    @property
+    def root(self) -> Path:
+        """Where its runs lie."""
+        return Path(self.config["output"]["root"])
+
     def grid(self) -> dict[str, Any]:
         """All that a sweep may not change while it lasts, as JSON values."""
         return {name: value for name, value in self._values().items() if name not in _FOLLOWING}

@@ -674,7 +674,7 @@ def _reports(record: SweepRecord) -> dict[Fraction, list[AccuracyReport]]:
     found = {}
     for position, total in enumerate(record.totals):
         mine = names[position * record.runs : (position + 1) * record.runs]
-        files = [RunLayout.at(Path(record.config["output"]["root"]), name).restricted.accuracy_json for name in mine]
+        files = [RunLayout.at(record.root, name).restricted.accuracy_json for name in mine]
         if all(record.states[name] is RunState.FINISHED for name in mine) and all(file.is_file() for file in files):
             found[Fraction(total)] = [report_from_json(file.read_text(encoding="utf-8")) for file in files]
     return found
