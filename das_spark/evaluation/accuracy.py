@@ -55,11 +55,7 @@ TOTAL: Final = "total"
 
 
 def definitions(counted: str) -> Mapping[str, str]:
-    """Every term of a report with its meaning.
-
-    Args:
-        counted: What is counted, in the plural: people or housing units.
-    """
+    """Every term of a report with its meaning."""
     return {
         "residual": f"protected minus confidential count, in {counted}",
         TOTAL: f"{counted} of each geounit (or area); all of them, empty ones too",
@@ -373,12 +369,7 @@ def spread(reports: Sequence[AccuracyReport]) -> tuple[RunSpread, ...]:
 
 
 def headline_spreads(report: AccuracyReport, spreads: Iterable[RunSpread]) -> list[RunSpread]:
-    """What is shown first: totals and strata, and how often the share of the largest group is close.
-
-    Args:
-        report: One of the runs.
-        spreads: All figures.
-    """
+    """What is shown first: totals and strata, and how often the share of the largest group is close."""
     overall = {(line.place, label) for line in report.headlines("largest group") for label, _ in line.overall()}
     measure = {line.measure for line in report.headlines("largest group")}
     return [

@@ -285,21 +285,13 @@ def _met(parts: Sequence[CriterionPart]) -> CriterionPart:
 
 
 def pooled_errors(lines: Sequence[QueryErrors]) -> QueryErrors:
-    """One line of several runs together: geounits and counts of each run count.
-
-    Args:
-        lines: Of one key and number of answers, at least one.
-    """
+    """One line of several runs together: geounits and counts of each run count."""
     first = lines[0]
     return QueryErrors(first.place, first.query, first.answers, first.bins, _by_bin(lines, _joined))
 
 
 def pooled_criterion(lines: Sequence[Criterion]) -> Criterion:
-    """One line of several runs together: geounits of each run count.
-
-    Args:
-        lines: Of one key, at least one.
-    """
+    """One line of several runs together: geounits of each run count."""
     first = lines[0]
     return Criterion(first.place, first.name, first.query, first.bins, _by_bin(lines, _met))
 
@@ -316,9 +308,6 @@ def _by_bin(lines: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> tuple
 def _number_json(value: float) -> float | None:
     """JSON knows no NaN.
 
-    Args:
-        value: A number, or NaN.
-
     Returns:
         The number, or None for NaN.
     """
@@ -327,9 +316,6 @@ def _number_json(value: float) -> float | None:
 
 def numbers_json(numbers: Mapping[str, float]) -> dict[str, float | None]:
     """Numbers by name, without NaN.
-
-    Args:
-        numbers: Numbers by name, some of them perhaps NaN.
 
     Returns:
         The same, with None for NaN.
@@ -340,9 +326,6 @@ def numbers_json(numbers: Mapping[str, float]) -> dict[str, float | None]:
 def residuals_json(frequencies: Frequencies) -> dict[str, list[int]]:
     """How often each residual occurs.
 
-    Args:
-        frequencies: Of the residuals, people.
-
     Returns:
         Distinct residuals (`values`) and how often each occurs (`counts`).
     """
@@ -350,22 +333,13 @@ def residuals_json(frequencies: Frequencies) -> dict[str, list[int]]:
 
 
 def frequencies_of_json(content: Mapping[str, Any], double_zero: int) -> Frequencies:
-    """The same, read again.
-
-    Args:
-        content: Result of `residuals_json`.
-        double_zero: Counts that are zero in both histograms, which it does not hold.
-    """
+    """The same, read again."""
     values, counts = (np.array(content[name], dtype=np.int64) for name in ("values", "counts"))
     return Frequencies(values, counts, double_zero)
 
 
 def errors_json(line: QueryErrors) -> dict[str, Any]:
-    """The errors of a query with their figures; residuals by class, so that runs can be pooled later.
-
-    Args:
-        line: Errors of one query in one geolevel.
-    """
+    """The errors of a query with their figures; residuals by class, so that runs can be pooled later."""
     return {
         "place": line.place,
         "query": line.query,
@@ -385,11 +359,7 @@ def errors_json(line: QueryErrors) -> dict[str, Any]:
 
 
 def errors_of_json(content: Mapping[str, Any]) -> QueryErrors:
-    """The same, read again; figures are computed anew.
-
-    Args:
-        content: Result of `errors_json`.
-    """
+    """The same, read again; figures are computed anew."""
     parts = []
     for part in content["by_population"]:
         shown = part["figures"]
@@ -400,11 +370,7 @@ def errors_of_json(content: Mapping[str, Any]) -> QueryErrors:
 
 
 def criterion_json(line: Criterion) -> dict[str, Any]:
-    """A criterion with its figures and the sums that they are made of.
-
-    Args:
-        line: Of one geolevel.
-    """
+    """A criterion with its figures and the sums that they are made of."""
     return {
         "place": line.place,
         "criterion": line.name,
@@ -416,11 +382,7 @@ def criterion_json(line: Criterion) -> dict[str, Any]:
 
 
 def criterion_of_json(content: Mapping[str, Any]) -> Criterion:
-    """The same, read again; figures are computed anew.
-
-    Args:
-        content: Result of `criterion_json`.
-    """
+    """The same, read again; figures are computed anew."""
     parts = tuple(CriterionPart(**part) for part in content["sums"])
     return Criterion(content["place"], content["criterion"], content["query"], BINS[content["bins"]], parts)
 
@@ -495,11 +457,7 @@ def homogeneity_rows_of(place: str, comparison: Comparison, summed: ErrorTally) 
 
 
 def pooled_homogeneity(lines: Sequence[HomogeneityRow]) -> HomogeneityRow:
-    """One line of several runs together.
-
-    Args:
-        lines: Of one key, at least one.
-    """
+    """One line of several runs together."""
     parts: dict[int, list[Frequencies]] = {}
     for line in lines:
         for index, residuals in line.parts:
@@ -519,11 +477,7 @@ def _ends(interval: Interval | None) -> tuple[float, float]:
 
 
 def homogeneity_json(line: HomogeneityRow) -> dict[str, Any]:
-    """A line as JSON values, with its residuals, so that runs can be pooled later.
-
-    Args:
-        line: Of one run, or of several pooled.
-    """
+    """A line as JSON values, with its residuals, so that runs can be pooled later."""
     parts = [
         {"index": index, "figures": numbers_json(numbers), "residuals": residuals_json(residuals)}
         for (index, numbers), (_, residuals) in zip(line.numbers(), line.parts, strict=True)
@@ -538,10 +492,6 @@ def homogeneity_json(line: HomogeneityRow) -> dict[str, Any]:
 
 
 def homogeneity_of_json(content: Mapping[str, Any]) -> HomogeneityRow:
-    """The same, read again; figures are computed anew, but those over runs: residuals are kept of all runs together.
-
-    Args:
-        content: Result of `homogeneity_json`.
-    """
+    """The same, read again; figures are computed anew, but those over runs: residuals are kept of all runs together."""
     parts = tuple((part["index"], frequencies_of_json(part["residuals"], 0)) for part in content["by_index"])
     return HomogeneityRow(content["place"], content["definition"], content["strata"], content["cells"], parts)

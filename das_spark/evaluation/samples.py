@@ -520,12 +520,7 @@ def closest_sample(points: Sequence[SamplePoint], release: tuple[float, float | 
 
 
 def unequal_seeds_note(runs: int, seeds: int) -> tuple[str, ...]:
-    """What a reader must know where samples are not as many as the runs beside them; nothing where they are.
-
-    Args:
-        runs: Runs that are pooled.
-        seeds: Samples of every share that are pooled.
-    """
+    """What a reader must know where samples are not as many as the runs beside them; nothing where they are."""
     if runs == seeds:
         return ()
     return (
@@ -597,15 +592,7 @@ def closest_row(
     samples: Sequence[SamplePoint],
     total: Fraction | None = None,
 ) -> ClosestRow | None:
-    """The line of a release; None where it has no residuals or is exact (no sample is close to that), or has no sample.
-
-    Args:
-        of: Place and measure.
-        figures: Errors of the release.
-        loss: Its empirical privacy loss; None where it is undefined.
-        samples: Samples of the same place and measure; those without residuals are passed over.
-        total: Budget of the release, where there are several.
-    """
+    """The row of a release; None where it has no residuals, is exact (no sample is close to that), or has no sample."""
     beside = tuple(point for point in samples if not isnan(point.median_absolute))
     if not (beside and figures.n and figures.largest):
         return None
@@ -614,12 +601,7 @@ def closest_row(
 
 
 def closest_table(lines: Iterable[ClosestRow], budget: str = "") -> ReportTable:
-    """Lines on one release, or on one at several budgets.
-
-    Args:
-        lines: One a place and measure, and budget.
-        budget: What the budgets are called; empty for one release, whose lines have no such column.
-    """
+    """Lines on one release, or on one at several budgets."""
     columns = (
         *((ReportColumn(budget, form="exact"),) if budget else ()),
         *map(ReportColumn, ("place", "measure")),

@@ -87,14 +87,7 @@ def bias_figure(reports: Mapping[str, AccuracyReport], place: str, definition: D
 def residuals_and_loss(
     curves: Mapping[str, tuple[Frequencies, LossCurve]], of: str = "counts", counted: str = "people", more: str = ""
 ) -> Figure:
-    """Figure 1: how often each residual occurs, and the loss curve, a line a label.
-
-    Args:
-        curves: Label -> residuals, and the curve of these residuals; one at least.
-        of: What has a residual, in the plural, such as "strata of counties".
-        counted: What is counted in them, in the plural.
-        more: Ends the caption.
-    """
+    """Figure 1: how often each residual occurs, and the loss curve, a line a label."""
     reach = _MARGIN * max(float(np.abs(curve.density_at).max()) + 0.5 for _, curve in curves.values())
     width = max(1, int(np.ceil(2 * reach / _MOST_BINS)))
     left, right = [], []
@@ -137,11 +130,6 @@ def residuals_and_loss(
 def binned(residuals: Frequencies, reach: float, width: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Residuals in bins, one of them around 0.
 
-    Args:
-        residuals: People.
-        reach: How far from 0 bins are needed, people.
-        width: Of a bin, people.
-
     Returns:
         Edges, shape (bins + 1,), people; and how many residuals lie between them, shape (bins,).
     """
@@ -155,12 +143,7 @@ def binned(residuals: Frequencies, reach: float, width: int) -> tuple[NDArray[np
 
 
 def settings_in_words(settings: LossSettings, counted: str = "people") -> str:
-    """Kernel and range of a loss curve.
-
-    Args:
-        settings: Of the curve.
-        counted: What is counted, in the plural.
-    """
+    """Kernel and range of a loss curve."""
     size = f"{settings.bandwidth:g} x the standard deviation of the residuals"
     kernel = size if settings.bandwidth_of == "deviation" else f"{settings.bandwidth:g} {counted}"
     return (
@@ -190,14 +173,7 @@ class TradeOffPoint:
 def trade_off(
     release: Sequence[TradeOffPoint], samples: Sequence[TradeOffPoint], settings: LossSettings, counted: str = "people"
 ) -> Figure:
-    """Figure 2: error against privacy loss, for a release at several budgets and for simple random samples.
-
-    Args:
-        release: In the order in which they are joined.
-        samples: The same of samples.
-        settings: Of the losses.
-        counted: What is counted, in the plural.
-    """
+    """Figure 2: error against privacy loss, for a release at several budgets and for simple random samples."""
     series = []
     # Names of the samples stand below their curve, those of the release above.
     for points, color, name in ((release, 0, "protected release"), (samples, 1, "simple random sample")):
@@ -223,11 +199,6 @@ def bias_by_index(lines: Mapping[str, Mapping[int, Frequencies]], of: str, count
     """Figure 3: violins of residuals by homogeneity index with their means, side by side a label.
 
     Indices that occur stand side by side, and are not spread out as numbers.
-
-    Args:
-        lines: Label -> homogeneity index -> residuals, people; one label at least.
-        of: What the caption begins with.
-        counted: What is counted, in the plural.
     """
     numbers = [
         f"{label}: " + ", ".join(f"{index} ({line[index].total:,})" for index in sorted(line))
@@ -281,12 +252,7 @@ class ResidualDensity:
 
 
 def violin(residuals: Frequencies, limit: float) -> ResidualDensity:
-    """The outline of a violin: a Gaussian kernel density with Scott's bandwidth, `_NARROWEST` at least.
-
-    Args:
-        residuals: One at least, people.
-        limit: Where it is cut, on both sides of 0, people.
-    """
+    """The outline of a violin: a Gaussian kernel density with Scott's bandwidth, `_NARROWEST` at least."""
     values, counts = residuals.values, residuals.counts
     low, high = max(-limit, float(values[0])), min(limit, float(values[-1]))
     if values.size < _FEWEST or low >= high:
@@ -300,11 +266,7 @@ def violin(residuals: Frequencies, limit: float) -> ResidualDensity:
 
 
 def violin_limit(lines: Iterable[Iterable[Frequencies]]) -> float:
-    """Where violins are cut: so far from 0 that all means and most residuals of every line are seen; people.
-
-    Args:
-        lines: Residuals of each line, in parts with one residual at least.
-    """
+    """Where violins are cut: so far from 0 that all means and most residuals of every line are seen; people."""
     found = [0.0]
     for parts in map(list, lines):
         found += [1.1 * abs(_mean(part)) for part in parts]
