@@ -58,6 +58,7 @@ def test_sizes_are_those_of_the_files(dry_workshop):
         pq.write_table(pa.table({**rows, "cells": pa.array(counts)}), folder / "part-00000.parquet")
     context = SimpleNamespace(
         plan=plan,
+        spine=plan.spine,
         tables=SimpleNamespace(
             folder=layout.restricted.level,
             geounit_counts=lambda: {level: len(counts) for level, counts in lists.items()},
