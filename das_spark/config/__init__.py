@@ -20,7 +20,7 @@ from das_spark.config.acknowledgements import (
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, SIMULATED, geounit_sentences, require_dataset
 from das_spark.config.joint import load_parts, load_run
-from das_spark.config.levels import level_plan, measurement_plan, noise_streams, steps_of
+from das_spark.config.levels import lazy_levels, level_plan, measurement_plan, needs_of, noise_streams, steps_of
 from das_spark.config.load import FOLDER, absolute, near, shipped_run_files
 from das_spark.config.plan import (
     EvaluationSettings,
@@ -95,6 +95,7 @@ __all__ = [
     "holding_losses",
     "is_void",
     "known_levels",
+    "lazy_levels",
     "level_plan",
     "load_parts",
     "load_plan",
@@ -103,6 +104,7 @@ __all__ = [
     "measurement_plan",
     "names_until",
     "near",
+    "needs_of",
     "noise_streams",
     "notice_of_people",
     "part_of",

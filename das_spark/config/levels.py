@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from das_spark.config.plan import RunPlan
-from das_spark.core import ESTIMATORS, LevelPlan, LevelStep, MeasurementPlan, level_steps
+from das_spark.core import ESTIMATORS, LevelPlan, LevelStep, MeasurementPlan, Needs, level_steps
 from das_spark.estimation import FamilyPlan
 from das_spark.privacy import KeyedStream, RunKey, StreamDomain, cumulative_table
 
@@ -19,7 +19,28 @@ def steps_of(plan: RunPlan) -> tuple[LevelStep, ...]:
     Args:
         plan: The run.
     """
-    return level_steps(plan.spine.names, ESTIMATORS[plan.estimation.estimator].needs)
+    return level_steps(plan.spine.names, needs_of(plan))
+
+
+def needs_of(plan: RunPlan) -> Needs:
+    """What the estimator of a run needs.
+
+    Args:
+        plan: The run.
+    """
+    return ESTIMATORS[plan.estimation.estimator].needs
+
+
+def lazy_levels(plan: RunPlan) -> tuple[str, ...]:
+    """Levels of which answers that the parents' estimates cannot touch, and single children, are not measured.
+
+    Args:
+        plan: The run.
+    """
+    names = plan.spine.names
+    return tuple(
+        name for name in names[1:] if plan.measurement_rows == "support" and not needs_of(plan).all_rows(name, names)
+    )
 
 
 def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
@@ -70,14 +91,13 @@ def measurement_plan(
     queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
     mechanisms = {}
     for share, part in shares.items():
-        laws = {name: plan.budget.mechanism_at(geolevel, name, part) for name in queries}
-        mechanisms[share] = {name: (cumulative_table(law), law.variance()) for name, law in laws.items()}
-    needs = ESTIMATORS[plan.estimation.estimator].needs
+        noise = {name: plan.budget.mechanism_at(geolevel, name, part) for name in queries}
+        mechanisms[share] = {name: (cumulative_table(each), each.variance()) for name, each in noise.items()}
     return MeasurementPlan(
         queries=queries,
         mechanisms=mechanisms,
         streams=noise_streams(plan, geolevel, key, attempt),
-        lazy=plan.measurement_rows == "support" and not needs.all_rows(geolevel, plan.spine.names),
+        lazy=geolevel in lazy_levels(plan),
     )
 
 

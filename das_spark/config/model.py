@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
 from das_spark.config.plan import MeasurementRows, MicrodataFiles, MicrodataFormat, Rounding, TableFormat, UnitConflicts
+from das_spark.core import DEFAULT_ESTIMATOR
 from das_spark.errors import BudgetError
 from das_spark.privacy import exact
 
@@ -196,6 +197,7 @@ class PassSection(Section):
 class EstimationSection(Section):
     """`[estimation]`: how families are solved, rounded and certified."""
 
+    estimator: str = DEFAULT_ESTIMATOR
     solvers: Names | None = None
     gap_tolerance: Tolerance = 1e-6
     rounding: Rounding = "nearest"

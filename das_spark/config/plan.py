@@ -18,6 +18,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from das_spark.core import DEFAULT_ESTIMATOR
+
 if TYPE_CHECKING:
     from das_spark.constraints import AddedConstraint, Invariants
     from das_spark.estimation import OuterPass
@@ -183,7 +185,7 @@ class EstimationSettings:
     failsafe: bool = False
     partitions_per_core: int = 4
     passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
-    estimator: str = "top_down"
+    estimator: str = DEFAULT_ESTIMATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +426,8 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
         ],
         "measurement": {"rows": public.measurement_rows},
         "estimation": {
+            # Left out of the usual one, so that a run has the hash that it had when there was no other.
+            **({} if estimation.estimator == DEFAULT_ESTIMATOR else {"estimator": estimation.estimator}),
             "solvers": list(estimation.solvers),
             "gap_tolerance": estimation.gap_tolerance,
             "rounding": estimation.rounding,

@@ -51,6 +51,7 @@ from das_spark.config.resolve import (
     resolve_passes,
 )
 from das_spark.constraints import Invariants
+from das_spark.core import ESTIMATORS
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.geography import Spine, SpineSettings
@@ -254,6 +255,7 @@ def _check(plan: RunPlan) -> None:
     for rule in plan.added:
         rule.resolve(plan.product.schema)
     unknown = [
+        *(name for name in (plan.estimation.estimator,) if name not in ESTIMATORS),
         *(name for name in plan.estimation.solvers if name not in FAMILY_SOLVERS),
         *(name for name in plan.estimation.passes if name not in names),
     ]

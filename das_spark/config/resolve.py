@@ -29,6 +29,7 @@ from das_spark.config.plan import (
     TableFormat,
 )
 from das_spark.constraints import AddedConstraint, Invariants, Sense
+from das_spark.core import ESTIMATORS
 from das_spark.errors import BudgetError, ConfigurationError, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
@@ -251,7 +252,10 @@ def added_constraint(section: ConstraintSection) -> AddedConstraint:
 
 
 def check_estimation(section: EstimationSection, rows: MeasurementRows, problems: Problems) -> None:
-    """Check solvers and failsafe of `[estimation]`; its passes are checked where they are resolved."""
+    """Check estimator, solvers and failsafe of `[estimation]`; its passes are checked where they are resolved."""
+    if section.estimator not in ESTIMATORS:
+        sentence = f"'{section.estimator}' is no estimator; {nearest(section.estimator, ESTIMATORS)}"
+        problems.add("estimation.estimator", sentence)
     for name in section.solvers or ():
         if name not in FAMILY_SOLVERS:
             sentence = f"'{name}' is no solver of least squares; {nearest(name, FAMILY_SOLVERS)}"
@@ -269,6 +273,7 @@ def estimation_settings(section: EstimationSection, passes: Passes) -> Estimatio
         gap_tolerance=section.gap_tolerance,
         rounding=section.rounding,
         failsafe=section.failsafe,
+        estimator=section.estimator,
         partitions_per_core=section.partitions_per_core,
         passes=passes,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from das_spark.io.microdata_formats import Column, FileColumns, Scope, record_columns, unit_columns
@@ -23,7 +23,13 @@ _NUMBERS = {
 
 
 def data_dictionary(
-    product: Product, formats: Sequence[str], *, units: bool, tabulated: bool = False, areas: bool = False
+    product: Product,
+    formats: Sequence[str],
+    *,
+    units: bool,
+    tabulated: bool = False,
+    areas: bool = False,
+    added: Iterable[TableDeclaration] = (),
 ) -> tuple[dict[str, Any], ...]:
     """Describe every table and file of a run.
 
@@ -33,11 +39,12 @@ def data_dictionary(
         units: Whether the run knows units.
         tabulated: Whether the tables of the product are written.
         areas: Whether the spine is made of areas.
+        added: Tables that the run has because of its estimator.
 
     Returns:
         One entry an output: path, root, what a row is, columns (name, type, meaning); ready for JSON.
     """
-    tables = [_declared(each) for each in (*OF_EVERY_RUN, *(OF_OPTIMIZED_SPINES if areas else ()))]
+    tables = [_declared(each) for each in (*OF_EVERY_RUN, *added, *(OF_OPTIMIZED_SPINES if areas else ()))]
     cells = {
         "path": "(schema)",
         "root": "public",

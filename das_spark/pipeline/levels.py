@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measurement_plan
-from das_spark.core import ESTIMATORS, Needs
+from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measurement_plan, needs_of
 from das_spark.errors import EstimationError, OutputError, PrivacyGuardError
 from das_spark.estimation import FamilyStatus
 from das_spark.evaluation import FAMILY_FIGURES
@@ -157,12 +156,8 @@ def measure(context: RunContext, geolevel: str) -> None:
         log(Event.LEVEL_PROMOTED, **place)
 
 
-def _needs(context: RunContext) -> Needs:
-    return ESTIMATORS[context.plan.estimation.estimator].needs
-
-
 def _upward_levels(context: RunContext) -> tuple[str, ...]:
-    return _needs(context).upward_levels(context.spine.names)
+    return needs_of(context.plan).upward_levels(context.spine.names)
 
 
 def _level_above(context: RunContext, geolevel: str, *, estimated: bool = True) -> str | None:
@@ -281,7 +276,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
     if geolevel in _upward_levels(context):
         _require_every_geounit(context, "upward", geolevel)
         known = context.tables.read("upward", geolevel)
-    arrays = bool(_needs(context).arrays)
+    arrays = bool(needs_of(context.plan).arrays)
     if arrays and above is not None:
         _require_every_geounit(context, "estimate_arrays", above)
     staging = _fresh_staging(context, "estimates", geolevel)

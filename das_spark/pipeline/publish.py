@@ -13,6 +13,7 @@ from das_spark.config import (
     StageKind,
     geounit_sentences,
     holding_losses,
+    needs_of,
     notice_of_people,
     plan_to_config,
     published_from_people,
@@ -41,6 +42,7 @@ from das_spark.store import (
     require_held,
     write_durably,
 )
+from das_spark.store.tables import of_estimator
 from das_spark.telemetry import logged_stages, read_log
 
 if TYPE_CHECKING:
@@ -250,6 +252,7 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
             units=plan.invariants.units,
             tabulated=bool(plan.output.tables),
             areas=not plan.spine.is_census,
+            added=of_estimator(needs_of(plan), plan.spine.names),
         ),
     )
 

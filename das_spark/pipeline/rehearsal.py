@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from das_spark.config import level_plan, plan_from_config
+from das_spark.config import lazy_levels, level_plan, plan_from_config
 from das_spark.core import DeclaredBounds, LevelPlan, MeasuredFamily, NoisyAnswers
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
@@ -293,7 +293,7 @@ def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) ->
 
 
 def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Histogram | None) -> Iterator[NoisyAnswers]:
-    lazy = plan.measurement_rows == "support"
+    lazy = geolevel in lazy_levels(plan)
     for each in plan.budget.level(geolevel).queries:
         query = plan.queries[each.query]
         rows = query.restrict(parent.cells).rows if lazy and parent is not None else np.arange(query.rows)

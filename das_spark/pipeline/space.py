@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from das_spark.config import lazy_levels
 from das_spark.errors import OutputError
 from das_spark.spark.session import in_local_mode
 from das_spark.store import nearest, part_files, require_space
@@ -182,7 +183,7 @@ def _measured(plan: RunPlan, geolevel: str, known: KnownSizes) -> int:
     """Bytes of the measurements of a level, as far as its parents' support needs them."""
     answers = [plan.queries[each.query].rows for each in plan.budget.level(geolevel).queries]
     depth = plan.spine.index(geolevel)
-    if plan.measurement_rows == "all" or not depth:
+    if geolevel not in lazy_levels(plan):
         return known.geounits[geolevel] * sum(answers) * _ANSWER
     above = plan.spine.names[depth - 1]
     support = max(1, _SPREAD * known.cells[above] // max(known.geounits[above], 1))

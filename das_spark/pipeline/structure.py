@@ -23,8 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from das_spark.audit.inputs import allowed_cells, exact_at, units_for
-from das_spark.audit.system import SmallPopulation, geocode_at
+from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at, units_for
 from das_spark.config import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS

@@ -7,6 +7,7 @@ from the other tables. Bounds are made again of the published invariants by the 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from das_spark.config import GEOUNITS_OF_UNITS, config_hash
+from das_spark.config import GEOUNITS_OF_UNITS, config_hash, lazy_levels, needs_of
 from das_spark.core import UNMEASURED
 from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import files_of
@@ -34,6 +35,7 @@ from das_spark.spark.tabulate import read_levels, table_schema
 from das_spark.spark.verify import RunTables, present
 from das_spark.spark.verify_columns import (
     MeasuredQuery,
+    array_columns,
     bound_columns,
     diagnostic_columns,
     geounit_columns,
@@ -45,6 +47,7 @@ from das_spark.spark.verify_columns import (
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import RunMarker, disk_errors, part_files
 from das_spark.store.spine import BLOCKS, SpineRecord
+from das_spark.store.tables import of_estimator
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,13 +95,14 @@ class Verified:
         """The levels of the census."""
         return self.plan.product.census(self.spine)
 
-    def read(self, table: str) -> DataFrame:
-        """A table, all levels of the spine.
+    def read(self, table: str, levels: Sequence[str] = ()) -> DataFrame:
+        """A table, some levels of the spine.
 
         Args:
             table: Its name.
+            levels: Their names; all where none are named.
         """
-        return read_levels(self.spark, self.layout, table, self.spine.names)
+        return read_levels(self.spark, self.layout, table, levels or self.spine.names)
 
 
 def column_rules(run: Verified, read: RunTables, told: RunTables) -> list[Rule]:
@@ -127,7 +131,7 @@ def column_rules(run: Verified, read: RunTables, told: RunTables) -> list[Rule]:
             spine,
             _asked(run, shares),
             plan.product.schema.size,
-            lazy=plan.measurement_rows == "support" and not run.is_external,
+            lazy=() if run.is_external else lazy_levels(plan),
             shares=shares,
         ),
         diagnostic_columns(
@@ -139,6 +143,8 @@ def column_rules(run: Verified, read: RunTables, told: RunTables) -> list[Rule]:
             spine.total_key_at(spine.names[0]),
         ),
     ]
+    for added, levels in of_estimator(needs_of(plan), spine.names).items():
+        rules.append(array_columns(run.read(added.name, levels), added.name, read, levels))
     if shares is not None:
         blocks = read_spine(run.spark, run.layout.spine).blocks
         rules += [block_columns(blocks, spine), share_columns(shares, blocks, read, spine)]
@@ -231,6 +237,8 @@ def schema_check(run: Verified) -> Check:
     names += [] if run.spine.is_census else ["shares"]
     for name in names:
         folders |= {run.layout.level(name, level): tables.LEVEL_TABLES[name][0] for level in run.spine.names}
+    for added, levels in of_estimator(needs_of(run.plan), run.spine.names).items():
+        folders |= {run.layout.level(added.name, level): tables.LEVEL_TABLES[added.name][0] for level in levels}
     if not run.spine.is_census:
         published = published_estimates(run.spine)
         folders |= {run.layout.level(published, level): tables.ESTIMATES for level in run.census.names}
@@ -299,6 +307,7 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         units=plan.invariants.units,
         tabulated=bool(tables_written(manifest)),
         areas=not run.spine.is_census,
+        added=of_estimator(needs_of(plan), plan.spine.names),
     )
     return {
         "product": manifest.product == plan.product.name,

@@ -12,7 +12,7 @@ What fails is named by geocode and column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -65,6 +65,15 @@ RULES: Final[Mapping[str, Mapping[str, str]]] = {
         "variance": "the mechanism of the budget",
     },
     "estimates": {"geocode": "geounits", "parent": "geounits", "cells": _CELLS, "counts": _CELLS},
+    **{
+        table: {
+            "geocode": "geounits",
+            "parent": "geounits; empty in upward_sums",
+            "name": "names in the other geounits of its level, each once",
+            "values": "that they are numbers; the estimator alone knows them",
+        }
+        for table in ("estimate_arrays", "upward", "upward_sums")
+    },
     "census_estimates": {
         "geocode": "blocks",
         "parent": _PREFIX,
@@ -178,6 +187,42 @@ def parent_columns(rows: DataFrame, table: str, spine: Spine) -> Rule:
     return columns_rule(first_wrong(rows, table, {"parent": _odd_parent(spine)}), table, spine.names)
 
 
+def array_columns(rows: DataFrame, table: str, tables: RunTables, levels: Sequence[str]) -> Rule:
+    """Every geounit of some levels has the same arrays, each once, of numbers.
+
+    Args:
+        rows: level, geocode, parent, name, values: what an estimator gives.
+        table: Name of the table.
+        tables: The tables of the run.
+        levels: Those that have the table.
+    """
+    known = tables.geounits.where(F.col("level").isin(*levels)).select("level", "geocode", "parent")
+    names = F.broadcast(rows.select("level", "name").distinct())
+    given = rows.select(
+        "level",
+        "geocode",
+        "name",
+        F.lit(1).alias("times"),
+        F.col("parent").alias("given"),
+        F.exists("values", F.isnan).alias("odd"),
+    )
+    both = known.join(names, "level", "left").join(given, ["level", "geocode", "name"], "full")
+    parent = F.lit("") if table == "upward_sums" else F.col("parent")
+    counted = both.groupBy("level", "geocode", "name").agg(
+        F.sum("times").alias("times"),
+        F.max(F.col("parent").isNull()).alias("unknown"),
+        F.max(F.col("given") != parent).alias("wrong"),
+        F.max("odd").alias("odd"),
+    )
+    wrong = {
+        "geocode": F.col("unknown"),
+        "name": F.col("times") != 1,
+        "parent": F.col("wrong"),
+        "values": F.col("odd"),
+    }
+    return columns_rule(first_wrong(counted, table, wrong), table, levels)
+
+
 def invariant_columns(
     tables: RunTables,
     spine: Spine,
@@ -287,7 +332,7 @@ def measurement_columns(
     asked: Mapping[str, Mapping[str, MeasuredQuery]],
     size: int,
     *,
-    lazy: bool,
+    lazy: Collection[str],
     shares: DataFrame | None = None,
 ) -> Rule:
     """Every geounit that is measured has each query of its level once, of the shape and variance that follow.
@@ -298,7 +343,8 @@ def measurement_columns(
         spine: Levels and geocodes.
         asked: Level -> query -> what is known of it.
         size: Cells of the schema.
-        lazy: Whether answers that the parent's estimate cannot touch, and geounits alone in theirs, are left out.
+        lazy: Levels of which answers that the parent's estimate cannot touch, and geounits alone in theirs, are left
+            out.
         shares: level, geocode, share; where geounits have shares of the budget of their own.
     """
     queries = F.broadcast(_queries(tables, asked, size))
@@ -457,13 +503,14 @@ def _shape(rows: Column, length: Column) -> tuple[Column, Column, Column]:
     return kept.alias("kept"), F.xxhash64(rows).alias("hash"), length.alias("length")
 
 
-def _wanted(tables: RunTables, spine: Spine, queries: DataFrame, *, lazy: bool) -> DataFrame:
+def _wanted(tables: RunTables, spine: Spine, queries: DataFrame, *, lazy: Collection[str]) -> DataFrame:
     """What each geounit and query must have: level, geocode, query, times (0: nothing), kept, hash, length."""
     geounits = tables.geounits.select("level", "geocode", "parent")
     everything = F.lit(None).cast("array<int>")
+    whole = geounits.where(~F.col("level").isin(*lazy)).join(queries, "level")
+    first = whole.select("level", "geocode", "query", F.lit(1).alias("times"), *_shape(everything, F.col("answers")))
     if not lazy:
-        every = geounits.join(queries, "level")
-        return every.select("level", "geocode", "query", F.lit(1).alias("times"), *_shape(everything, F.col("answers")))
+        return first
     below = F.create_map(*[F.lit(name) for pair in pairwise(spine.names) for name in pair] or [F.lit(""), F.lit("")])
     upper = F.col("level") != spine.names[-1]
     at = (below[F.col("level")].alias("level"), F.col("geocode").alias("parent"))
@@ -476,9 +523,8 @@ def _wanted(tables: RunTables, spine: Spine, queries: DataFrame, *, lazy: bool) 
     parents = supports.join(several, ["level", "parent"]).join(queries, "level")
     asked = parents.select("level", "parent", "query", "times", *_shape(kept, F.size(kept)))
     columns = ("level", "geocode", "query", "times", *_SHAPE)
-    tops = geounits.where(F.col("level") == spine.names[0]).join(queries, "level")
-    first = tops.select("level", "geocode", "query", F.lit(1).alias("times"), *_shape(everything, F.col("answers")))
-    return first.unionAll(geounits.join(asked, ["level", "parent"]).select(*columns))
+    lazily = geounits.where(F.col("level").isin(*lazy)).join(asked, ["level", "parent"])
+    return first.unionAll(lazily.select(*columns))
 
 
 def _queries(tables: RunTables, asked: Mapping[str, Mapping[str, MeasuredQuery]], size: int) -> DataFrame:

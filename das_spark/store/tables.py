@@ -7,12 +7,14 @@ universe; `cells` are flat row-major indices of the product's schema.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
+
+from das_spark.core import Needs
 
 #: Types of columns; an element of a list is never null.
 _STRING: Final = pa.string()
@@ -37,7 +39,7 @@ _SPELLED: Final = {
 _PEOPLE: Final = "people"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TableDeclaration:
     """One table of a run.
 
@@ -247,6 +249,20 @@ OF_EVERY_RUN: Final = (HISTOGRAMS, GEOUNITS, INVARIANTS, BOUNDS, MEASUREMENTS, E
 OF_OPTIMIZED_SPINES: Final = (BLOCKS, SHARES, CENSUS_ESTIMATES)
 #: What estimators add that give arrays with their estimates, or go upwards first.
 OF_ESTIMATORS: Final = (ESTIMATE_ARRAYS, UPWARD, UPWARD_SUMS)
+
+
+def of_estimator(needs: Needs, levels: Sequence[str]) -> dict[TableDeclaration, tuple[str, ...]]:
+    """The tables that a run has because of its estimator, and of which levels.
+
+    Args:
+        needs: What the estimator declares.
+        levels: All levels of the run, from the top.
+    """
+    upward = needs.upward_levels(levels)
+    found = {ESTIMATE_ARRAYS: tuple(levels) if needs.arrays else (), UPWARD: upward, UPWARD_SUMS: upward[:-1]}
+    return {table: of for table, of in found.items() if of}
+
+
 #: Every table of a run by name.
 TABLES: Final[Mapping[str, TableDeclaration]] = MappingProxyType(
     {each.name: each for each in (LEAVES, *OF_EVERY_RUN, *OF_OPTIMIZED_SPINES, *OF_ESTIMATORS, SECONDS)}

@@ -18,13 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.cli.main import main
-from das_spark.config import RunPlan, load_plan
+from das_spark.config import RunPlan, load_plan, steps_of
+from das_spark.core import run_levels
 from das_spark.pipeline import Check, VerificationReport, runner
 from das_spark.pipeline.charge import enter_run, open_ledger
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.input_record import fingerprint
-from das_spark.pipeline.levels import estimate, measure
+from das_spark.pipeline.levels import RunExecutor
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
 from das_spark.store import RunLayout, created_at, ledger_folder, open_run
@@ -168,9 +169,7 @@ def all_levels(context: RunContext) -> None:
     """Ingest, charge, then measure and estimate every level; no microdata, no verification."""
     ingest(context, fingerprint(context.plan.input)[0])
     enter_run(context.required_ledger())
-    for name in context.plan.spine.names:
-        measure(context, name)
-        estimate(context, name)
+    run_levels(steps_of(context.plan), RunExecutor(context))
 
 
 def plain(value: Any) -> Any:
