@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.spark.census import published_estimates
-from das_spark.spark.level_pass import Spread
+from das_spark.spark.level_pass import FamilySpread
 from das_spark.spark.run_tables import LevelTables
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class RunContext:
         """The table of estimates by geounits of the census."""
         return published_estimates(self.spine)
 
-    def spread(self, geolevel: str) -> Spread:
+    def spread(self, geolevel: str) -> FamilySpread:
         """Over which files and partitions the families whose children are of a level are spread.
 
         Args:
@@ -185,4 +185,4 @@ class RunContext:
         counts = self.tables.geounit_counts()
         families = counts[self.spine.names[max(depth - 1, 0)]]
         cores = self.spark.sparkContext.defaultParallelism
-        return Spread.of(families, counts[geolevel], cores * self.plan.estimation.partitions_per_core)
+        return FamilySpread.of(families, counts[geolevel], cores * self.plan.estimation.partitions_per_core)

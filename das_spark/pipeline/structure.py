@@ -88,7 +88,7 @@ VARIANTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PublicDifference:
     """Something public that is not the same in two runs.
 
     Attributes:
@@ -120,7 +120,7 @@ class StructureReport:
     records: int
     variants: tuple[str, ...]
     compared: int
-    differences: tuple[Difference, ...]
+    differences: tuple[PublicDifference, ...]
 
     @property
     def convicts(self) -> bool:
@@ -184,7 +184,7 @@ def audit_structure(
     if folder.exists():
         raise OutputError(f"{folder}: is there already", hint="name a folder that does not exist")
     parts = tuple(plan.parts.values()) if isinstance(plan, JointPlan) else (plan,)
-    found: list[Difference] = []
+    found: list[PublicDifference] = []
     first: dict[str, Seen] = {}
     try:
         for number, variant in enumerate(variants):
@@ -396,7 +396,7 @@ def _seen(path: Path) -> Seen:
     return Seen("file", found.st_size, found.st_mode, found.st_mtime_ns, digest)
 
 
-def compared(first: Mapping[str, Seen], second: Mapping[str, Seen], variant: str) -> list[Difference]:
+def compared(first: Mapping[str, Seen], second: Mapping[str, Seen], variant: str) -> list[PublicDifference]:
     """What two results of `published` do not share.
 
     Args:
@@ -408,9 +408,9 @@ def compared(first: Mapping[str, Seen], second: Mapping[str, Seen], variant: str
     for path in sorted(first.keys() | second.keys()):
         one, other = first.get(path), second.get(path)
         if one is None or other is None:
-            found.append(Difference(variant, path, "is there in one of them only"))
+            found.append(PublicDifference(variant, path, "is there in one of them only"))
         elif one != other:
             names = {"kind": "kind", "size": "size", "mode": "mode", "changed": "time of change", "digest": "content"}
             what = [text for name, text in names.items() if getattr(one, name) != getattr(other, name)]
-            found.append(Difference(variant, path, ", ".join(what)))
+            found.append(PublicDifference(variant, path, ", ".join(what)))
     return found

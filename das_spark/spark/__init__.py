@@ -1,1 +1,7 @@
-"""The Spark room: DataFrame in, DataFrame out, never a path."""
+"""Everything that is a DataFrame, and the only package that imports pyspark: DataFrame in, DataFrame out, never a path.
+
+`level_pass` is the distributed executor: it brings the rows of each family together and lets `das_spark.core` work on
+them. `spine`, `histograms`, `bounds` make the tables that it reads of what `readers` deliver; `verify*` compare what is
+published, independently of the code that made it; `tabulate`, `evaluate*`, `sample` and `compare` are queries for
+tables and reports. `session` starts Spark.
+"""

@@ -80,7 +80,7 @@ TableRows = tuple[str, pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class FamilySpread:
     """Over how many files and partitions the families of a level are spread.
 
     Attributes:
@@ -92,7 +92,7 @@ class Spread:
     partitions: int
 
     @classmethod
-    def of(cls, families: int, children: int, partitions: int) -> Spread:
+    def of(cls, families: int, children: int, partitions: int) -> FamilySpread:
         """The files that the families of a level need.
 
         Args:
@@ -139,7 +139,7 @@ class _FamilyTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Slice:
+class _FamilySlice:
     """Rows of a family that share kind and name, sorted by geocode; lists are flat, cut by their offsets."""
 
     geocodes: tuple[str, ...]
@@ -161,12 +161,12 @@ class _Family:
     """One family as a task receives it: its name and its slices by (kind, name)."""
 
     name: str
-    slices: Mapping[tuple[int, str], _Slice]
+    slices: Mapping[tuple[int, str], _FamilySlice]
 
-    def get(self, kind: int) -> _Slice | None:
+    def get(self, kind: int) -> _FamilySlice | None:
         return self.slices.get((kind, ""))
 
-    def every(self, kind: int) -> dict[str, _Slice]:
+    def every(self, kind: int) -> dict[str, _FamilySlice]:
         return {name: part for (each, name), part in sorted(self.slices.items()) if each == kind}
 
     def children(self) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def level_pass(
     tables: Sequence[_FamilyTable],
     parents: DataFrame | None,
     task: FamilyTask,
-    spread: Spread,
+    spread: FamilySpread,
     writing: Writing,
     *,
     family: str = "parent",
@@ -281,7 +281,7 @@ def _decoded(table: pa.Table) -> _Family:
         part = table.slice(start, stop - start)
         integers, integer_offsets = flat_lists(part.column("integers"), np.int32)
         doubles, double_offsets = flat_lists(part.column("doubles"), np.float64)
-        slices[int(kinds[start]), names[start].as_py()] = _Slice(
+        slices[int(kinds[start]), names[start].as_py()] = _FamilySlice(
             geocodes=tuple(part.column("geocode").to_pylist()),
             members=tuple(part.column("member").to_pylist()),
             integers=integers if part.column("integers").null_count == 0 else None,
@@ -505,7 +505,7 @@ def measurements(
     histograms: DataFrame,
     parents: DataFrame | None,
     task: FamilyTask,
-    spread: Spread,
+    spread: FamilySpread,
     writing: Writing,
     *,
     top: bool = False,
@@ -569,7 +569,9 @@ class PublicLevel:
         return [_FamilyTable(each.frame.withColumn("key", key), each.kind, each.columns) for each in found], "key"
 
 
-def upward(level: PublicLevel, task: FamilyTask, spread: Spread, writing: Writing, *, top: bool = False) -> DataFrame:
+def upward(
+    level: PublicLevel, task: FamilyTask, spread: FamilySpread, writing: Writing, *, top: bool = False
+) -> DataFrame:
     """Carry the families of one level upwards.
 
     Args:
@@ -590,7 +592,7 @@ def estimates(
     level: PublicLevel,
     parents: DataFrame | None,
     task: FamilyTask,
-    spread: Spread,
+    spread: FamilySpread,
     writing: Writing,
     *,
     arrays: DataFrame | None = None,

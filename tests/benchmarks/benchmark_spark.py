@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.spark import level_pass
-from das_spark.spark.level_pass import Spread, Writing, measurements
+from das_spark.spark.level_pass import FamilySpread, Writing, measurements
 from das_spark.spark.lists import list_array
 from das_spark.spark.session import session
 
@@ -55,7 +55,7 @@ def streaming(children, parents):
         yield from (batch for _, _, batch in made)
 
     writing = Writing(rows, "geocode string, cells array<int>, counts array<bigint>", str)
-    return measurements(children, parents, same, Spread(PARTITIONS, PARTITIONS), writing)
+    return measurements(children, parents, same, FamilySpread(PARTITIONS, PARTITIONS), writing)
 
 
 def cogrouped(children, parents):

@@ -8,9 +8,9 @@ from das_spark.core import InProcess
 from das_spark.spark import tables
 from das_spark.spark.level_pass import (
     EstimationTask,
+    FamilySpread,
     MeasurementTask,
     PublicLevel,
-    Spread,
     UpwardTask,
     Writing,
     estimates,
@@ -18,7 +18,7 @@ from das_spark.spark.level_pass import (
     upward,
 )
 
-SPREAD = Spread(5, 2)
+SPREAD = FamilySpread(5, 2)
 
 
 def writing() -> Writing:

@@ -17,7 +17,7 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Histogram, Schema
 from das_spark.spark import bounds, ingest, tables
 from das_spark.spark.checks import judge
-from das_spark.spark.level_pass import EstimationTask, PublicLevel, Spread, estimates, saved_problem
+from das_spark.spark.level_pass import EstimationTask, FamilySpread, PublicLevel, estimates, saved_problem
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
 pytestmark = pytest.mark.spark
@@ -131,7 +131,7 @@ def estimated(spark, frames_, spine, level, parents):
     given = [frames_[name].where(f"level = '{level}'").drop("level") for name in ("geounits", "bounds")]
     public = PublicLevel(given[0], measured(spark, level, spine), given[1], total_key=spine.total_key_at(level))
     task = EstimationTask(plan, top=parents is None)
-    found = collected(estimates(public, parents, task, Spread(3, 2), writing()))
+    found = collected(estimates(public, parents, task, FamilySpread(3, 2), writing()))
     assert {row["status"] for row in found["diagnostics"]} == {"optimal"}
     names = tables.ESTIMATES.names
     return spark.createDataFrame([tuple(row[name] for name in names) for row in found["estimates"]], tables.ESTIMATES)

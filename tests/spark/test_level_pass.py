@@ -20,7 +20,14 @@ from das_spark.estimation import FamilyPlan, FamilyStatus
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import DiscreteLaplace, RunKey, StreamDomain, cumulative_table
 from das_spark.spark import level_pass, tables
-from das_spark.spark.level_pass import EstimationTask, MeasurementTask, PublicLevel, Spread, estimates, measurements
+from das_spark.spark.level_pass import (
+    EstimationTask,
+    FamilySpread,
+    MeasurementTask,
+    PublicLevel,
+    estimates,
+    measurements,
+)
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
 QUERIES = {name: SCHEMA.query(name) for name in ("hhgq", "detailed", "total")} | {"class": SCHEMA.query("hhgq")}
@@ -51,7 +58,7 @@ def test_an_error_of_a_library_gets_out_of_a_task_without_its_text_and_names_the
     def quotes(family):
         raise ValueError("31337 people")
 
-    report = measurements(frame(spark, {"01": {0: 3}}), None, quotes, Spread(1, 1), writing(), top=True)
+    report = measurements(frame(spark, {"01": {0: 3}}), None, quotes, FamilySpread(1, 1), writing(), top=True)
     with pytest.raises(PySparkException) as caught:
         report.collect()
     assert "ValueError in test_level_pass.py" in str(caught.value)
@@ -87,7 +94,7 @@ def measured(spark, *, lazy=True, partitions=2, parents=True, top=False, shares=
         histograms,
         frame(spark, PARENTS) if parents else None,
         task,
-        Spread(2, partitions),
+        FamilySpread(2, partitions),
         writing(),
         top=top,
         shares=given_shares,
@@ -208,7 +215,7 @@ class Watching(TopDown):
 
 def estimated(level, parents, partitions=2, estimator=None):
     task = EstimationTask(LevelPlan(SCHEMA.size, QUERIES, PLAN, estimator or TopDown()), top=parents is None)
-    found = collected(estimates(level, parents, task, Spread(7, partitions), writing()))
+    found = collected(estimates(level, parents, task, FamilySpread(7, partitions), writing()))
     for rows in found.values():
         for row in rows:
             del row["file"]
