@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-import cloudpickle
 import pytest
+from pyspark import cloudpickle
 
 from das_spark.config import stages_of
 from das_spark.core import ESTIMATORS

@@ -4,10 +4,10 @@ estimator with an upward pass and standard errors (a double: the core ships none
 import sys
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import pytest
 from collected import SparkInMemory
+from pyspark import cloudpickle
 
 from das_spark.audit import LocalSystem, SmallPopulation, neighbouring_inputs
 from das_spark.config import plan_of, steps_of

@@ -4,6 +4,7 @@ That Spark and the executor of one process give the same numbers for every produ
 """
 
 import io
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ import pytest
 from collected import collected, writing
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from das_spark.core import UNMEASURED, LevelPlan, MeasurementPlan, TopDown
@@ -28,6 +30,9 @@ from das_spark.spark.level_pass import (
     estimates,
     measurements,
 )
+
+# What tests give to workers travels by value: they cannot import `collected`.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
 QUERIES = {name: SCHEMA.query(name) for name in ("hhgq", "detailed", "total")} | {"class": SCHEMA.query("hhgq")}
