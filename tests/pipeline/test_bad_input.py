@@ -368,13 +368,14 @@ class TestFullDisk:
         if stage != "ingest":
             workshop.ingested("full", calm)
         with monkeypatch.context() as patch:
-            original = getattr(runner, stage)
+            module = levels if stage in ("measure", "estimate") else runner
+            original = getattr(module, stage)
 
             def filled(*given: Any) -> None:
                 fill(small_disk)
                 original(*given)
 
-            patch.setattr(runner, stage, filled)
+            patch.setattr(module, stage, filled)
             said(capsys, arguments, FAILED, "no space left on the disk", "make room")
         layout = workshop.layout("full")
         assert not layout.public.manifest.exists()
