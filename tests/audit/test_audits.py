@@ -13,8 +13,16 @@ from fractions import Fraction
 import pytest
 from faulty_systems import OF_NOISE, OF_RUNS, half_the_noise
 
-from das_spark.audit import AuditSettings, DeclaredNoise, LocalSystem, lower_limit, run_audit, upper_limit, write_audit
-from das_spark.audit.inputs import neighbouring_inputs
+from das_spark.audit import (
+    AuditSettings,
+    DeclaredNoise,
+    LocalSystem,
+    lower_limit,
+    neighbouring_inputs,
+    run_audit,
+    upper_limit,
+    write_audit,
+)
 from das_spark.errors import ConfigurationError
 
 pytestmark = pytest.mark.statistical
