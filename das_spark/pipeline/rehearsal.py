@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from das_spark.config import lazy_levels, level_plan, plan_from_config
-from das_spark.core import DeclaredBounds, LevelPlan, MeasuredFamily, NoisyAnswers
+from das_spark.core import DeclaredBounds, GeounitArrays, LevelPlan, MeasuredFamily, NoisyAnswers
 from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
 from das_spark.histogram import Histogram
@@ -288,8 +288,17 @@ def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) ->
     bounds = {name: rows for name, rows in _bounded(plan, geolevel, made, demanding=demanding)}
     declared = level.declared(made.parent, made.geocodes, bounds)
     problem = level.measured(declared, parent, _measured(plan, geolevel, made, parent))
-    family = MeasuredFamily(problem)
+    given = None if top else _given_with_the_parent(plan, spine.names[spine.index(geolevel) - 1])
+    family = MeasuredFamily(problem, parent=given)
     return replace(family, upward=level.estimator.upward(family, level.family).children) if upwards else family
+
+
+def _given_with_the_parent(plan: RunPlan, geolevel: str) -> GeounitArrays | None:
+    """What the estimator gives with the estimate of a geounit of a level, where it gives anything."""
+    level = level_plan(plan, geolevel)
+    if not level.estimator.needs.arrays:
+        return None
+    return level.estimator.estimate(invented_family(plan, geolevel), level.family).arrays[0]
 
 
 def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Histogram | None) -> Iterator[NoisyAnswers]:
