@@ -19,7 +19,6 @@ from das_spark.config import (
     ANSWERS_ALONE,
     BANNER,
     CENSUS,
-    SIMULATED,
     JointPlan,
     RunPlan,
     extent_of_loss,
@@ -103,7 +102,7 @@ def unused_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
 
 def _geocodes(plan: RunPlan) -> list[str]:
     """Leaf geocodes of the table that says which geounits exist; empty where there is none to read."""
-    if plan.input.reader == SIMULATED:
+    if plan.input.is_simulated:
         return _simulated(plan)
     place = plan.input.geography or plan.input.units or _in_folder(plan.input.path)
     if place is None or not place.endswith(".parquet") or not Path(place).exists():

@@ -18,7 +18,7 @@ from das_spark.config.acknowledgements import (
     stays_within,
 )
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
-from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, SIMULATED, geounit_sentences, require_dataset
+from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, geounit_sentences, require_dataset
 from das_spark.config.joint import load_parts, load_run
 from das_spark.config.levels import lazy_levels, level_plan, measurement_plan, needs_of, noise_streams, steps_of
 from das_spark.config.load import FOLDER, absolute, near, shipped_run_files
@@ -68,7 +68,6 @@ __all__ = [
     "OF_A_LEVEL",
     "PREPARING",
     "READER_NEEDS",
-    "SIMULATED",
     "UNITS_ALONE",
     "EvaluationSettings",
     "GridRun",

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.load import Problems, nearest
-from das_spark.config.plan import InputSettings, SimulateSettings
+from das_spark.config.plan import SIMULATED, InputSettings, SimulateSettings
 
 if TYPE_CHECKING:
     from das_spark.config.model import InputSection
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 #: Fields of tidy tables besides the attributes of the product; `block`, the 15 digits of a census block, stands for the
 #: geocode of 16 in tables that have none.
 FIELDS = ("geocode", "block", "count", "unit", "units", "vacant")
-SIMULATED = "simulated"
 UNITS_FROM_PEOPLE = "units_from_people"
 DATASET = "dataset"
 FILE_KEYS = ("path", "persons", "units", "geography")

@@ -55,6 +55,10 @@ SOURCES: Final = (
 PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
 
 
+#: Name of the reader of synthetic populations.
+SIMULATED: Final = "simulated"
+
+
 @dataclass(frozen=True, slots=True)
 class SimulateSettings:
     """Which synthetic population the reader "simulated" makes.
@@ -103,6 +107,11 @@ class InputSettings:
     units_from_people: bool = False
     simulate: SimulateSettings | None = None
     dataset: str | None = None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the records are a synthetic population, made while reading: there are no files then."""
+        return self.reader == SIMULATED
 
     @property
     def population(self) -> SimulateSettings:

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.config import SIMULATED
 from das_spark.errors import InputError, OutputError
 from das_spark.spark.ingest import leaf_facts
 from das_spark.spark.readers import BadInputError
@@ -172,7 +171,7 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
         InputError: If a file cannot be read.
     """
     whole = hashlib.sha256()
-    if settings.reader == SIMULATED:
+    if settings.is_simulated:
         whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
         return whole.hexdigest(), []
     found = dict(sorted(_files(settings).items()))
@@ -218,7 +217,7 @@ def require_unchanged(settings: InputSettings, files: Iterable[Mapping[str, obje
 def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> list[str]:
     before = {str(each["file"]): (each["bytes"], each["mtime_ns"]) for each in files}
     now: dict[str, tuple[object, object]] = {}
-    if settings.reader != SIMULATED:
+    if not settings.is_simulated:
         for path in _files(settings):
             with suppress(FileNotFoundError):  # gone since its folder was listed
                 status = path.stat()
@@ -237,7 +236,7 @@ def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[
     Returns:
         Checksums, sorted; of an invented population, that of its arguments.
     """
-    if settings.reader == SIMULATED:
+    if settings.is_simulated:
         return (identity,)
     return tuple(sorted({str(each["sha256"]) for each in files if each.get("confidential", True)}))
 

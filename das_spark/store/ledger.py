@@ -20,7 +20,6 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from das_spark.config import SIMULATED
 from das_spark.errors import PrivacyGuardError
 from das_spark.privacy import AttemptLine, Ledger, LedgerEntry, line_of
 from das_spark.store.commit import sync_folder, write_durably
@@ -301,7 +300,7 @@ class DatasetLedger:
         """
         if settings.dataset:
             return cls(folder, settings.dataset)
-        whole = contents[0] if settings.reader == SIMULATED else hashlib.sha256("".join(contents).encode()).hexdigest()
+        whole = contents[0] if settings.is_simulated else hashlib.sha256("".join(contents).encode()).hexdigest()
         return cls(folder, whole[:32])
 
     @property
@@ -361,7 +360,7 @@ class DatasetLedger:
         for name in filter(None, (settings.path, settings.persons, settings.units)):
             beside = Path(name).resolve()
             beside = beside.with_name(beside.name + LEDGER_SUFFIX)
-            if settings.reader == SIMULATED or not beside.is_file():
+            if settings.is_simulated or not beside.is_file():
                 continue
             if missing := [entry.run_id for entry in read_ledger(beside).real if entry.run_id not in known]:
                 raise PrivacyGuardError(
