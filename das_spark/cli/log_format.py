@@ -24,16 +24,16 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-OPTION = "--log-format"
+_OPTION = "--log-format"
 Format = Annotated[
-    LogFormat, typer.Option(OPTION, help="json prints progress, results and errors as events, one JSON object a line.")
+    LogFormat, typer.Option(_OPTION, help="json prints progress, results and errors as events, one JSON object a line.")
 ]
 
 
 def wanted(arguments: Sequence[str]) -> LogFormat:
     """The format that a command line asks for, also where the rest of it cannot be understood."""
-    values = [value for name, value in pairwise(arguments) if name == OPTION]
-    values += [text.partition("=")[2] for text in arguments if text.startswith(f"{OPTION}=")]
+    values = [value for name, value in pairwise(arguments) if name == _OPTION]
+    values += [text.partition("=")[2] for text in arguments if text.startswith(f"{_OPTION}=")]
     return LogFormat.JSON if LogFormat.JSON in values else LogFormat.TEXT
 
 

@@ -63,7 +63,7 @@ GEOLEVEL_SHARES: Final[Mapping[str, Fraction]] = MappingProxyType(
     }
 )
 #: A geolevel of each column of scales in table 2.
-SCOPES: Final[Mapping[Scope, str]] = MappingProxyType({"nation and state": "Nation", "county and below": "County"})
+_SCOPES: Final[Mapping[Scope, str]] = MappingProxyType({"nation and state": "Nation", "county and below": "County"})
 
 PERSON_QUERIES: Final = (
     _query("person", "Detailed person", 467_712, "1/10", ("25.00", "41.67")),
@@ -158,13 +158,13 @@ def allocation_table() -> tuple[Allocation, ...]:
     """All 13 queries in both groups of geolevels: 26 lines, those of one query together."""
     lines = []
     for query in (*PERSON_QUERIES, *HOUSEHOLD_QUERIES):
-        for scope, geolevel in SCOPES.items():
-            epsilon = epsilon_of(query, geolevel)
+        for scope, geolevel in _SCOPES.items():
+            epsilon = _epsilon_of(query, geolevel)
             lines.append(Allocation(query, scope, epsilon, noise_figures(2 / epsilon)))
     return tuple(lines)
 
 
-def epsilon_of(query: PublishedQuery, geolevel: str) -> Fraction:
+def _epsilon_of(query: PublishedQuery, geolevel: str) -> Fraction:
     """What is spent on a query in a geolevel (O-1)."""
     return TOTALS[query.tables] * GEOLEVEL_SHARES[geolevel] * query.share
 

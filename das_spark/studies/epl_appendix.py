@@ -246,10 +246,10 @@ def tied_squares_of(groups: NDArray[np.int64], measured: Floats, totals: Floats,
 
 
 #: The two parts of epsilon in example 2.
-TOTAL_EPSILON: Final = Fraction(1, 4)
-STRATA_EPSILON: Final = Fraction(3, 4)
+_TOTAL_EPSILON: Final = Fraction(1, 4)
+_STRATA_EPSILON: Final = Fraction(3, 4)
 #: Weight of a squared county total in example 3, where that of a stratum is 1.
-COUNTY_WEIGHT: Final = 100.0
+_COUNTY_WEIGHT: Final = 100.0
 _TENTH: Final = 0.05
 
 
@@ -293,9 +293,9 @@ def examples(state: WashingtonStrata, noise: Noise) -> tuple[Example, ...]:
 def _with_measured_totals(counts: Floats, noise: Noise) -> Floats:
     """Example 2: residuals of fitted totals, shape (districts,)."""
     totals = counts.sum(axis=1)
-    noisy_totals = totals + noise.draw("example 2, totals", TOTAL_EPSILON / 2, len(counts))[:, 0]
-    noisy = counts + noise.draw("example 2, strata", STRATA_EPSILON / 2, *counts.shape)
-    fitted = tied_squares(noisy, noisy_totals, float(TOTAL_EPSILON / STRATA_EPSILON))
+    noisy_totals = totals + noise.draw("example 2, totals", _TOTAL_EPSILON / 2, len(counts))[:, 0]
+    noisy = counts + noise.draw("example 2, strata", _STRATA_EPSILON / 2, *counts.shape)
+    fitted = tied_squares(noisy, noisy_totals, float(_TOTAL_EPSILON / _STRATA_EPSILON))
     missed: NDArray[np.float64] = fitted.sum(axis=1) - totals
     return missed
 
@@ -304,7 +304,7 @@ def _with_exact_counties(county: NDArray[np.int64], counts: Floats, noise: Noise
     """Example 3: residuals of fitted strata, shape (districts, strata)."""
     noisy = counts + noise.draw("example 3", EXAMPLES[2].epsilon / 2, *counts.shape)
     exact: Floats = np.bincount(county, counts.sum(axis=1)).astype(np.float64)
-    return tied_squares_of(county, noisy, exact, COUNTY_WEIGHT) - counts
+    return tied_squares_of(county, noisy, exact, _COUNTY_WEIGHT) - counts
 
 
 def examples_table(found: Sequence[Example]) -> ReportTable:
@@ -364,7 +364,7 @@ class LossSpread:
         return cls(value, spread, 2 * float(np.mean([curve.plateau for curve in curves])), undefined)
 
 
-def sa1_table(lines: Sequence[LossSpread], law: NoiseRatio, areas: int, replicates: int) -> ReportTable:
+def _sa1_table(lines: Sequence[LossSpread], law: NoiseRatio, areas: int, replicates: int) -> ReportTable:
     """Table SA1, with both published versions."""
     columns = ("epsilon", "mean", "2.5 %", "97.5 %", "2 x plateau", "slope of the law x 2")
     published = ("reply: mean", "2.5 %, reply", "97.5 %, reply", "program: mean", "2.5 %, program", "97.5 %, program")
@@ -389,7 +389,7 @@ def sa1_table(lines: Sequence[LossSpread], law: NoiseRatio, areas: int, replicat
     )
 
 
-def sensitivity_table(varied: Mapping[str, Sequence[LossSpread]], replicates: int) -> ReportTable:
+def _sensitivity_table(varied: Mapping[str, Sequence[LossSpread]], replicates: int) -> ReportTable:
     """What a setting of the curve does, with what was printed of it."""
     rows = tuple(
         (name, line.value, *_numbers(line.spread), line.twice_plateau, line.undefined, PRINTED[name][line.value].mean)
@@ -428,10 +428,10 @@ _DEFINITIONS: Final = {
 }
 _WHAT: Final = {
     1: "Example 1: district totals with noise at epsilon = {epsilon:g}.",
-    2: f"Example 2: district totals measured at {float(TOTAL_EPSILON):g} and strata at {float(STRATA_EPSILON):g}, "
+    2: f"Example 2: district totals measured at {float(_TOTAL_EPSILON):g} and strata at {float(_STRATA_EPSILON):g}, "
     "fitted without negative counts; residuals of the fitted totals.",
     3: "Example 3: strata measured at epsilon = {epsilon:g}, fitted without negative counts to exact county totals "
-    f"(weight {COUNTY_WEIGHT:g}); residuals of all strata.",
+    f"(weight {_COUNTY_WEIGHT:g}); residuals of all strata.",
 }
 _EXAMPLE: Final = " Left: residuals (protected minus exact). Right: EPL(x); dashed: {half:g} and {epsilon:g}."
 _SA1: Final = (
@@ -496,8 +496,8 @@ class AppendixResult:
         number = self.settings.replicates
         return (
             examples_table(self.examples),
-            sa1_table(self.lines, self.settings.law, DISTRICTS, number),
-            sensitivity_table(self.sensitivity, number),
+            _sa1_table(self.lines, self.settings.law, DISTRICTS, number),
+            _sensitivity_table(self.sensitivity, number),
         )
 
     def report(self, *, drawn: bool = False) -> Report:

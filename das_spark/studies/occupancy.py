@@ -213,7 +213,7 @@ def wilson_interval(hits: int, number: int, level: float) -> Interval:
 
 
 #: Independent draws of the noise by which the bias of the unconstrained arm is examined: they cost next to nothing.
-REPEATS: Final = 20
+_REPEATS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class OccupancyStudy:
         people: The person side.
         broken: Rules that the release as published breaks, in words; none if the estimator is right.
         unconstrained: Mean difference by quintile of the counties (columns) in the unconstrained arm, in each of
-            `REPEATS` independent draws of the noise (rows).
+            `_REPEATS` independent draws of the noise (rows).
     """
 
     settings: OccupancySettings
@@ -314,7 +314,7 @@ def _repeated(levels: Sequence[HousingLevel], seed: int) -> NDArray[np.float64]:
     """Mean difference by quintile of the counties in the unconstrained arm, one row a draw of the noise."""
     truth = levels[COUNTY].totals
     rows = []
-    for repeat in range(REPEATS):
+    for repeat in range(_REPEATS):
         key = RunKey.insecure(f"occupancy {seed}, again {repeat}")
         differences = release_totals(levels, UNCONSTRAINED, key)[COUNTY] - truth
         rows.append([np.nan if one.box is None else one.box.mean for one in quintiles(truth, differences)])

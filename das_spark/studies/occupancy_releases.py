@@ -345,7 +345,7 @@ def person_mechanism() -> SpineMechanism:
 
 
 #: How many times the published budget the arm with more of it has.
-MORE_BUDGET: Final = Fraction(10)
+_MORE_BUDGET: Final = Fraction(10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,7 @@ AS_PUBLISHED: Final = Arm("as published", "nonnegative, at most the housing unit
 UNBOUNDED: Final = Arm("no upper bound", "nonnegative, not bounded by housing units", bounded=False)
 SIGNED: Final = Arm("no nonnegativity", "counts may be negative, at most the housing units", nonnegative=False)
 UNCONSTRAINED: Final = Arm("neither", "counts may be negative, not bounded", nonnegative=False, bounded=False)
-RICH: Final = Arm("ten times the budget", "as published, with ten times the budget", multiple=MORE_BUDGET)
+RICH: Final = Arm("ten times the budget", "as published, with ten times the budget", multiple=_MORE_BUDGET)
 ARMS: Final = (AS_PUBLISHED, UNBOUNDED, SIGNED, UNCONSTRAINED, RICH)
 
 

@@ -111,12 +111,12 @@ class OccupancyResult:
     def tables(self) -> tuple[ReportTable, ...]:
         """Findings first, counties last."""
         return (
-            findings_table(self.findings),
-            occupancy_table(self.study.reports),
-            difference_table(self.study.reports),
-            people_table(self._people()),
-            allocation_table_of(self.allocation),
-            county_table(self.study.counties),
+            _findings_table(self.findings),
+            _occupancy_table(self.study.reports),
+            _difference_table(self.study.reports),
+            _people_table(self._people()),
+            _allocation_table_of(self.allocation),
+            _county_table(self.study.counties),
         )
 
     def _people(self) -> dict[str, Sequence[Quintile]]:
@@ -132,11 +132,11 @@ class OccupancyResult:
             arms = {arm.name: study.report(arm).level("County").quintiles for arm in ARMS}
             people = {f"by {name}": five for name, five in self._people().items()}
             figures = [
-                difference_boxes(arms, "households", _BOXES),
-                occupancy_rates(counties, (AS_PUBLISHED.name, UNBOUNDED.name)),
-                shares_filled(study.reports),
-                difference_boxes(people, "people", _PEOPLE),
-                noise_distribution(published.FIGURE_1_SCALE),
+                _difference_boxes(arms, "households", _BOXES),
+                _occupancy_rates(counties, (AS_PUBLISHED.name, UNBOUNDED.name)),
+                _shares_filled(study.reports),
+                _difference_boxes(people, "people", _PEOPLE),
+                _noise_distribution(published.FIGURE_1_SCALE),
             ]
         definitions = {arm.name: arm.title for arm in ARMS} | dict(DEFINITIONS)
         return study_report("Occupied housing units", lead, figures, self.tables(), definitions)
@@ -173,14 +173,14 @@ class RunOccupancy:
         lead = (f"Run {self.run}, product {self.product}.", _SOURCE)
         figures: list[Figure] = []
         if drawn:
-            figures.append(shares_filled((self.occupancy,)))
+            figures.append(_shares_filled((self.occupancy,)))
             for level in self.occupancy.levels:
                 name = level.geolevel.replace("_", " ")
                 caption = _RUN_BOXES.format(geolevel=name)
-                figures.append(difference_boxes({name: level.quintiles}, "households", caption))
+                figures.append(_difference_boxes({name: level.quintiles}, "households", caption))
         tables = [
             replace(table, title=f"{table.title} (restricted: not protected by noise)")
-            for table in (occupancy_table((self.occupancy,)), difference_table((self.occupancy,)))
+            for table in (_occupancy_table((self.occupancy,)), _difference_table((self.occupancy,)))
         ]
         title = f"Occupied housing units of {self.run}"
         return study_report(title, lead, figures, tables, DEFINITIONS, f"{RESTRICTED}.")
@@ -212,7 +212,7 @@ _BOX: Final = ("low", "first", "median", "third", "high", "mean")
 _BOX_HEADINGS: Final = ("whisker", "quartile", "median", "quartile above", "whisker above", "mean")
 
 
-def occupancy_table(reports: Sequence[OccupancyReport]) -> ReportTable:
+def _occupancy_table(reports: Sequence[OccupancyReport]) -> ReportTable:
     """How many geounits are full, a row a release and geolevel."""
     rows: list[tuple[Cell, ...]] = []
     for report in reports:
@@ -239,7 +239,7 @@ def occupancy_table(reports: Sequence[OccupancyReport]) -> ReportTable:
     return study_table("occupancy", "Geounits without a vacant housing unit", columns, rows, note=note)
 
 
-def difference_table(reports: Sequence[OccupancyReport]) -> ReportTable:
+def _difference_table(reports: Sequence[OccupancyReport]) -> ReportTable:
     """Differences of the number of households, a row a release, geolevel and quintile."""
     rows: list[tuple[Cell, ...]] = []
     for report in reports:
@@ -253,7 +253,7 @@ def difference_table(reports: Sequence[OccupancyReport]) -> ReportTable:
     return study_table("differences", title, columns, rows)
 
 
-def people_table(kinds: Mapping[str, Sequence[Quintile]]) -> ReportTable:
+def _people_table(kinds: Mapping[str, Sequence[Quintile]]) -> ReportTable:
     """Differences of the number of people of counties."""
     rows = [
         (kind, one.number, one.geounits, one.least, one.most, *_box(one))
@@ -265,7 +265,7 @@ def people_table(kinds: Mapping[str, Sequence[Quintile]]) -> ReportTable:
     return study_table("people", "Released minus true people of counties", columns, rows)
 
 
-def allocation_table_of(lines: Sequence[Allocation]) -> ReportTable:
+def _allocation_table_of(lines: Sequence[Allocation]) -> ReportTable:
     """The published allocation, with exact epsilons and the percentiles of the noise."""
     rows = tuple(
         (
@@ -293,7 +293,7 @@ def allocation_table_of(lines: Sequence[Allocation]) -> ReportTable:
     )
 
 
-def findings_table(findings: Sequence[StudyFinding]) -> ReportTable:
+def _findings_table(findings: Sequence[StudyFinding]) -> ReportTable:
     """Every check: what was published, what is found, and whether it holds."""
     rows = tuple(
         (each.key, "holds" if each.holds else "does not hold", each.what, each.published or None, each.found)
@@ -303,7 +303,7 @@ def findings_table(findings: Sequence[StudyFinding]) -> ReportTable:
     return study_table("findings", "Published phenomena", columns, rows)
 
 
-def county_table(counties: CountyRelease) -> ReportTable:
+def _county_table(counties: CountyRelease) -> ReportTable:
     """Every simulated county."""
     columns = ("county", "housing units", "households", *counties.released)
     values = (counties.units, counties.truth, *counties.released.values())
@@ -315,7 +315,7 @@ def _box(one: Quintile) -> tuple[Cell, ...]:
     return tuple(None if one.box is None else getattr(one.box, name) for name in _BOX)
 
 
-def difference_boxes(groups: Mapping[str, Sequence[Quintile]], counted: str, caption: str) -> Figure:
+def _difference_boxes(groups: Mapping[str, Sequence[Quintile]], counted: str, caption: str) -> Figure:
     """A box plot by quintile for each group, side by side; the scale is the same for all."""
     reach = max((abs(end) for five in groups.values() for one in five for end in _ends(one)), default=1.0) or 1.0
     panels = []
@@ -338,7 +338,7 @@ def _ends(one: Quintile) -> tuple[float, ...]:
     return () if one.box is None else (one.box.low, one.box.high, one.box.mean)
 
 
-def shares_filled(reports: Sequence[OccupancyReport]) -> Figure:
+def _shares_filled(reports: Sequence[OccupancyReport]) -> Figure:
     """Share of geounits that lost their last vacant unit, a row a geolevel and a mark a release, with intervals."""
     levels: dict[str, list[tuple[int, Occupancy]]] = {}
     for place, report in enumerate(reports):
@@ -363,7 +363,7 @@ def shares_filled(reports: Sequence[OccupancyReport]) -> Figure:
     )
 
 
-def occupancy_rates(counties: CountyRelease, arms: Sequence[str]) -> Figure:
+def _occupancy_rates(counties: CountyRelease, arms: Sequence[str]) -> Figure:
     """Occupancy of every county against its size, in truth and in the release, a plot an arm."""
     true = counties.truth / counties.units
     panels = []
@@ -384,7 +384,7 @@ def _dots(x: Counts, y: Floats, label: str, color: int | None, marker: int, size
     return Curve(x.tolist(), y.tolist(), label, color, "none", marker, size=size)
 
 
-def noise_distribution(scale: Fraction) -> Figure:
+def _noise_distribution(scale: Fraction) -> Figure:
     """The discrete Laplace distribution of a scale with the percentiles that hold half and 95 % of its draws."""
     ratio = float(np.exp(-1 / float(scale)))
     reach = round(6 * float(scale))

@@ -299,7 +299,7 @@ class Verdict(StrEnum):
     MISSING = "not measured"
 
 
-VERDICTS: Final[Mapping[Verdict, str]] = {
+_VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.WITHIN: "as close as it should be",
     Verdict.UNDECIDED: "not as close as it should be, but its interval is; or the wrong sign of a single residual",
     Verdict.OUTSIDE: "neither it nor its interval is as close as it should be",
@@ -522,7 +522,7 @@ _COLUMNS: Final = (
 
 def comparison_table(comparisons: Sequence[FigureComparison]) -> ReportTable:
     """All figures, for programs."""
-    note = "; ".join(f"{verdict}: {meaning}" for verdict, meaning in VERDICTS.items())
+    note = "; ".join(f"{verdict}: {meaning}" for verdict, meaning in _VERDICTS.items())
     rows = map(_cells, comparisons)
     return study_table("figures", "Published figures of 1940, and ours", _COLUMNS, rows, note=note, media=PROGRAMS)
 
@@ -589,7 +589,7 @@ class Replication:
             f"on another population: epsilon {epsilons}. Where the population is the simulated one, nobody lives in "
             "it; the classes say which figures follow from noise alone, and which from who lives where.",
         )
-        figures = (published_against_ours(self.comparisons), *study_figures(self.runs)) if drawn else ()
+        figures = (_published_against_ours(self.comparisons), *_study_figures(self.runs)) if drawn else ()
         sections = [ReportSection("", (verdict_table(self.comparisons), comparison_table(self.comparisons)))]
         for expectation, meaning in EXPECTATIONS.items():
             of_class = [each for each in self.comparisons if each.rule.expectation is expectation]
@@ -597,7 +597,7 @@ class Replication:
             if table.rows:
                 sentence = f"{meaning[0].upper()}{meaning[1:]}."
                 sections.append(ReportSection(str(expectation).capitalize(), (sentence, table), 3))
-        words = {str(verdict): meaning for verdict, meaning in VERDICTS.items()}
+        words = {str(verdict): meaning for verdict, meaning in _VERDICTS.items()}
         sections.append(ReportSection("", figures))
         return Report("The study of 1940 repeated", tuple(sections), RESTRICTED, lead=lead, definitions=words)
 
@@ -609,7 +609,7 @@ class Replication:
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
-def published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
+def _published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
     """Every positive figure that both have, on logarithmic scales."""
     clouds = []
     for at, expectation in enumerate(Expectation):
@@ -630,7 +630,7 @@ def published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
     return Figure(caption, (panel,), height=_HEIGHT, legend="best")
 
 
-def study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator[Figure]:
+def _study_figures(runs: Mapping[Fraction, Sequence[AccuracyReport]]) -> Iterator[Figure]:
     """Figures 1 and 3 of the study from our runs, at its budgets as far as we have them."""
     pooled = {f"epsilon {epsilon}": pool(runs[epsilon]) for epsilon in _DRAWN if epsilon in runs}
     drawn = {1: loss_figure(pooled, _LEAF, STRATA), 3: bias_figure(pooled, _LEAF, MARGINAL_PRODUCT)}

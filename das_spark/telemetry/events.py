@@ -13,7 +13,7 @@ INFO: Final = "info"
 WARNING: Final = "warning"
 ERROR: Final = "error"
 
-NOTHING: Final[dict[str, type]] = {}
+_NOTHING: Final[dict[str, type]] = {}
 
 
 class Event(StrEnum):
@@ -120,7 +120,7 @@ class Event(StrEnum):
     LEVEL_DESTROYED = (
         "level.destroyed",
         WARNING,
-        "an unfinished attempt at a level was destroyed and fenced off",
+        "an unfinished attempt at a level was destroyed and invalidated",
         {"geolevel": str, "attempt": int},
     )
     LEVEL_OPENED = (
@@ -190,7 +190,7 @@ class Event(StrEnum):
         "the run stopped with an error; it can be resumed when the cause is mended",
         {"code": str, "exit_code": int, "error": str, "message": str, "hint": str},
     )
-    RUN_INTERRUPTED = ("run.interrupted", WARNING, "somebody interrupted the driver; the run can be resumed", NOTHING)
+    RUN_INTERRUPTED = ("run.interrupted", WARNING, "somebody interrupted the driver; the run can be resumed", _NOTHING)
     PAGE_FAILED = ("page.failed", WARNING, "the page of the run could not be written", {"error": str})
     COMMAND_SAID = ("command.said", INFO, "a line of progress that is about no stage", {"text": str})
     COMMAND_WARNED = ("command.warned", WARNING, "what whoever runs the command must know", {"text": str})

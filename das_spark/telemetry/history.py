@@ -10,7 +10,7 @@ from das_spark.evaluation import DriverAttempt, FamilyRow, LogEntry, StageMetric
 from das_spark.telemetry.events import INFO, Event
 from das_spark.telemetry.logs import COMMON
 
-Line = Mapping[str, Any]
+_Line = Mapping[str, Any]
 
 #: How a driver ended, by its last event; none of them: it was killed, or is still at work.
 FINISHED: Final = "finished"
@@ -36,7 +36,7 @@ class _Tally:
         self.lines[name] = replace(line, entered=line.entered + 1)
         self.name, self.seconds = name, 0.0
 
-    def end(self, seconds: float, spark: Line | None, *, failed: bool = False) -> None:
+    def end(self, seconds: float, spark: _Line | None, *, failed: bool = False) -> None:
         line = self.lines[self.name]
         found = None if spark is None else StageMetrics.from_json(spark)
         metrics = found if line.metrics is None or found is None else line.metrics.plus(found)
@@ -58,7 +58,7 @@ class _Tally:
             self.name = ""
 
 
-def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageRow, ...]:
+def logged_stages(lines: Sequence[_Line], *, live: bool = False) -> tuple[StageRow, ...]:
     """Every stage that a driver began, in the order of their first beginning.
 
     Args:
@@ -83,7 +83,7 @@ def logged_stages(lines: Sequence[Line], *, live: bool = False) -> tuple[StageRo
     return tuple(tally.lines.values())
 
 
-def slowest_families(lines: Sequence[Line]) -> dict[str, tuple[FamilyRow, ...]]:
+def slowest_families(lines: Sequence[_Line]) -> dict[str, tuple[FamilyRow, ...]]:
     """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation logged them.
 
     Args:
@@ -96,14 +96,14 @@ def slowest_families(lines: Sequence[Line]) -> dict[str, tuple[FamilyRow, ...]]:
     }
 
 
-def driver_attempts(lines: Sequence[Line], *, live: bool = False) -> tuple[DriverAttempt, ...]:
+def driver_attempts(lines: Sequence[_Line], *, live: bool = False) -> tuple[DriverAttempt, ...]:
     """Every driver that opened the run.
 
     Args:
         lines: Of the log, oldest first.
         live: Whether the last one is still at work.
     """
-    by_number: dict[int, list[Line]] = {}
+    by_number: dict[int, list[_Line]] = {}
     for line in lines:
         by_number.setdefault(line["opening"], []).append(line)
     found = []
@@ -115,7 +115,7 @@ def driver_attempts(lines: Sequence[Line], *, live: bool = False) -> tuple[Drive
     return tuple(found)
 
 
-def warnings_of(lines: Sequence[Line]) -> tuple[LogEntry, ...]:
+def warnings_of(lines: Sequence[_Line]) -> tuple[LogEntry, ...]:
     """Every warning and error.
 
     Args:
@@ -124,7 +124,7 @@ def warnings_of(lines: Sequence[Line]) -> tuple[LogEntry, ...]:
     return tuple(LogEntry(line["time"], line["event"], _text(line)) for line in lines if line["level"] != INFO)
 
 
-def has_ended(lines: Sequence[Line]) -> bool:
+def has_ended(lines: Sequence[_Line]) -> bool:
     """Whether the last driver logged its end.
 
     Args:
@@ -133,7 +133,7 @@ def has_ended(lines: Sequence[Line]) -> bool:
     return bool(lines) and _end(lines) != KILLED
 
 
-def _end(lines: Sequence[Line]) -> str:
+def _end(lines: Sequence[_Line]) -> str:
     """How the driver of these lines ended; what it logged of its page comes after that."""
     line = next((each for each in reversed(lines) if each["event"] != Event.PAGE_FAILED), lines[-1])
     if line["event"] == Event.RUN_FAILED:
@@ -141,11 +141,11 @@ def _end(lines: Sequence[Line]) -> str:
     return _ENDS.get(line["event"], KILLED)
 
 
-def _application(line: Line) -> str:
+def _application(line: _Line) -> str:
     attempt = line["application_attempt"]
     return f"{line['application']}, attempt {attempt}" if attempt else str(line["application"])
 
 
-def _text(line: Line) -> str:
+def _text(line: _Line) -> str:
     fields = {name: value for name, value in line.items() if name not in COMMON and name != "spark"}
     return "; ".join(f"{name}: {value}" for name, value in fields.items())
