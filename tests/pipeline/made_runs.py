@@ -6,11 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from das_spark.config import load_plan, plan_to_config
+from das_spark.config.reopen import public_plan
 from das_spark.privacy import LedgerEntry
 from das_spark.products import PRODUCTS
 from das_spark.store import PublicManifest, RunLayout, open_run
@@ -19,32 +22,19 @@ PRODUCT = PRODUCTS["e2e_1940"]
 LEVELS = ["National", "State", "County", "Enumdist"]
 
 
+def configuration(conf: str, *settings: str) -> dict[str, Any]:
+    """What a run of a run file of `conf/` says of itself in its manifest."""
+    plan = load_plan(Path(__file__).parents[2] / "conf" / conf, (), settings, files=False)
+    return plan_to_config(public_plan(plan))
+
+
 def manifest(run: str = "run", total: str = "1") -> PublicManifest:
     budget = replace(next(iter(PRODUCT.strategies.values())).budget, total=Fraction(total))
-    levels = [
-        {
-            "geolevel": level.geolevel,
-            "share": str(level.share),
-            "queries": {each.query: str(each.share) for each in level.queries},
-        }
-        for level in budget.levels
-    ]
     entry = LedgerEntry(
         "run", datetime(1940, 4, 1, tzinfo=UTC).isoformat(), PRODUCT.name, "persons", budget, insecure=True
     )
-    return PublicManifest(
-        run,
-        entry.created,
-        product=PRODUCT.name,
-        config={
-            "run": {"product": PRODUCT.name},
-            "geography": {"levels": LEVELS},
-            "invariants": {"total_at": "State", "units": True},
-            "output": {"microdata": ["text"]},
-            "budget": {"framework": str(budget.framework), "total": total, "levels": levels},
-        },
-        ledger=entry.as_record(),
-    )
+    config = configuration("e2e_1940.toml", f"budget.epsilon={total}", 'output.microdata=["text"]')
+    return PublicManifest(run, entry.created, product=PRODUCT.name, config=config, ledger=entry.as_record())
 
 
 def histograms(folder: Path, dense: np.ndarray, length: int) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_runs import finished_run, histograms, manifest
+from made_runs import configuration, finished_run, histograms, manifest
 
 from das_spark.errors import InputError, OutputError
 from das_spark.products import PRODUCTS
@@ -20,13 +20,13 @@ def unit_run(root, name, *, total_at="Block", product="pl94_2020_unit"):
     """A run of one county and its blocks, in which every third block with vacant units loses them."""
     layout = RunLayout.at(root, name)
     open_run(layout, "0" * 64)
-    made = manifest(name)
-    changed = {
-        "run": {"product": product},
-        "geography": {"levels": LEVELS},
-        "invariants": {"total_at": total_at, "units": True},
-    }
-    replace(made, product=product, config=made.config | changed).save(layout.public.manifest)
+    config = configuration(
+        f"{product}.toml",
+        'geography.levels=["County", "Block"]',
+        'budget.geolevels={County="1/2", Block="1/2"}',
+        f'invariants.total_at="{total_at}"',
+    )
+    replace(manifest(name), product=product, config=config).save(layout.public.manifest)
     random = np.random.default_rng(4)
     units = random.poisson(9, BLOCKS)
     occupied = random.binomial(units, 0.8)
