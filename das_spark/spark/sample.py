@@ -35,7 +35,7 @@ from das_spark.evaluation import (
 )
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.spark.lists import flat_lists, list_total
-from das_spark.spark.spine_rows import text_column, together
+from das_spark.spark.spine import text_column, together
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -27,7 +27,7 @@ from das_spark.geography import (
     compare_county,
     join_comparisons,
 )
-from das_spark.spark.spine_rows import block_table, by_county, of_counties, text_column
+from das_spark.spark.spine import block_table, by_county, of_counties, text_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,4 +1,4 @@
-"""Whether a run on a spine that is made of areas kept its budget and told the census geounits the truth; plain SQL.
+"""Whether a run on an optimized spine kept its budget and published the right census geounits; plain SQL.
 
 The sum of shares on every path is what the guarantee rests on (Theorem 3 of Cumings-Menon et al. 2022, S-22).
 """
@@ -36,7 +36,7 @@ CENSUS: Final = "census geounits sum up blocks"
 def spine_rules(
     shares: DataFrame, measurements: DataFrame, read: RunTables, told: RunTables, census: Spine
 ) -> list[Rule]:
-    """The rules of a spine that is made of areas.
+    """The rules of an optimized spine.
 
     Args:
         shares: level, geocode, parent, share: the budget share of every geounit of the spine, as text.

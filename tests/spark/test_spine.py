@@ -24,8 +24,7 @@ from das_spark.geography import (
 )
 from das_spark.geography.distance import entity_distances, name_entities
 from das_spark.simulation.entities_2020 import entities
-from das_spark.spark.spine import build_spine
-from das_spark.spark.spine_rows import PATHS
+from das_spark.spark.spine import PATHS, build_spine
 
 pytestmark = pytest.mark.spark
 

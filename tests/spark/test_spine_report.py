@@ -19,9 +19,8 @@ from das_spark.geography import (
     compare_county,
     join_comparisons,
 )
-from das_spark.spark.spine import build_spine
+from das_spark.spark.spine import PATHS, build_spine
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
-from das_spark.spark.spine_rows import PATHS
 
 pytestmark = pytest.mark.spark
 

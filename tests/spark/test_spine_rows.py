@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from das_spark.errors import GeographyError
-from das_spark.spark.spine_rows import COUNTY, by_county, of_counties
+from das_spark.spark.spine import COUNTY, by_county, of_counties
 
 pytestmark = pytest.mark.spark
 
