@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at, units_for
-from das_spark.config import EvaluationSettings, InputSettings, JointPlan, OutputSettings, RunPlan
+from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
 from das_spark.pipeline.driver import RunOptions
@@ -292,7 +292,7 @@ def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
         plan,
         input=replace(source, geography=None, units=units_are) if plan.invariants.units else source,
         geography=replace(plan.geography, reader="tidy", path=str(folder / "areas"), crosswalk=None),
-        output=OutputSettings(root=str(folder.parent / "runs")),
+        output=replace(plan.output, root=str(folder.parent / "runs"), public=None, restricted=None),
         evaluation=EvaluationSettings(enabled=False),
     )
 

@@ -65,7 +65,8 @@ def test_published_measurements_and_runs_that_reuse_an_input_are_the_same_for_ne
         with structure.properties(spark, variant.session):
             first = structure.on_invented(plans[0], place / "input", variant)
             summary = run_stages(first, run_id="first", test_key="k", spark=spark, options=OPTIONS)
-            second = replace(plans[1], input=first.input, output=first.output, evaluation=first.evaluation)
+            given = {name: getattr(first, name) for name in ("input", "geography", "output", "evaluation")}
+            second = replace(plans[1], **given)
             options = replace(OPTIONS, ingested_by=summary.layout)
             again = run_stages(second, run_id="second", test_key="l", spark=spark, options=options)
             publish_measurements(again.layout.folder, place / "runs" / "measurements", spark)
