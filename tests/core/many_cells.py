@@ -33,8 +33,8 @@ BLOCKS = 20
 NOISE = DiscreteGaussian(Fraction(25))
 MEASURED = ("total", "kind", "kind * sex", "sex * age", "hispanic * race", "detailed")
 LEVELS = ("State", "Block")
-#: Below the top: first how many of each kind, then in which cells, as in productions.
-PASSES = (OuterPass((("total", "kind"), ("kind * sex", "sex * age", "detailed")), (("kind",), ("detailed",))),)
+#: Below the top: first how many of each kind, which then holds exactly, then in which cells; as in productions.
+PASSES = (OuterPass((("kind",),), (("kind",),)), OuterPass((("detailed", "kind * sex"),), (("detailed",),)))
 
 
 def schema_of(kinds: int) -> Schema:
