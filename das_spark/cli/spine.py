@@ -68,7 +68,7 @@ def build(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
     choice = choose_spine(kind, preset, shares=shares, product_name=product, strategy=strategy, settings=settings or ())
     # Wrong options are refused before Spark is imported.
-    from das_spark.pipeline.spine_build import SpineRequest, make_spine  # noqa: PLC0415
+    from das_spark.pipeline.spines import SpineRequest, make_spine  # noqa: PLC0415
     from das_spark.spark.session import session  # noqa: PLC0415
 
     facts = {"reader": reader, **choice.facts}

@@ -1,36 +1,137 @@
-"""The spine of a run: built of the areas that its blocks lie in, once; a resumed run finds it again.
+"""Spines: one made from geographic files into a folder, and that of a run, built once of the areas its blocks lie in.
 
-Which blocks exist, where they lie and (as a declared invariant) which have group quarters is public, so the spine is.
+Which blocks exist, where they lie and (as a declared invariant) which have group quarters is public, so the spine is. A
+resumed run finds its spine again.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from das_spark.config import spine_of
-from das_spark.errors import InputError
-from das_spark.geography import Geolevel, LevelShares, Spine
-from das_spark.pipeline.spine_build import write_blocks, write_built
-from das_spark.spark.census import geounit_shares, on_spine, read_spine, unknown_blocks
-from das_spark.spark.readers import geography_reader, read_crosswalk
-from das_spark.spark.spine import build_spine
+from das_spark.geography import GQ_TYPES, Geolevel, LevelShares, Spine, SpineSettings
+from das_spark.spark.census import geounit_shares, on_spine, read_spine
+from das_spark.spark.readers import (
+    geography_reader,
+    read_crosswalk,
+    read_quarters,
+)
+from das_spark.spark.spine import blocks_in_areas, build_spine, path_leaves, with_quarters, write_blocks
 from das_spark.store import discard, finished, guarded_staging, require_held
-from das_spark.store.spine import SpineRecord, read_record, write_spine
+from das_spark.store.spine import SpineRecord, read_record, require_new, require_source, write_spine
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
+    from das_spark.spark.spine import BuiltSpine
     from das_spark.store import PublicLayout, Staging
-#: How many blocks an error names.
-NAMED = 5
-_QUARTERS = 7
+
+
+_WITHOUT_QUARTERS = (
+    f"no file says which blocks have group quarters of the {GQ_TYPES} major types: none counts as having"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpineRequest:
+    """What a spine is made from.
+
+    Attributes:
+        geography: File or folder of the geography.
+        reader: Name of its reader.
+        settings: Shape of the spine.
+        shares: Shares of its levels.
+        framework: "pure_dp" or "zcdp".
+        units: Table of group quarters by block, or None.
+        crosswalk: Table of primitive geounits by block, or None for the built-in rule.
+        facts: What else the record shall say.
+    """
+
+    geography: str
+    reader: str
+    settings: SpineSettings
+    shares: LevelShares
+    framework: str
+    units: str | None = None
+    crosswalk: str | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def look(self, out: Path) -> None:
+        """Look for everything that is named, before Spark is started for nothing.
+
+        Args:
+            out: New folder.
+
+        Raises:
+            OutputError: The folder holds something.
+            ConfigurationError: No reader has that name.
+            InputError: A file or folder is not there.
+        """
+        geography_reader(self.reader)
+        require_new(out)
+        for path in (self.geography, self.units, self.crosswalk):
+            if path is not None:
+                require_source(path)
+
+
+def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRecord:
+    """Read a geography, build its spine and write it.
+
+    Args:
+        spark: The session.
+        request: What from.
+        out: New folder.
+
+    Returns:
+        What was written.
+
+    Raises:
+        OutputError: The folder holds something.
+        InputError: Files are missing or malformed.
+        GeographyError: The spine cannot be built from them.
+    """
+    require_new(out)
+    found = geography_reader(request.reader).read(spark, request.geography)
+    blocks, notes = found.blocks, list(found.notes)
+    if request.units is not None:
+        blocks = with_quarters(blocks, read_quarters(spark, request.units), request.units)
+    elif request.settings.is_optimized and request.settings.consider_gq:
+        notes.append(_WITHOUT_QUARTERS)
+    crosswalk = None if request.crosswalk is None else read_crosswalk(spark, request.crosswalk)
+    built = build_spine(blocks, request.settings, request.shares, request.framework, crosswalk, notes)
+    return _write_built(built, request.facts, out)
+
+
+def _write_built(
+    built: BuiltSpine, facts: Mapping[str, str], folder: Path, staging: Staging | None = None
+) -> SpineRecord:
+    """Write a spine that was built, and release what was kept for it, whether it could be written or not.
+
+    Args:
+        built: Its paths are computed now.
+        facts: What else the record shall say.
+        folder: Must not exist, or be empty, or hold a spine that was not finished.
+        staging: As in `write_spine`.
+
+    Returns:
+        What was written.
+
+    Raises:
+        OutputError: The folder holds something, or the disk is full.
+    """
+    try:
+        record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
+        return write_spine(record, folder, partial(write_blocks, built.blocks), staging)
+    finally:
+        built.release()
 
 
 def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
@@ -52,8 +153,7 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
         _build(context, leaves, folder)
     paths = adopt_spine(context)
     if not context.tables.is_finished("shares"):
-        leaves = paths.select(F.element_at("path", -1).alias("geocode"))
-        context.tables.write_all("shares", geounit_shares(paths, context.spine.names), leaves=leaves)
+        context.tables.write_all("shares", geounit_shares(paths, context.spine.names), leaves=path_leaves(paths))
     return on_spine(leaves, paths)
 
 
@@ -115,27 +215,14 @@ def _build(context: RunContext, leaves: DataFrame, folder: Path) -> None:
     plan, settings = context.plan, context.plan.geography
     shares = LevelShares.of({level.geolevel: level.share for level in plan.budget.levels})
     areas = geography_reader(str(settings.reader)).read(context.spark, str(settings.path))
-    unknown = unknown_blocks(leaves, areas.blocks)
-    named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
-    if named:
-        raise InputError(
-            f"{settings.path}: says nothing of {unknown.count():,} blocks of the input, such as {', '.join(named)}",
-            hint="geography.path is about another geography than the input",
-        )
-    blocks = leaves.select("geocode", _quarters().alias("gq")).join(areas.blocks, "geocode")
+    blocks = blocks_in_areas(leaves, areas.blocks, str(settings.path))
     crosswalk = None if settings.crosswalk is None else read_crosswalk(context.spark, settings.crosswalk)
     built = build_spine(blocks, settings.spine, shares, str(plan.budget.framework), crosswalk, areas.notes)
     facts = {"run_id": context.layout.run_id, "product": plan.product.name, "reader": str(settings.reader)}
     require_held(context.layout)
     discard(folder)  # what a driver left that died
-    write_built(built, facts, folder, _staging(context))
+    _write_built(built, facts, folder, _staging(context))
 
 
 def _staging(context: RunContext) -> Staging:
     return guarded_staging(context.layout, context.layout.public, "spine")
-
-
-def _quarters() -> Column:
-    """Which types of group quarters a block has facilities of; null where no units are known."""
-    facilities = F.transform(F.slice("units", 2, _QUARTERS), lambda count: count > 0)
-    return F.when(F.col("units").isNotNull() & (F.size("units") > _QUARTERS), facilities)

@@ -21,10 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from das_spark.errors import GeographyError, without_values
+from das_spark.errors import GeographyError, InputError, without_values
 from das_spark.geography import (
+    BLOCK,
     ENTITY_COLUMNS,
     GQ_TYPES,
     BlockTable,
@@ -32,8 +34,10 @@ from das_spark.geography import (
     CountySpine,
     CountySummary,
     FanOut,
+    Geolevel,
     LevelShares,
     NationalSpine,
+    Spine,
     SpineSettings,
     bypass_rule,
     check_levels,
@@ -41,9 +45,17 @@ from das_spark.geography import (
     county_spines,
     join_counties,
 )
+from das_spark.spark.arranged import file_number, file_starts, write_arranged
+from das_spark.spark.census import unknown_blocks
+from das_spark.spark.readers import MOST_EXAMPLES, Problem, reading, refuse
+from das_spark.store.parquet import REPORT, ParquetTables, TableFolder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame
+
+    from das_spark.store import FileRecord
 
 
 #: Column of the first five digits of the geocode, by which blocks are brought together.
@@ -236,6 +248,8 @@ def _fraction(numerator: int, denominator: int) -> str:
 
 
 _PRIMITIVE: Final = "primitive"
+#: How many blocks an error names.
+NAMED: Final = 5
 #: Rows of a record batch of paths: a row holds a dozen short texts.
 _ROWS_OF_A_BATCH: Final = 20_000
 
@@ -374,3 +388,68 @@ def _summary(text: str) -> CountySummary:
     for name, value in fields.items():
         fields[name] = tuple(value) if isinstance(value, list) else value
     return CountySummary(**fields)
+
+
+def path_leaves(paths: DataFrame) -> DataFrame:
+    """Geocodes of the lowest geounits of a spine: the last ones of `PATHS`."""
+    return paths.select(F.element_at("path", -1).alias("geocode"))
+
+
+def write_blocks(blocks: DataFrame, folder: Path) -> tuple[FileRecord, ...]:
+    """Write the blocks of a spine, by geocode: in files and in an order that which blocks exist decides alone.
+
+    Args:
+        blocks: Columns block, path and shares; computed once.
+        folder: Where; every worker can write to it.
+
+    Returns:
+        The files.
+    """
+    writer = ParquetTables({"blocks": TableFolder(folder.absolute(), to_arrow_schema(blocks.schema))})
+    kept = blocks.persist()  # cut by which blocks there are, then written
+    try:
+        block = Geolevel("Block", BLOCK)
+        starts = file_starts(
+            kept.select(F.col("block").alias("geocode")), Spine((Geolevel("Block_Group", BLOCK - 4), block))
+        )
+        file = F.format_string("part-%05d", file_number(starts[block.name], F.col("block")))
+        files = len(starts[block.name]) + 1
+        report = write_arranged(kept, "blocks", file=file, files=files, order=["block"], finish=writer, report=REPORT)
+        return writer.place(report.toArrow().to_pylist())["blocks"]
+    finally:
+        kept.unpersist()
+
+
+def blocks_in_areas(leaves: DataFrame, areas: DataFrame, path: str) -> DataFrame:
+    """The blocks of a run with the areas that they lie in, and which types of group quarters they have.
+
+    Args:
+        leaves: `tables.LEAVES` under the geocodes of the census.
+        areas: What a reader of geography gives.
+        path: Where the areas come from, for the message.
+
+    Raises:
+        InputError: Areas are given for other blocks than the input has.
+    """
+    unknown = unknown_blocks(leaves, areas)
+    named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
+    if named:
+        raise InputError(
+            f"{path}: says nothing of {unknown.count():,} blocks of the input, such as {', '.join(named)}",
+            hint="geography.path is about another geography than the input",
+        )
+    # Null where no units are known.
+    facilities = F.transform(F.slice("units", 2, GQ_TYPES), lambda count: count > 0)
+    flags = F.when(F.col("units").isNotNull() & (F.size("units") > GQ_TYPES), facilities)
+    return leaves.select("geocode", flags.alias("gq")).join(areas, "geocode")
+
+
+def with_quarters(blocks: DataFrame, quarters: DataFrame, file: str) -> DataFrame:
+    """Blocks with their flags; a file of other blocks is one of another geography."""
+    with reading(file):
+        unknown = unknown_blocks(quarters, blocks)
+        some = tuple(row[0] for row in unknown.orderBy("geocode").limit(MOST_EXAMPLES).collect())
+        if some:
+            problem = Problem(file, "geocode", "blocks of the geography", unknown.count(), geounits=some)
+            refuse([problem], hint="units and geography must be of the same blocks")
+    return blocks.join(quarters, "geocode", "left")

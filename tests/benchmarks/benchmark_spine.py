@@ -25,11 +25,11 @@ from pyarrow import parquet
 from pyspark.sql import functions as F
 
 from das_spark.geography import PL94_PERSON, LevelShares
-from das_spark.pipeline.spine_build import write_blocks as write_paths
 from das_spark.simulation.entities_2020 import entities
 from das_spark.spark.readers import GEOGRAPHY_READERS
 from das_spark.spark.session import session
 from das_spark.spark.spine import build_spine
+from das_spark.spark.spine import write_blocks as write_paths
 from das_spark.store.spine import SpineRecord, write_spine
 
 SIZES = (100_000, 1_000_000)

@@ -12,8 +12,8 @@ from pyarrow import parquet
 from das_spark.errors import BudgetError, GeographyError, InputError
 from das_spark.evaluation import SpineReport
 from das_spark.geography import DHC, ENTITY_CATEGORIES, PL94_PERSON, LevelShares, SpineSettings
-from das_spark.pipeline.spine_build import SpineRequest, make_spine
 from das_spark.pipeline.spine_report import ReportRequest, report_spine, spine_folder, write_spine_report
+from das_spark.pipeline.spines import SpineRequest, make_spine
 from das_spark.products import product
 from das_spark.store.spine import read_record
 

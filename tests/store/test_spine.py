@@ -11,8 +11,8 @@ import pytest
 
 from das_spark.errors import InputError, OutputError
 from das_spark.geography import PL94_PERSON, CountySummary, FanOut, LevelShares, SpineSettings, join_counties
-from das_spark.pipeline.spine_build import write_blocks
 from das_spark.spark.census import read_spine
+from das_spark.spark.spine import write_blocks
 from das_spark.store import part_files
 from das_spark.store.spine import RECORD, SpineRecord, read_record, require_new, write_spine
 

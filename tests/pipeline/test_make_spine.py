@@ -8,7 +8,7 @@ import pytest
 
 from das_spark.errors import GeographyError, OutputError
 from das_spark.geography import PL94_PERSON, PL94_UNIT, LevelShares, SpineSettings
-from das_spark.pipeline.spine_build import SpineRequest, make_spine
+from das_spark.pipeline.spines import SpineRequest, make_spine
 from das_spark.spark.census import read_spine
 
 pytestmark = pytest.mark.spark
