@@ -161,11 +161,12 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
     # What the end of a run is made of; its figures are those of no run.
     context: Any = SimpleNamespace(
         plan=plan,
+        spine=plan.spine,
         layout=RunLayout.at(plan.output.root, run_id),
         origin=None,
         is_insecure=False,
         restricted_facts=RestrictedFacts(),
-        geounit_counts=lambda: dict.fromkeys(plan.spine.names, 1),
+        tables=SimpleNamespace(geounit_counts=lambda: dict.fromkeys(plan.spine.names, 1)),
     )
     manifest: Any = SimpleNamespace(rows={}, worst_residuals={"Block": {"gap": 0.0}}, sha256="0" * 64)
     summary = summary_of(context, manifest, "")

@@ -102,6 +102,7 @@ def measure(run: RunLedger, geolevel: str) -> None:
     """The measure stage itself, of a run that holds its folder."""
     context = SimpleNamespace(
         plan=run.plan,
+        spine=run.plan.spine,
         layout=run.layout,
         progress=run.progress,
         spark=None,

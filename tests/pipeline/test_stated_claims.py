@@ -30,6 +30,7 @@ def context(of: RunPlan, folder: Path) -> Any:
     layout = SimpleNamespace(run_id="run", public=public, restricted=SimpleNamespace(accuracy_html=folder / "accuracy"))
     return SimpleNamespace(
         plan=of,
+        spine=of.spine,
         layout=layout,
         origin=None,
         created="2026-01-01T00:00:00+00:00",
