@@ -54,11 +54,7 @@ class Power:
 
 
 def powerless(power: Sequence[Power]) -> tuple[Power, ...]:
-    """The rows of an exact leak that would not be found: parts with too few runs for any event to convict.
-
-    Args:
-        power: Rows of all parts.
-    """
+    """The rows of an exact leak that would not be found: parts with too few runs for any event to convict."""
     return tuple(each for each in power if each.noise == EXACT_LEAK and not each.convicts and not each.beyond)
 
 

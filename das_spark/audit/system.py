@@ -96,13 +96,7 @@ def geocode_at(geocode: str, spine: Spine, depth: int) -> str:
 
 
 def families_of(population: SmallPopulation, spine: Spine, depth: int) -> dict[str, tuple[str, ...]]:
-    """Families of a level: parent -> children; a geounit of the top level is a family of its own.
-
-    Args:
-        population: The records.
-        spine: The levels.
-        depth: Of the children.
-    """
+    """Families of a level: parent -> children; a geounit of the top level is a family of its own."""
     codes = population.codes(spine, depth)
     if depth == 0:
         return {code: (code,) for code in codes}

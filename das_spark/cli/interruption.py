@@ -16,22 +16,14 @@ _RUN_ID: Final = "--run-id"
 
 
 class Interrupted(Exception):
-    """Somebody interrupted what can go on where it stopped.
-
-    Args:
-        run_id: The run, where it has a name that the command line may not hold.
-    """
+    """Somebody interrupted what can go on where it stopped."""
 
     def __init__(self, run_id: str = "") -> None:  # noqa: D107 - Args stand with the class.
         super().__init__(run_id)
         self.run_id = run_id
 
     def command(self, arguments: Sequence[str]) -> str:
-        """The command that goes on.
-
-        Args:
-            arguments: Of the command that was interrupted.
-        """
+        """The command that goes on."""
         launcher = os.environ.get(LAUNCHER)
         again = ["das-spark", *arguments] if launcher is None else [launcher, *arguments[1:]]
         named = any(each == _RUN_ID or each.startswith(f"{_RUN_ID}=") for each in arguments)
@@ -57,9 +49,6 @@ def _is_not_of_the_bridge(record: logging.LogRecord) -> bool:
 @contextmanager
 def resumable(run_id: str = "") -> Iterator[None]:
     """Say of an interruption in a block how the work goes on.
-
-    Args:
-        run_id: As in `Interrupted`.
 
     Raises:
         Interrupted: Somebody interrupted the block.

@@ -111,9 +111,6 @@ def _options(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    Args:
-        argv: Arguments without the program's name; those of the process by default.
-
     Returns:
         The exit code.
     """

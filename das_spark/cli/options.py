@@ -53,21 +53,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs inst
 
 
 def with_output(settings: Sequence[str] | None, output: str | None) -> list[str]:
-    """What `--set` says, and `--output` behind it, which wins.
-
-    Args:
-        settings: Texts KEY=VALUE, or None for none.
-        output: Folder of the runs, or None for that of the run file.
-    """
+    """What `--set` says, and `--output` behind it, which wins."""
     root = [] if output is None else [f"output.root={json.dumps(output)}"]
     return [*(settings or ()), *root]
 
 
 def require_name(run_id: str | None) -> None:
     """Refuse a name of a run that is none: an empty variable of a script would begin a run of another name each time.
-
-    Args:
-        run_id: What `--run-id` was given; None where it was not.
 
     Raises:
         ConfigurationError: It is empty.
@@ -78,9 +70,6 @@ def require_name(run_id: str | None) -> None:
 
 def listed(text: str | None) -> list[str]:
     """The parts of a text between commas; none where there is no text.
-
-    Args:
-        text: What an option was given; None where it was not.
 
     Returns:
         The parts without spaces around them.
@@ -99,9 +88,6 @@ def console() -> Console:
 
 def shown_places(places: Mapping[str, Path]) -> list[tuple[str, str]]:
     """Places as a person who looks from the working folder would name them.
-
-    Args:
-        places: By name, absolute.
 
     Returns:
         Rows of name and place: relative where it lies below the working folder.

@@ -62,10 +62,6 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> GeounitCounts:
 
     Only the column of geocodes is read. Which geounits exist is public knowledge.
 
-    Args:
-        plan: The run.
-        said: Texts `LEVEL=NUMBER`.
-
     Raises:
         ConfigurationError: A text is malformed or names no level of the run.
     """
@@ -85,10 +81,6 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> GeounitCounts:
 
 def unused_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
     """Levels in which every geounit is known to be an only child, which takes over its parent's estimate unmeasured.
-
-    Args:
-        spine: The levels.
-        counts: Geolevel -> number of geounits, of the levels that are known.
 
     Returns:
         Names of the levels, from the top down.
@@ -168,21 +160,13 @@ class UnusedShare:
     why: str
 
     def sentence(self, total: str) -> str:
-        """The warning.
-
-        Args:
-            total: What the budget is measured in: epsilon or rho.
-        """
+        """The warning."""
         what = self.geolevel if self.query is None else f"query '{self.query}' at {self.geolevel}"
         return f"the budget of {what} ({total} {self.spent}) will be read by no estimate: {self.why}"
 
 
 def unused_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnusedShare]:
     """Find them, root first, and each once, for its first reason.
-
-    Args:
-        plan: The run.
-        counts: Geolevel -> number of geounits, of the levels that are known.
 
     Yields:
         Levels of only children; totals where totals are exact; queries that no pass of their level fits.
@@ -213,12 +197,7 @@ _CELL_SECONDS = 1e-5
 
 
 def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
-    """The plan as JSON values.
-
-    Args:
-        plan: The run.
-        geounits: Sizes of the levels, as far as they are known.
-    """
+    """The plan as JSON values."""
     budget, config = plan.budget, plan_to_config(plan)
     return {
         "run": plan.name,
@@ -255,11 +234,7 @@ def plan_record(plan: RunPlan, geounits: GeounitCounts) -> dict[str, Any]:
 
 
 def joint_record(plan: JointPlan) -> dict[str, Any]:
-    """What the parts of a joint run cost together, as JSON values.
-
-    Args:
-        plan: The joint run.
-    """
+    """What the parts of a joint run cost together, as JSON values."""
     total_is = ANSWERS_ALONE if any(each.acknowledged for each in plan.parts.values()) else ""
     return {"run": plan.name, **joint_costs([each.budget for each in plan.parts.values()]), "total_is": total_is}
 

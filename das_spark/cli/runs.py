@@ -89,12 +89,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
 
 def warn_of_test_key(test_key: str | None, log_format: LogFormat = LogFormat.TEXT) -> None:
-    """Say loudly that a test key protects nobody, where one is given.
-
-    Args:
-        test_key: Text of the key; None where the key comes from the operating system.
-        log_format: How it is said.
-    """
+    """Say loudly that a test key protects nobody, where one is given."""
     if test_key is None:
         return
     if log_format is LogFormat.JSON:
@@ -108,11 +103,6 @@ def print_result(out: Console, log_format: LogFormat, summary: RunSummary | Join
 
     Exact errors are restricted. They are shown on a terminal alone: what else standard output leads to, such as the log
     of a scheduler, may be kept by others.
-
-    Args:
-        out: Standard output.
-        log_format: How it is printed.
-        summary: Of the run.
     """
     if log_format is LogFormat.JSON:
         places = {name: str(path) for name, path in summary.paths.items()} if summary.finished else None

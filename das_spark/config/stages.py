@@ -127,12 +127,7 @@ def stage_names(plan: RunPlan | JointPlan) -> tuple[str, ...]:
 
 
 def name_in_part(record: str, stage: str) -> str:
-    """Name of a stage of one part of a joint run.
-
-    Args:
-        record: What the part counts, such as `person`.
-        stage: Name of the stage in the part.
-    """
+    """Name of a stage of one part of a joint run."""
     return f"{record}: {stage}"
 
 

@@ -122,11 +122,7 @@ def pooled(parts: Sequence[Frequencies]) -> Frequencies:
 
 
 def figures(frequencies: Frequencies) -> ErrorFigures:
-    """All figures of a set of residuals; NaN where there is none.
-
-    Args:
-        frequencies: Of the residuals, people.
-    """
+    """All figures of a set of residuals; NaN where there is none."""
     values, counts, n = frequencies.values, frequencies.counts, frequencies.total
     if n == 0:
         nan = float("nan")
@@ -159,13 +155,7 @@ def quantiles(frequencies: Frequencies, probabilities: Sequence[float]) -> tuple
 
 
 def quantiles_of(values: Residuals, counts: NDArray[np.int64], probabilities: Sequence[float]) -> tuple[float, ...]:
-    """The same of residuals that need not be whole people, such as those of a sample that was scaled up.
-
-    Args:
-        values: Shape (n,), one at least, ascending.
-        counts: Shape (n,): how often.
-        probabilities: Each from 0 to 1.
-    """
+    """The same of residuals that need not be whole people, such as those of a sample that was scaled up."""
     ends = np.cumsum(counts)
     positions = np.asarray(probabilities) * (ends[-1] - 1)
     below = np.floor(positions).astype(np.int64)
@@ -177,10 +167,6 @@ def quantiles_of(values: Residuals, counts: NDArray[np.int64], probabilities: Se
 
 def absolute_quantiles(frequencies: Frequencies, *, wrong_only: bool = False) -> tuple[float, ...]:
     """Quantiles of absolute residuals at `ABSOLUTE_PROBABILITIES`.
-
-    Args:
-        frequencies: Residuals, or none.
-        wrong_only: Leave out residuals that are zero, as the reports released with the data of 2020 do.
 
     Returns:
         The quantiles; none where no residual is left.

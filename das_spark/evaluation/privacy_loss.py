@@ -35,12 +35,7 @@ _BLOCK: Final = 2**17
 
 
 def standard_deviation(values: Residuals, counts: NDArray[np.int64]) -> float:
-    """Sample standard deviation, divisor n - 1.
-
-    Args:
-        values: Shape (m,), distinct residuals, people.
-        counts: Shape (m,): how often; two in all at least.
-    """
+    """Sample standard deviation, divisor n - 1."""
     total = counts.sum()
     centred = values - (values @ counts) / total
     return sqrt(float(centred**2 @ counts / (total - 1)))
@@ -52,12 +47,6 @@ def kernel_density(
     """The density sum_i counts_i phi((t - values_i) / h) / (n h) at points t, h the kernel deviation.
 
     The same as `scipy.stats.gaussian_kde` on the expanded residuals, where its factor is h / standard deviation.
-
-    Args:
-        values: Shape (m,), distinct residuals, ascending, people.
-        counts: Shape (m,): how often.
-        kernel_deviation: Standard deviation of the kernel, people; positive.
-        at: Shape (k,), ascending points, people.
 
     Returns:
         Shape (k,), per person. Far from every residual it is 0 or has lost digits: below
@@ -217,11 +206,6 @@ def empirical_privacy_loss(
     values: Residuals, counts: NDArray[np.int64], settings: LossSettings = AS_CODED
 ) -> PrivacyLoss:
     """The largest absolute loss and the plateau, or the reason why they are undefined.
-
-    Args:
-        values: As for `loss_curve`.
-        counts: Likewise.
-        settings: Likewise.
 
     Raises:
         InputError: As `loss_curve`.

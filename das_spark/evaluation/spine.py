@@ -139,11 +139,7 @@ class CategoryFigures:
 
     @classmethod
     def of(cls, entities: EntityComparison) -> CategoryFigures:
-        """The figures of a category.
-
-        Args:
-            entities: The entities of the category, before and after; may be none.
-        """
+        """The figures of a category."""
         fell = np.sign(entities.distance_after - entities.distance_before)
         return cls(
             entities.category,

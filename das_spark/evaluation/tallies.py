@@ -56,28 +56,17 @@ class Bins:
     def place(self, population: NDArray[np.int64]) -> NDArray[np.int64]:
         """The class of each geounit.
 
-        Args:
-            population: Shape (K,), nonnegative.
-
         Returns:
             Shape (K,), from 0.
         """
         return np.searchsorted(np.array(self.upper), population, side="left").astype(np.int64)
 
     def least(self, place: int) -> int:
-        """The smallest population of a class.
-
-        Args:
-            place: The class, from 0.
-        """
+        """The smallest population of a class."""
         return self.upper[place - 1] + 1 if place else 0
 
     def label(self, place: int) -> str:
-        """A class in words, such as "10 to 99".
-
-        Args:
-            place: The class, from 0.
-        """
+        """A class in words, such as "10 to 99"."""
         low = self.least(place)
         if place == len(self.upper):
             return f"{low:,} or more"
@@ -198,12 +187,6 @@ def largest_share(
     It is 0 where both sums are zero. Where exactly one is, it is not defined: such a geounit does not meet the
     criterion and enters no mean. This is the relative L1 error of the metrics released with the data of 2020, which
     also takes the group from the *protected* counts: it is the group that a reader of the release would name.
-
-    Args:
-        geounits: How many geounits there are, K.
-        owner: Geounit of each answer, (n,), ascending; in a geounit, answers ascend by their place in the query.
-        truth: Confidential answers, (n,), nonnegative; answers that are zero in both may be missing.
-        estimate: Protected answers, (n,), nonnegative.
     """
     sums = np.zeros((2, geounits), dtype=np.int64)
     np.add.at(sums[0], owner, truth)
@@ -219,12 +202,7 @@ def largest_share(
 
 
 def relative_error(truth: NDArray[np.int64], estimate: NDArray[np.int64]) -> ShareDifferences:
-    r"""Compare totals: :math:`d = |S - R| / \max(1, R)`, of the same metrics; always defined.
-
-    Args:
-        truth: Confidential totals, (K,), nonnegative.
-        estimate: Protected totals, (K,), nonnegative.
-    """
+    r"""Compare totals: :math:`d = |S - R| / \max(1, R)`, of the same metrics; always defined."""
     return _compared(np.abs(estimate - truth), np.maximum(truth, 1), np.zeros(len(truth), dtype=np.bool_))
 
 
@@ -261,13 +239,6 @@ def homogeneity_index(
     strata: Query, geounits: int, owner: NDArray[np.int64], row: NDArray[np.int64], definition: Definition
 ) -> NDArray[np.int64]:
     """The index of every geounit; a geounit without people has the highest one, the number of strata.
-
-    Args:
-        strata: The query of stratified counts, over n strata.
-        geounits: How many geounits there are, K.
-        owner: Geounit of each stratum that has people in the confidential counts, (m,); each pair once.
-        row: The stratum, (m,).
-        definition: Which index.
 
     Returns:
         Shape (K,), from 0 (most diverse) to n.

@@ -61,14 +61,6 @@ def bootstrap(
     bias included. (Measured with geometric noise, n = 2,663: 94 % of the intervals hold the mean over such samples,
     none holds the loss without sampling noise; those of the plateau hold both.)
 
-    Args:
-        values: Shape (m,), distinct residuals, ascending, people.
-        counts: Shape (m,), positive: how often.
-        figures: What is computed. It gets residuals that were drawn at least once.
-        replicates: How often to draw; so many that an end of the interval is no extreme: 40 at least for 0.95.
-        level: Between 0 and 1.
-        seed: The same seed, the same intervals.
-
     Returns:
         By name of the figure; None where it is undefined in a resample, and for a single residual: one shows no spread.
 
@@ -93,11 +85,6 @@ def interval_of_mean(values: Residuals, counts: NDArray[np.int64], level: float)
 
     Unlike resampling it is wide enough for few residuals too: the variance has the divisor n - 1, and the law is that
     of n - 1 degrees of freedom.
-
-    Args:
-        values: Shape (m,), distinct residuals, people.
-        counts: Shape (m,), positive: how often.
-        level: Between 0 and 1.
 
     Returns:
         None for fewer than two residuals: one shows no spread.
@@ -135,13 +122,6 @@ def student_interval(
 ) -> Interval:
     """Estimate +- t x standard error.
 
-    Args:
-        mean: An estimate.
-        standard_error: Its standard error; not negative.
-        freedom: Degrees of freedom, positive.
-        level: Between 0 and 1.
-        over: What varies.
-
     Raises:
         ConfigurationError: The level is not between 0 and 1.
     """
@@ -152,9 +132,6 @@ def student_interval(
 
 def _check_runs(values_of_runs: Sequence[float]) -> None:
     """Refuse figures of runs that say nothing of a spread.
-
-    Args:
-        values_of_runs: One figure of each run.
 
     Raises:
         InputError: Fewer than two, or one is not finite.
@@ -215,11 +192,6 @@ class MeanDifference:
 def paired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> MeanDifference:
     """Difference of runs that belong together, such as two settings on the same measurements (paired t test).
 
-    Args:
-        first: The figure in each run.
-        second: The same in the runs that belong to them, in the same order.
-        level: Of the interval.
-
     Raises:
         InputError: The numbers of runs differ, there are fewer than two, or a figure is not finite.
         ConfigurationError: The level is not between 0 and 1.
@@ -238,11 +210,6 @@ def paired_difference(first: Sequence[float], second: Sequence[float], level: fl
 
 def unpaired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> MeanDifference:
     """Difference of independent runs whose spreads may differ (Welch's t test).
-
-    Args:
-        first: The figure in each run.
-        second: The same in the other runs; there may be more or fewer.
-        level: Of the interval.
 
     Raises:
         InputError: Fewer than two runs on a side, or a figure is not finite.

@@ -159,12 +159,7 @@ HEADER = f"{DELIMITER.join(_HEADER)}\n".encode()
 
 
 def block_lines(population: Population, first_block: int) -> bytes:
-    """The blocks of a population as rows of the geographic reference file.
-
-    Args:
-        population: With geocodes of 16 digits.
-        first_block: Number of the first block; numbers go up from there.
-    """
+    """The blocks of a population as rows of the geographic reference file."""
     ends = np.cumsum([digits for _, digits in GEOCODE_PARTS]).tolist()
     starts = [0, *ends[:-1]]
     codes = entities(population.geocodes)
@@ -180,11 +175,6 @@ def block_lines(population: Population, first_block: int) -> bytes:
 
 def record_lines(population: Population, first_unit: int, first_block: int) -> Iterator[tuple[bytes, bytes, int]]:
     """The units and persons of a population as lines, some blocks at a time.
-
-    Args:
-        population: In the schema of the 2020 redistricting data.
-        first_unit: Number of the first unit; numbers go up from there.
-        first_block: As for :func:`block_lines`.
 
     Yields:
         Unit lines, person lines, and the number of units.

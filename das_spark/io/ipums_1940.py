@@ -45,10 +45,6 @@ _DISTRICTS_AT_ONCE = 200
 def lines(population: Population, first_serial: int) -> Iterator[tuple[bytes, int]]:
     """Write a population as lines, some districts at a time.
 
-    Args:
-        population: In the schema of 1940.
-        first_serial: Serial number of the first unit; numbers go up from there.
-
     Yields:
         Whole lines, each household before its persons, and the number of units in them.
     """

@@ -169,11 +169,6 @@ class _Numbering:
 def read_batches(path: Path, format: str, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Read a part of a microdata file.
 
-    Args:
-        path: The part.
-        format: `parquet`, or one of text.
-        columns: What to read; texts come as dictionaries.
-
     Raises:
         pyarrow.ArrowException: It is not such a file, a column is missing, another name stands in the line of names, or
             a number is none.

@@ -348,14 +348,7 @@ def _with_listed(geounits: Geounits, units: Integers, cell: int) -> Geounits:
 
 
 def class_margins(geounits: Geounits, class_of_cell: Integers, rows: int, classes: int) -> Integers:
-    """People by class, shape (K, C).
-
-    Args:
-        geounits: People and units.
-        class_of_cell: Shape (cells of the schema,): class of each cell.
-        rows: K.
-        classes: C.
-    """
+    """People by class, shape (K, C)."""
     key = geounits.owner * classes + class_of_cell[geounits.cells]
     sums = np.zeros(rows * classes, dtype=np.int64)
     np.add.at(sums, key, geounits.counts)
@@ -363,13 +356,7 @@ def class_margins(geounits: Geounits, class_of_cell: Integers, rows: int, classe
 
 
 def unassignable(margins: Integers, units: Integers, least: Integers) -> NDArray[np.bool_]:
-    """Geounits whose people cannot be assigned, shape (K,): people without a unit, or a unit left with too few.
-
-    Args:
-        margins: Shape (K, C): people by class.
-        units: Shape (K, C + 1).
-        least: Shape (C,): least persons of a unit.
-    """
+    """Geounits whose people cannot be assigned, shape (K,): people without a unit, or a unit left with too few."""
     without_unit = (margins > 0) & (units[:, :-1] == 0)
     return np.asarray((without_unit | (margins < least * units[:, :-1])).any(axis=1))
 
@@ -378,12 +365,6 @@ def assign_persons(
     geounits: Geounits, class_of_cell: Integers, first_unit: int, most: int = 1 << 20
 ) -> Iterator[_PersonBlock]:
     """Expand cells to persons, each with a unit.
-
-    Args:
-        geounits: People and units.
-        class_of_cell: Shape (cells of the schema,): class of each cell.
-        first_unit: Number of the first unit of the first geounit.
-        most: Largest number of persons of a block.
 
     Yields:
         Blocks of at most `most` persons, geounit after geounit; in a geounit by class, then by cell.
@@ -414,12 +395,6 @@ def assign_persons(
 
 def list_units(units: Integers, margins: Integers, first_unit: int, most: int = 1 << 20) -> Iterator[_UnitBlock]:
     """Expand unit counts to units, each with the number of persons that `assign_persons` gives it.
-
-    Args:
-        units: Shape (K, C + 1): units by class, vacant ones last.
-        margins: Shape (K, C): people by class, as `class_margins` counts them.
-        first_unit: Number of the first unit of the first geounit.
-        most: Largest number of units of a block.
 
     Yields:
         Blocks of at most `most` units. A unit of class 0 that got nobody counts as vacant.

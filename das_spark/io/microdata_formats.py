@@ -82,11 +82,7 @@ class Column:
     table: NDArray[np.int8] | None = None
 
     def level(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Place in `values` of the text of each cell or kind.
-
-        Args:
-            codes: Cells, or kinds of units.
-        """
+        """Place in `values` of the text of each cell or kind."""
         if self.table is not None:
             return self.table[codes].astype(np.int64)
         own = len(self.values) - (self.listed is not None)
@@ -94,11 +90,7 @@ class Column:
         return found if self.listed is None else np.where(codes == self.listed, own, found)
 
     def texts(self, codes: NDArray[np.int64]) -> list[str]:
-        """The text of each cell or kind.
-
-        Args:
-            codes: Cells, or kinds of units.
-        """
+        """The text of each cell or kind."""
         return [self.values[each] for each in self.level(codes).tolist()]
 
     @property
@@ -134,11 +126,6 @@ class FileColumns:
 def record_columns(product: Product, format: str = TEXT, *, units: bool) -> FileColumns:
     """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last.
 
-    Args:
-        product: Whose layout.
-        format: Of which files.
-        units: Whether people are assigned to units; if not, the number columns hold fillers.
-
     Raises:
         ConfigurationError: A source of the layout is none of those above, or there is no layout for the format.
     """
@@ -166,10 +153,6 @@ def lists_quarters(product: Product) -> bool:
 
 def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
     """Compile the columns of the file of the units that people are assigned to; codes are by class, vacant units last.
-
-    Args:
-        product: Whose layout.
-        format: Of which files.
 
     Raises:
         ConfigurationError: A source of the layout is none of those above, or there is no layout for the format.
@@ -262,11 +245,7 @@ class Sink(Protocol):
     """One open file."""
 
     def write(self, rows: Rows) -> None:
-        """Append rows.
-
-        Args:
-            rows: What comes next in the file; cut from the rows of a batch.
-        """
+        """Append rows."""
 
     def close(self) -> None:
         """Finish the file; it is whole only after this."""
@@ -288,13 +267,7 @@ class MicrodataFormat(Protocol):
         """Whether comments stand in a text file beside the data instead of inside."""
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file.
-
-        Args:
-            path: The file; it must not exist.
-            columns: What it holds.
-            notices: Sentences that every file must carry, such as that the run is insecure.
-        """
+        """Begin a file."""
         ...
 
 

@@ -170,10 +170,6 @@ def assign_group_quarters(people: Counts, quarters: Counts) -> Counts:
 def apportion(counts: Counts, number: int) -> Counts:
     """Take a number of persons from cells in proportion to their counts, by largest remainder.
 
-    Args:
-        counts: Nonnegative, (n,).
-        number: From 0 to their sum.
-
     Returns:
         How many to take from each cell, at most its count, (n,).
     """

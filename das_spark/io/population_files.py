@@ -40,20 +40,7 @@ _IPUMS_FILE = "EXT1940USCB.dat"
 
 @dataclass(frozen=True, slots=True)
 class _PopulationSummary:
-    """What was written, and how to make it again.
-
-    Args:
-        like: PopulationKind of population.
-        share: Of the whole, exact.
-        seed: Of all random numbers.
-        layout: Of the files.
-        files: Their names in the folder.
-        persons: People in all.
-        units: Occupied units.
-        vacant: Vacant housing units.
-        geounits: Leaf geounits, empty ones too.
-        cells: Occupied cells over all geounits.
-    """
+    """What was written, and how to make it again."""
 
     like: str
     share: str
@@ -78,16 +65,6 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
 ) -> _PopulationSummary:
     """Make a population and write it into a new folder, with `population.json` and a README beside it.
-
-    Args:
-        out: The folder; it must not exist, or be empty. It appears when everything is written.
-        like: One of `LIKES`.
-        share: Of the whole, above 0 and up to 1.
-        layout: "tidy" (`persons.parquet`, `units.parquet`), "ipums" (the fixed-width file; only like 1940), or "cef"
-            (`persons.txt`, `units.txt`, `geography.txt`; only like 2020).
-        seed: Of all random numbers.
-        compress: Whether text files are gzipped.
-        progress: Is told the parts that are done, and how many there are.
 
     Returns:
         What was written.

@@ -72,12 +72,7 @@ def _item(item: str, width: int) -> str:
 
 
 def digits(low: str, high: str) -> str:
-    """Regular expression of the whole numbers of a range, all with as many digits as its ends.
-
-    Args:
-        low: The smallest, with leading zeros.
-        high: The largest, of as many digits.
-    """
+    """Regular expression of the whole numbers of a range, all with as many digits as its ends."""
     if not low:
         return ""
     if low[0] == high[0]:
@@ -146,16 +141,7 @@ KINDS = _CLASSES + 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Homes:
-    """Who lives in which unit, in some geounits.
-
-    Args:
-        place: Geounit of each unit, from 0, ascending, (U,).
-        kind: Class of each, or 8 for a vacant one, (U,).
-        size: Persons in each, (U,).
-        unit: Place of the unit of each person, ascending, (P,).
-        cell: Flat cell index of each, (P,).
-        rank: Number of each in the unit, from 0, (P,).
-    """
+    """Who lives in which unit, in some geounits."""
 
     place: Integers
     kind: Integers
@@ -169,12 +155,6 @@ def homes(population: Population, start: int, stop: int, people_cells: int) -> H
     """Assign the persons of some geounits to their units, one by one, adults first.
 
     So every unit has someone, and sizes of units of a class differ by one at most.
-
-    Args:
-        population: Its units are of eight classes.
-        start: First geounit.
-        stop: The one behind the last.
-        people_cells: Cells of the attributes behind the class, the first of which has two levels, minors as 0.
     """
     number = np.concatenate([population.units[start:stop], population.vacant[start:stop, None]], axis=1).ravel()
     unit_kind = np.repeat(np.arange(len(number)), number)
@@ -203,14 +183,7 @@ def _persons(
 
 
 def put_number(lines: Bytes, start: int, width: int, values: Integers) -> None:
-    """Write numbers with leading zeros into columns of lines.
-
-    Args:
-        lines: A line a row, (n, length).
-        start: First column.
-        width: Number of columns.
-        values: Nonnegative, (n,).
-    """
+    """Write numbers with leading zeros into columns of lines."""
     rest = values.copy()
     for column in range(start + width - 1, start - 1, -1):
         rest, digit = np.divmod(rest, 10)

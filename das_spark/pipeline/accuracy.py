@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 def evaluate_run(context: RunContext) -> dict[str, str]:
     """Write the accuracy report of a run under its restricted root.
 
-    Args:
-        context: The run; its histograms and its estimates are finished.
-
     Returns:
         The few figures that are printed, by name.
 
@@ -103,11 +100,6 @@ def report_runs(
 ) -> tuple[AccuracyReport, ...]:
     """The same of runs that are open already. RESTRICTED.
 
-    Args:
-        runs: Made in the same way.
-        areas: As in `evaluate_runs`.
-        truth: As in `evaluate_runs`.
-
     Raises:
         InputError: The areas cannot be read, or the truth is of other geography.
         OutputError: The confidential histograms of a run were removed.
@@ -141,11 +133,7 @@ def pairs(spark: SparkSession, run: FinishedRun, truth: Path | None = None) -> l
 
 
 def subject_of(run: FinishedRun) -> Subject:
-    """What is compared in a finished run.
-
-    Args:
-        run: The run; what it measured stands in its manifest.
-    """
+    """What is compared in a finished run."""
     return subject_of_plan(run.product, run.measured())
 
 
@@ -159,10 +147,6 @@ def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Pa
 
 def subject_of_plan(product: Product, measured: Iterable[str]) -> Subject:
     """What is compared: all that a run measures, and what every report on its product holds.
-
-    Args:
-        product: What is published.
-        measured: Names of the queries that the run measures.
 
     Raises:
         QueryError: A query is none of the schema.

@@ -75,11 +75,6 @@ def verify_run(run_folder: Path, spark: SparkSession | None = None) -> Verificat
 def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | None = None) -> VerificationReport:
     """Check what a run has written, of a public root that is open already, and write the report into it.
 
-    Args:
-        spark: The session.
-        layout: The public root.
-        staging: Of the driver that verifies what it has written; a folder of this process where None.
-
     Raises:
         OutputError: The manifest cannot be read, or the report cannot be written.
         InputError: The spine was made of areas, and is not there.

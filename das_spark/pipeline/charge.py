@@ -96,14 +96,6 @@ def open_ledger(
 ) -> RunLedger:
     """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started.
 
-    Args:
-        plan: The run.
-        layout: Where it lies; its roots are made, and this driver holds it.
-        progress: Is told of what is entered.
-        insecure: Whether its key is a test key.
-        identity_of_entry: What its entry says of itself, where it has none yet; by default that it begins now.
-        together: As in `RunLedger`.
-
     Raises:
         PrivacyGuardError: The ledger cannot be reached, read or written, has lost the run, leaves no room under a cap,
             or knows more of the run's measurements than the run itself does; or the records of the input are counted
@@ -132,9 +124,6 @@ def open_ledger(
 def enter_invariants(run: RunLedger) -> LedgerEntry:
     """Enter the run in the ledger before its invariants are public; a run that was entered finds its entry again.
 
-    Args:
-        run: The ledger of the run.
-
     Raises:
         PrivacyGuardError: As `enter_run`.
         OutputError: If another driver has taken over the run, or the disk is full.
@@ -147,9 +136,6 @@ def enter_invariants(run: RunLedger) -> LedgerEntry:
 def is_charged(layout: RunLayout) -> bool:
     """Whether the budget of a run is spent: the ledger of its dataset is known to have it as charged.
 
-    Args:
-        layout: Where the run lies, or will lie.
-
     Raises:
         PrivacyGuardError: The run's own entry cannot be understood.
     """
@@ -159,9 +145,6 @@ def is_charged(layout: RunLayout) -> bool:
 
 def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
     """Charge the dataset with this run before anything is drawn; a resumed run finds its own entry again.
-
-    Args:
-        run: The ledger of the run.
 
     Returns:
         The entry of the run, and the whole ledger of its dataset.
@@ -182,11 +165,6 @@ def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
 def enter_level(run: RunLedger, entry: LedgerEntry, geolevel: str) -> tuple[LedgerEntry, Ledger]:
     """Enter in the ledger that the measurements of a level are public.
 
-    Args:
-        run: The ledger of the run.
-        entry: The entry of the run so far.
-        geolevel: The level.
-
     Returns:
         As `enter_run`.
     """
@@ -198,13 +176,7 @@ def enter_level(run: RunLedger, entry: LedgerEntry, geolevel: str) -> tuple[Ledg
 
 
 def enter_manifest(run: RunLedger, entry: LedgerEntry, sha256: str) -> None:
-    """Enter in the ledger which public manifest answers for the files of the run.
-
-    Args:
-        run: The ledger of the run.
-        entry: The entry of the run, all levels completed.
-        sha256: Checksum of the manifest.
-    """
+    """Enter in the ledger which public manifest answers for the files of the run."""
     require_held(run.layout)
     _enter(run, OwnEntry.find(run.layout.restricted), replace(entry, manifest=sha256))
 
@@ -213,11 +185,6 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
     """Bring the ledger up to what the journal says of a level, or refuse where the two cannot both be true.
 
     Called before an attempt is destroyed or opened and before one is promoted, and after each step of the journal.
-
-    Args:
-        run: The ledger of the run.
-        journal: Of the run.
-        geolevel: The level.
 
     Raises:
         PrivacyGuardError: The run is not charged, so that nothing may be drawn; or the ledger knows of attempts that
@@ -239,10 +206,6 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
 
 def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[str]) -> tuple[str, ...]:
     """What runs on one input cost, those that are not charged yet, against the caps that hold for them.
-
-    Args:
-        plans: The runs, alike but for their budgets, each with its place.
-        contents: Of its confidential files.
 
     Returns:
         A sentence for each cap.
@@ -269,11 +232,7 @@ def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[
 
 
 def declared_invariants(plan: RunPlan) -> tuple[str, ...]:
-    """The declared invariants of a run, each a sentence.
-
-    Args:
-        plan: The run.
-    """
+    """The declared invariants of a run, each a sentence."""
     in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
     return plan.invariants.describe(
         plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
@@ -454,9 +413,6 @@ def place_of(layout: RunLayout) -> str:
     A copy of the file, or one that was restored, has another number on its disk or another time of change. The identity
     stands in the ledger alone, so that no copy can bring it along.
 
-    Args:
-        layout: Of the run.
-
     Raises:
         OutputError: The disk is full.
     """
@@ -473,13 +429,6 @@ def new_lines(
     ledger: Ledger, run_id: str, geolevel: str, journal: Sequence[Attempt], place: str
 ) -> tuple[AttemptLine, ...]:
     """What the ledger lacks of the attempts in a journal, if both can be true.
-
-    Args:
-        ledger: As it is.
-        run_id: Identity of the run in it.
-        geolevel: The level.
-        journal: The attempts of the run at it.
-        place: Result of `place_of`.
 
     Raises:
         PrivacyGuardError: See `require_agreement`.
@@ -502,13 +451,6 @@ def require_agreement(ledger: Ledger, run_id: str, geolevel: str, journal: Seque
 
     A driver may have died between the step of the journal and that of the ledger: then one is a single step ahead,
     which is no contradiction.
-
-    Args:
-        ledger: As it is.
-        run_id: Identity of the run in it.
-        geolevel: The level.
-        journal: The attempts of the run at it.
-        place: Result of `place_of`.
 
     Raises:
         PrivacyGuardError: Both cannot be true.

@@ -55,12 +55,7 @@ class RestrictedFacts:
 
 
 def is_insecure(key: RunKey | None, origin: Origin | None) -> bool:
-    """Whether the noise of a run comes from a test key.
-
-    Args:
-        key: Its own key; None where it draws nothing.
-        origin: Where its measurements come from in that case.
-    """
+    """Whether the noise of a run comes from a test key."""
     return key.is_insecure if key is not None else origin is not None and origin.entry.insecure
 
 
@@ -147,9 +142,6 @@ class RunContext:
     def shares_of(self, geolevel: str) -> Mapping[str, Fraction]:
         """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's.
 
-        Args:
-            geolevel: Name of the level; where geounits have shares of their own, its shares are written.
-
         Returns:
             Exact shares of the whole budget by the text of the table of shares; geounits that are not measured are left
             out.
@@ -170,9 +162,6 @@ class RunContext:
 
     def spread(self, geolevel: str) -> FamilySpread:
         """Over which files and partitions the families whose children are of a level are spread.
-
-        Args:
-            geolevel: Name of the level.
 
         Returns:
             Files by the numbers of geounits, which are public; partitions at most `partitions_per_core` for each core

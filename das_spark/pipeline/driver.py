@@ -71,15 +71,6 @@ def at_work(
 ) -> Iterator[RunContext]:
     """Open the folders of a run and hold them; give the run to whoever works on it.
 
-    Args:
-        plan: What to do.
-        layout: Where it lies, or will lie.
-        progress: Gets the log of the run.
-        key: The run key; None where nothing confidential is read and nothing is drawn.
-        origin: Where the measurements come from of a run without a key.
-        spark: The session; found or started where None.
-        options: How the run is carried out; by default as one by itself.
-
     Raises:
         OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
             is finished and its confidential side was removed.

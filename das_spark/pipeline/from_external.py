@@ -81,9 +81,6 @@ class ExternalSource:
     def check(self, spark: SparkSession) -> None:
         """Examine the rows: levels, queries, layouts, variances, geocodes, and which totals are exact.
 
-        Args:
-            spark: The session.
-
         Raises:
             InputError: They are not what the run file says; all problems together.
         """
@@ -99,9 +96,6 @@ class ExternalSource:
 
     def adopt(self, context: RunContext) -> None:
         """Write geounits, invariants, bounds and measurements.
-
-        Args:
-            context: The run that estimates from them.
 
         Raises:
             InfeasibleError: The constraints leave no possible estimate.
@@ -208,10 +202,6 @@ class ExternalSource:
 
 def open_external(path: Path, plan: RunPlan) -> ExternalSource:
     """Find out what a folder of external measurements holds, as far as that needs no Spark.
-
-    Args:
-        path: The folder of a dataset, or one that holds a single one.
-        plan: What the run file says of it.
 
     Raises:
         ConfigurationError: The run file declares units, which such files do not hold.

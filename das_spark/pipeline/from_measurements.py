@@ -80,9 +80,6 @@ class MeasurementsSource:
     def check(self, spark: SparkSession) -> None:
         """Examine the rows: every level, geounit and query, each laid out as asked, with the variance of the budget.
 
-        Args:
-            spark: The session.
-
         Raises:
             InputError: They are not what they must be; all problems together.
         """
@@ -101,9 +98,6 @@ class MeasurementsSource:
 
     def adopt(self, context: RunContext) -> None:
         """Write the public tables: bounds are computed anew, and must be those that the files hold as constraints.
-
-        Args:
-            context: The run that estimates from them.
 
         Raises:
             InputError: They are not.
@@ -168,10 +162,6 @@ class MeasurementsSource:
 
 def open_measurements(path: Path, settings: Sequence[str]) -> MeasurementsSource:
     """Verify the checksums of a folder of measurements, and find out what it holds. Needs no Spark.
-
-    Args:
-        path: The folder.
-        settings: Texts `key.path=value` of `estimation` and `output`.
 
     Raises:
         ConfigurationError: A setting is about what the measurements fix.

@@ -62,9 +62,6 @@ class RunSource:
     def check(self, spark: SparkSession) -> None:
         """Examine the measurements: whole files, known geounits, and the variances of the budget.
 
-        Args:
-            spark: The session.
-
         Raises:
             InputError: They are not what they must be.
         """
@@ -91,9 +88,6 @@ class RunSource:
     def adopt(self, context: RunContext) -> None:
         """Copy every table that comes before estimation.
 
-        Args:
-            context: The run that estimates from them.
-
         Raises:
             OutputError: The disk is full.
         """
@@ -106,10 +100,6 @@ class RunSource:
 
 def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
     """Find out what the public folder of a finished run holds.
-
-    Args:
-        path: The run's folder (or `runs/latest`), or its public folder.
-        settings: Texts `key.path=value` of `estimation` and `output`.
 
     Raises:
         ConfigurationError: A setting is about what the measurements fix, or asks for other estimates of a run that
@@ -147,12 +137,6 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
 
 def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) -> None:
     """Copy one level of a public table into the run, unless it is there.
-
-    Args:
-        context: The run.
-        table: Name of the table.
-        geolevel: Which level.
-        source: The folder of its files.
 
     Raises:
         OutputError: The disk is full, or another driver has taken over the run.

@@ -49,10 +49,6 @@ WRITTEN = ("geounits", "histograms", "invariants", "bounds")
 def ingest(context: RunContext, identity: str) -> None:
     """Read the input and write every table that is made before noise: leaves, histograms, invariants, bounds.
 
-    Args:
-        context: The run.
-        identity: Of the input, as `fingerprint` gives it: a resumed run goes on with what it began with.
-
     Raises:
         InputError: If the input cannot be read, contradicts itself, or has changed since the run read it or while it
             did.
@@ -90,10 +86,6 @@ def _is_finished(context: RunContext) -> bool:
 
 def placed_leaves(context: RunContext, identity: str) -> DataFrame:
     """Read the input, unless that is done, and build the spine where it is made of areas: all that tells what exists.
-
-    Args:
-        context: The run.
-        identity: As in `ingest`.
 
     Returns:
         Columns of `tables.LEAVES` under the geocodes of the spine.
@@ -213,10 +205,6 @@ def _units_file(settings: InputSettings) -> str:
 def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
     """Write every bound that follows from the invariants of the run and from public constants.
 
-    Args:
-        context: The run; its geounits and invariants are written.
-        further: Is given the rows when they are found possible, before any folder appears, and raises what is wrong.
-
     Raises:
         InfeasibleError: They leave no possible estimate.
         OutputError: The disk is full.
@@ -257,10 +245,6 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: 
 
 def refuse_impossible(context: RunContext, written: DataFrame) -> None:
     """Find contradictions while nothing is spent; what only the estimator can find is named by it.
-
-    Args:
-        context: The run.
-        written: `tables.BOUNDS` of all levels with a column level, as written.
 
     Raises:
         InfeasibleError: A total does not lie between the least and the most people of the units, or an added constraint

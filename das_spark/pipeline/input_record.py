@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 def save_input_record(context: RunContext, identity: str, leaves: DataFrame, problems: Sequence[Problem]) -> None:
     """Keep what ingestion found, before its leaves appear.
 
-    Args:
-        context: The run.
-        identity: Result of `fingerprint`.
-        leaves: The table of leaves, as written.
-        problems: What was put right.
-
     Raises:
         InputError: The input holds nobody.
         OutputError: Rows of the leaves stand there twice, the disk is full, or another driver has taken over the run.
@@ -64,10 +58,6 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
 def load_input_record(context: RunContext, identity: str) -> None:
     """Give a run what its ingestion found, for the restricted manifest.
 
-    Args:
-        context: The run, whose leaves are written.
-        identity: Of the input as it is now.
-
     Raises:
         InputError: The input is another one than the run has read.
     """
@@ -86,10 +76,6 @@ def identity_of_input(plan: RunPlan, layout: RunLayout) -> tuple[str, list[dict[
 
     They are asked for their sizes and times of change as long as something is to be measured. After that the input may
     be withdrawn: it is what the run has recorded.
-
-    Args:
-        plan: The run.
-        layout: Where it lies.
 
     Raises:
         InputError: A file that is asked for cannot be read.
@@ -111,11 +97,7 @@ def _is_measured(plan: RunPlan, layout: RunLayout) -> bool:
 
 
 def read_identity(layout: RunLayout) -> str:
-    """Identity of the input that a run has read; empty where the record was removed.
-
-    Args:
-        layout: Where the run lies.
-    """
+    """Identity of the input that a run has read; empty where the record was removed."""
     if not layout.restricted.input_record.is_file():
         return ""
     return str(json.loads(layout.restricted.input_record.read_text(encoding="utf-8"))["identity"])
@@ -124,9 +106,6 @@ def read_identity(layout: RunLayout) -> str:
 @contextmanager
 def problems_kept(context: RunContext) -> Iterator[None]:
     """Keep what makes the input unusable, and tell where.
-
-    Args:
-        context: The run.
 
     Raises:
         BadInputError: The one that was raised meanwhile; its hint names the file that holds row numbers.
@@ -141,12 +120,7 @@ def problems_kept(context: RunContext) -> Iterator[None]:
 
 
 def keep_problems(context: RunContext, problems: Sequence[Problem]) -> None:
-    """Write down what is wrong in the input: row numbers go to this restricted file and nowhere else.
-
-    Args:
-        context: The run.
-        problems: What was found; nothing happens where there is none.
-    """
+    """Write down what is wrong in the input: row numbers go to this restricted file and nowhere else."""
     if not problems:
         return
     place = context.layout.restricted.input_problems
@@ -159,9 +133,6 @@ _BLOCK = 1 << 22
 
 def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
     """Identity of an input: a checksum over its files' contents, or over the simulator's arguments.
-
-    Args:
-        settings: Where the input is.
 
     Returns:
         SHA-256 in hexadecimal, and name, size, time of change and checksum of each file (restricted), and whether it
@@ -186,10 +157,6 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
 def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> bool:
     """Whether the files of an input have the sizes and times of change that they had, and there is no other one.
 
-    Args:
-        settings: Where the input is.
-        files: As `fingerprint` gave them.
-
     Raises:
         InputError: A file or folder of the settings is not there.
     """
@@ -198,10 +165,6 @@ def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]])
 
 def require_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> None:
     """Refuse an input that is not, after it was read, what its identity was taken from before.
-
-    Args:
-        settings: Where the input is.
-        files: As `fingerprint` gave them.
 
     Raises:
         InputError: A file has changed, is gone, or has come.
@@ -227,11 +190,6 @@ def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> 
 
 def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """What the confidential files hold, whatever else lies beside them: by this the same people are known again.
-
-    Args:
-        settings: Where the input is.
-        identity: As `fingerprint` gave it.
-        files: The same; those that an earlier version has recorded count as confidential.
 
     Returns:
         Checksums, sorted; of an invented population, that of its arguments.

@@ -54,10 +54,6 @@ SLOWEST = 20
 def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
     """Run a stage under its name, with the number of its families where it is one of a level.
 
-    Args:
-        context: The run.
-        stage: The stage.
-
     Raises:
         OutputError: Another driver has taken over the run: stages begin by clearing places that it may be writing to.
     """
@@ -101,20 +97,12 @@ class RunExecutor:
 
 
 def journal_of(context: RunContext) -> Journal:
-    """The measurement journal of a run.
-
-    Args:
-        context: The run.
-    """
+    """The measurement journal of a run."""
     return Journal.of(context.layout)
 
 
 def measure(context: RunContext, geolevel: str) -> None:
     """Measure one level, once.
-
-    Args:
-        context: The run; its histograms are written, and the level above this one is estimated.
-        geolevel: Name of the level.
 
     Raises:
         PrivacyGuardError: If journal, files and ledger do not agree, or the session does not protect the key.
@@ -206,11 +194,6 @@ def _draw(
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
     """What the tasks of one attempt at a level are given.
 
-    Args:
-        context: The run, with a key.
-        geolevel: Name of the level.
-        attempt: Number of the attempt, from 1.
-
     Raises:
         PrivacyGuardError: The run has no key: it never draws.
     """
@@ -220,10 +203,6 @@ def measurement_task(context: RunContext, geolevel: str, attempt: int) -> Measur
 
 def carry_upward(context: RunContext, geolevel: str) -> None:
     """Carry one level upwards, from what is public.
-
-    Args:
-        context: The run; the level is measured, and those below it that go upwards were carried here.
-        geolevel: Name of the level.
 
     Raises:
         OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
@@ -256,10 +235,6 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
 
 def estimate(context: RunContext, geolevel: str) -> None:
     """Estimate one level from what is public.
-
-    Args:
-        context: The run; the level is measured, and the level above it is estimated.
-        geolevel: Name of the level.
 
     Raises:
         EstimationError: If a family is infeasible, or none of its solutions could be certified.
@@ -305,12 +280,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
-    """What the tasks of a level are given.
-
-    Args:
-        context: The run.
-        geolevel: Name of the level of the children.
-    """
+    """What the tasks of a level are given."""
     return EstimationTask(level_plan(context.plan, geolevel), top=_level_above(context, geolevel) is None)
 
 

@@ -223,11 +223,7 @@ def _facts(record: MeasurementsManifest, plan: RunPlan) -> list[str]:
 
 
 def schema_record(schema: Schema) -> tuple[dict[str, Any], ...]:
-    """The attributes of a schema as JSON values.
-
-    Args:
-        schema: Of a product.
-    """
+    """The attributes of a schema as JSON values."""
     return tuple(
         {
             "name": attribute.name,
@@ -241,12 +237,7 @@ def schema_record(schema: Schema) -> tuple[dict[str, Any], ...]:
 
 
 def same_schema(schema: Schema, recorded: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a record tells of the very attributes of a schema; recodes may have been added since.
-
-    Args:
-        schema: Of a product.
-        recorded: Result of `schema_record`, as it was read.
-    """
+    """Whether a record tells of the very attributes of a schema; recodes may have been added since."""
     own = schema_record(schema)
     if len(own) != len(recorded):
         return False

@@ -38,11 +38,7 @@ class Findings:
     sentences: list[str] = field(default_factory=list)
 
     def add(self, sentence: str) -> None:
-        """Note a problem.
-
-        Args:
-            sentence: What is wrong, and where; said once, however often it is noted.
-        """
+        """Note a problem."""
         if sentence not in self.sentences:
             self.sentences.append(sentence)
 
@@ -66,14 +62,6 @@ def measured_queries(
     summaries: Sequence[Any], plan: RunPlan, geounits: Mapping[str, int], findings: Findings, *, exact: bool
 ) -> Known:
     """Judge the summaries of measured rows.
-
-    Args:
-        summaries: Rows of `das_spark.spark.noisy_rows.summary`, kind `DPQuery`.
-        plan: Product and budget.
-        geounits: Number of geounits of each level.
-        findings: Where to note what is wrong.
-        exact: Whether variances must be the very numbers of the budget and `plb` its fractions; otherwise variances
-            may be of single precision, and `plb` says nothing.
 
     Returns:
         Level and query name of the file -> name of the query in the budget, and its exact variance.
@@ -124,14 +112,7 @@ def _query(row: Any, plan: RunPlan, findings: Findings) -> tuple[str, Binning] |
 
 
 def judge_layout(row: Any, expected: Binning, place: str, findings: Findings) -> None:  # noqa: ANN401
-    """Whether binning, shape and lengths of values are those of a query.
-
-    Args:
-        row: A row of `das_spark.spark.noisy_rows.summary`.
-        expected: The layout of the query.
-        place: Names the row.
-        findings: Where to note what is wrong.
-    """
+    """Whether binning, shape and lengths of values are those of a query."""
     if tuple(row["bins"]) != expected.kept:
         findings.add(f"{place}: its binning is {list(row['bins'])}, expected {list(expected.bins)}")
     if row["query_shape"] is None or tuple(row["query_shape"]) != expected.shape:

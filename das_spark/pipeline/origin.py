@@ -59,18 +59,12 @@ class Source(Protocol):
     def check(self, spark: SparkSession) -> None:
         """Examine the rows before anything is written.
 
-        Args:
-            spark: The session.
-
         Raises:
             InputError: They are not what they must be.
         """
 
     def adopt(self, context: RunContext) -> None:
         """Write the public tables of a run that come before estimation: those that are not there yet.
-
-        Args:
-            context: The run that estimates from them.
 
         Raises:
             InputError: They are not what they must be.
@@ -80,10 +74,6 @@ class Source(Protocol):
 
 def entry_of(ledger: Mapping[str, Any], where: str) -> LedgerEntry:
     """The ledger entry that a manifest holds.
-
-    Args:
-        ledger: The entry as JSON values.
-        where: What holds it, for the message.
 
     Raises:
         InputError: It is none.

@@ -40,11 +40,6 @@ class Progress(Reporter):
     def stage(self, spark: SparkSession, name: str, families: int | None = None) -> Iterator[None]:
         """Run a stage under its name: Spark job group and description, a line while it runs, a line when it ends.
 
-        Args:
-            spark: The session.
-            name: Such as "measure County".
-            families: Number of families of an estimate stage, for its line; None for other stages.
-
         Raises:
             SessionError: The cluster has given no executor for too long.
         """
@@ -190,13 +185,6 @@ def _step(context: SparkContext, group: str) -> _SparkStage | None:
 def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: bool, insecure: bool) -> Iterator[None]:
     """Open the log of a run that is held, and log how the driver ends. A killed driver logs nothing more.
 
-    Args:
-        layout: Where the run lies.
-        plan: What it does.
-        progress: Gets the log.
-        resumed: Whether the run existed before.
-        insecure: Whether it is made under a test key.
-
     Raises:
         OutputError: The log cannot be written.
     """
@@ -225,12 +213,7 @@ def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: boo
 
 
 def log_application(progress: Progress, spark: SparkSession) -> None:
-    """Let all further lines of the log name the Spark application.
-
-    Args:
-        progress: Of the run.
-        spark: Its session.
-    """
+    """Let all further lines of the log name the Spark application."""
     context = spark.sparkContext
     if progress.run_log is not None:
         progress.run_log.application = str(context.applicationId)

@@ -64,20 +64,12 @@ _COUNTED = ("geounits", "invariants", "bounds", "measurements", "estimates")
 
 
 def notices_of(context: RunContext) -> tuple[str, ...]:
-    """Sentences that every public file of the run must carry.
-
-    Args:
-        context: The run.
-    """
+    """Sentences that every public file of the run must carry."""
     return planned_notices(context.plan, insecure=context.is_insecure)
 
 
 def planned_notices(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
     """Sentences that every public file of a run must carry.
-
-    Args:
-        plan: The run.
-        insecure: Whether its noise comes from a test key.
 
     Returns:
         That the run is insecure, that numbers follow from people, that consistency may be relaxed; or nothing.
@@ -91,9 +83,6 @@ def planned_notices(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
 
 def publish_microdata(context: RunContext) -> None:
     """Write the microdata of what is counted and, where people are assigned to units, of the units.
-
-    Args:
-        context: The run.
 
     Raises:
         OutputError: If people cannot be assigned to their units, the disk is full, or another driver has taken over the
@@ -127,9 +116,6 @@ def publish_microdata(context: RunContext) -> None:
 def publish_census(context: RunContext) -> None:
     """Write the estimates by geounits of the census, where the spine has others.
 
-    Args:
-        context: The run; its leaf estimates are finished.
-
     Raises:
         OutputError: If the disk is full.
     """
@@ -141,11 +127,6 @@ def publish_census(context: RunContext) -> None:
 
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> PublicManifest:
     """Write the privacy statement, the ledger entry and the manifest: of the run, or of the one that it estimates from.
-
-    Args:
-        context: The run, all levels estimated.
-        entry: What the measurements cost.
-        ledger: All runs on the input; None where the run knows nothing of the input.
 
     Returns:
         The manifest, which answers for every other public file; it is written last.
@@ -168,13 +149,7 @@ def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | 
 
 
 def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[SharePath] = ()) -> str:
-    """The privacy statement that follows from a manifest: whoever has the public root can make it again.
-
-    Args:
-        manifest: Of the run.
-        plan: Of the run.
-        paths: Shares on the paths of its spine, where geounits have shares of their own.
-    """
+    """The privacy statement that follows from a manifest: whoever has the public root can make it again."""
     attributes, within = holding_losses(plan, tuple(path.shares for path in paths))
     entry = LedgerEntry.of(manifest.ledger)
     origin = None if plan.origin is None else Origin(plan.origin, entry)
@@ -200,11 +175,7 @@ def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[ShareP
 
 
 def ledger_text(manifest: PublicManifest) -> str:
-    """The text of the public privacy ledger that follows from a manifest.
-
-    Args:
-        manifest: Of the run.
-    """
+    """The text of the public privacy ledger that follows from a manifest."""
     return json.dumps(manifest.ledger, indent=1) + "\n"
 
 
@@ -226,15 +197,7 @@ def _manifest(context: RunContext, entry: LedgerEntry, all_runs: str) -> PublicM
 
 
 def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created: str, insecure: bool) -> PublicManifest:
-    """What the public manifest says of a run that follows from its plan alone.
-
-    Args:
-        plan: The run.
-        entry: What its measurements cost.
-        run_id: Name of the run.
-        created: When it begins.
-        insecure: Whether its noise comes from a test key.
-    """
+    """What the public manifest says of a run that follows from its plan alone."""
     return PublicManifest(
         run_id=run_id,
         created=created,
@@ -258,11 +221,7 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
 
 
 def restricted_manifest(context: RunContext) -> RestrictedManifest:
-    """The restricted manifest: what tells of the input, wall times and accuracy.
-
-    Args:
-        context: The run.
-    """
+    """The restricted manifest: what tells of the input, wall times and accuracy."""
     facts = context.restricted_facts
     stages = logged_stages(read_log(context.layout.restricted.log).lines, live=True)
     return RestrictedManifest(
@@ -290,11 +249,7 @@ def software_versions() -> dict[str, str]:
 
 
 def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
-    """What a run treats as public, as sentences.
-
-    Args:
-        plan: Of the run.
-    """
+    """What a run treats as public, as sentences."""
     zeros = [f"Structural zero {zero.name}: {zero.meaning}" for zero in plan.product.structural_zeros]
     bounds = plan.product.unit_bounds
     capacity = [
@@ -358,12 +313,7 @@ def _rows(context: RunContext) -> dict[str, int]:
 def solver_facts_of(
     public: PublicLayout, levels: Sequence[str]
 ) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]], tuple[str, ...]]:
-    """What the manifest says of the families of a run: statuses, worst residuals, and which were relaxed.
-
-    Args:
-        public: The root, with the diagnostics of every level.
-        levels: Geolevels of the run.
-    """
+    """What the manifest says of the families of a run: statuses, worst residuals, and which were relaxed."""
     found = {name: solver_facts(public.level("diagnostics", name)) for name in levels}
     relaxed = sorted(f"{name}/{family}" for name, each in found.items() for family in each.relaxed)
     return (

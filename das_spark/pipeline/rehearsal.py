@@ -74,24 +74,14 @@ class InventedGeounits:
 
     @classmethod
     def of(cls, product: Product, length: int, counts: Counts) -> InventedGeounits:
-        """Geounits with the units that their people can live in.
-
-        Args:
-            product: Its classes and bounds.
-            length: Digits of the geocodes; of length 0 there is one geounit.
-            counts: Shape (2, cells).
-        """
+        """Geounits with the units that their people can live in."""
         if not length:
             return cls(("0",), "", counts[:1], _units(product, counts[:1]))
         codes = tuple("1" * (length - 1) + last for last in "12")
         return cls(codes, codes[0][:-1], counts, _units(product, counts))
 
     def batch(self, *, units: bool) -> pa.RecordBatch:
-        """Columns geocode, parent, cells, counts and units.
-
-        Args:
-            units: Whether the run knows units; the column is null otherwise.
-        """
+        """Columns geocode, parent, cells, counts and units."""
         occupied = [np.flatnonzero(row) for row in self.counts]
         held = [row[cells].tolist() for row, cells in zip(self.counts, occupied, strict=True)]
         known = self.units.tolist() if units else [None] * len(self.geocodes)
@@ -109,10 +99,6 @@ class InventedGeounits:
 def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate an invented family of a geolevel, and by the failsafe one that cannot be, where that is on.
 
-    Args:
-        plan: The run.
-        geolevel: Of the children.
-
     Raises:
         EstimationError: The family is not estimated.
         ConfigurationError: Queries, passes or solvers do not fit.
@@ -127,10 +113,6 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
 def rehearse_solver(plan: RunPlan, solver: str) -> None:
     """Let one solver of the chain try a family, which is otherwise asked only where those before it do not succeed.
 
-    Args:
-        plan: The run.
-        solver: Its name.
-
     Raises:
         EstimationError: It does not start.
     """
@@ -142,11 +124,6 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
 
 def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     """Write invented records in the layout of the product, read them back, and compare.
-
-    Args:
-        plan: The run.
-        format: Name of a writer.
-        folder: A new folder.
 
     Raises:
         ConfigurationError: What is read is not what was written.
@@ -190,11 +167,6 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
 def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
     """Make a published table of invented geounits, in every format of the run, and look at what is in it.
 
-    Args:
-        plan: The run.
-        table: The table.
-        folder: A new folder.
-
     Raises:
         ConfigurationError: The files do not hold what they should.
         QueryError: The table does not fit the schema.
@@ -224,10 +196,6 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
     """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does.
 
-    Args:
-        plan: The run.
-        folder: A new folder.
-
     Raises:
         ConfigurationError: What is read does not say what was written.
     """
@@ -245,9 +213,6 @@ def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
 
 def rehearse_evaluation(plan: RunPlan) -> None:
     """Make the accuracy report of invented geounits, estimated without an error.
-
-    Args:
-        plan: The run.
 
     Raises:
         QueryError: A query of the report is none of the schema.
@@ -271,11 +236,6 @@ def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) ->
 
     A level that the estimator goes through upwards first is invented as a top level: what its parent would bring along
     is the estimator's own.
-
-    Args:
-        plan: The run.
-        geolevel: Of the children.
-        demanding: Whether the bounds ask for more people of a class than the parent has.
     """
     spine, product, level = plan.spine, plan.product, level_plan(plan, geolevel)
     counts = _few(product)

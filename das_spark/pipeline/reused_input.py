@@ -40,23 +40,13 @@ READ_BY: Final = "read_by"
 
 
 def holds_input(layout: RunLayout, plan: RunPlan) -> bool:
-    """Whether everything that ingestion wrote for a run is there, and still is.
-
-    Args:
-        layout: Where the run lies.
-        plan: What it did.
-    """
+    """Whether everything that ingestion wrote for a run is there, and still is."""
     of_level = all(finished(_folder(layout, *each)) for each in _levels(plan))
     return of_level and finished(layout.restricted.table("leaves")) and layout.restricted.input_record.is_file()
 
 
 def reuse_input(context: RunContext, source: RunLayout, identity: str) -> None:
     """Give a run what another one has ingested; what the run has already stays as it is.
-
-    Args:
-        context: The run.
-        source: A finished run.
-        identity: Of the input as it is now.
 
     Raises:
         InputError: The input has changed since the other run read it.

@@ -47,9 +47,6 @@ _BEGUN: Final = (Event.RUN_OPENED, Event.RUN_RESUMED)
 def write_page(layout: RunLayout) -> Path:
     """Write the restricted page of a run.
 
-    Args:
-        layout: Where it lies.
-
     Returns:
         The page.
 
@@ -102,9 +99,6 @@ def known_run(run: Path) -> RunRecord:
 def public_record(layout: PublicLayout) -> RunRecord:
     """What everybody may know of a run.
 
-    Args:
-        layout: Its public root.
-
     Raises:
         OutputError: A file cannot be read.
     """
@@ -125,9 +119,6 @@ def public_record(layout: PublicLayout) -> RunRecord:
 
 def run_record(layout: RunLayout) -> RunRecord:
     """What is known of a run, from both roots.
-
-    Args:
-        layout: Where it lies.
 
     Raises:
         OutputError: A file cannot be read.

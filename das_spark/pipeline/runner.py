@@ -77,15 +77,6 @@ def prepare(
 ) -> None:
     """Begin a run and read its input; nothing is charged or drawn.
 
-    Args:
-        plan: What to do.
-        run_id: Name of the run folder.
-        test_key: As in `run_stages`.
-        spark: The session; found or started where None.
-        progress: Is given a line at a time.
-        until: The last stage to carry out; None for all that read the input.
-        options: As in `run_stages`.
-
     Raises:
         DasError: The input is wrong, or the place cannot be written.
     """
@@ -103,14 +94,6 @@ def charge(
     options: RunOptions | None = None,
 ) -> None:
     """Charge a run that has read its input; nothing is drawn.
-
-    Args:
-        plan: What to do.
-        run_id: Name of the run folder.
-        test_key: As in `run_stages`.
-        spark: The session; found or started where None.
-        progress: Is given a line at a time.
-        options: As in `run_stages`.
 
     Raises:
         DasError: The run cannot be charged.
@@ -192,12 +175,6 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> None:
 
 def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, until: str | None = None) -> RunSummary:
     """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy.
-
-    Args:
-        context: The run, all levels estimated.
-        entry: What the measurements cost.
-        ledger: All runs on the input; None where the run knows nothing of the input.
-        until: The last stage to carry out; None for all.
 
     Raises:
         OutputError: Something cannot be written, or another driver has taken over the run.

@@ -26,13 +26,6 @@ def sample_run(
 ) -> SampleReport:
     """Draw simple random samples of the population of a run and compare them with it. RESTRICTED.
 
-    Args:
-        run_folder: A finished run that still holds its confidential histograms, or any run where `truth` is given.
-        shares: Of the population.
-        seeds: One sample of every share for each.
-        truth: A run whose confidential histograms are taken; the run's own where None.
-        spark: The session; found or started where None.
-
     Raises:
         InputError: The truth is of another schema or of other geolevels.
         OutputError: There is no run, or its confidential histograms were removed.
@@ -49,10 +42,6 @@ def require_one_population(runs: Sequence[FinishedRun], truth: Path | None = Non
     """Refuse runs of several populations: samples of one are no samples of the others. RESTRICTED.
 
     What runs are pooled by leaves their input out.
-
-    Args:
-        runs: Made in the same way, one at least; they still hold their confidential histograms.
-        truth: A run whose confidential histograms are taken for all, which are the same then.
 
     Raises:
         InputError: Two runs have different confidential histograms in the lowest geolevel.

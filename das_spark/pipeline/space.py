@@ -60,11 +60,7 @@ class KnownSizes:
 
     @classmethod
     def of(cls, context: RunContext) -> KnownSizes:
-        """The sizes of a run, from the footers of its files and from its top.
-
-        Args:
-            context: The run; its input is read.
-        """
+        """The sizes of a run, from the footers of its files and from its top."""
         levels = context.spine.names
         cells, people = {}, 0
         for name in levels:
@@ -92,12 +88,7 @@ class Room:
 
 
 def room_of(plan: RunPlan, known: KnownSizes) -> Room:
-    """Estimate what a run writes after ingestion.
-
-    Args:
-        plan: The run.
-        known: What is known of it.
-    """
+    """Estimate what a run writes after ingestion."""
     measured = {name: _measured(plan, name, known) for name in plan.spine.names}
     estimated = {name: known.cells[name] * _CELL * _SPREAD + known.geounits[name] * _GEOUNIT for name in measured}
     unit_file = len(plan.product.files(units=plan.invariants.units)) > 1
@@ -115,9 +106,6 @@ def require_disk_space(context: RunContext) -> None:
     """Refuse a run that its disks cannot hold, when its input is read and nothing is charged.
 
     The message does not say how much the run needs, which tells of the input: the restricted log does.
-
-    Args:
-        context: The run.
 
     Raises:
         OutputError: A disk has less room than that.
@@ -142,10 +130,6 @@ def require_disk_space(context: RunContext) -> None:
 def require_beginning(plan: RunPlan, layout: RunLayout) -> None:
     """Refuse to begin, or to go on with, a run where a disk is nearly full.
 
-    Args:
-        plan: The run.
-        layout: Where it lies, or will lie.
-
     Raises:
         OutputError: There is less room than `LEAST_SPACE`.
     """
@@ -154,11 +138,7 @@ def require_beginning(plan: RunPlan, layout: RunLayout) -> None:
 
 
 def together(places: list[tuple[Path, int]]) -> dict[Path, int]:
-    """Bytes that are needed on each disk, under the first of the places that lie on it.
-
-    Args:
-        places: Folders, which need not exist, and bytes.
-    """
+    """Bytes that are needed on each disk, under the first of the places that lie on it."""
     first: dict[int, Path] = {}
     needed: dict[Path, int] = {}
     for place, size in places:
@@ -168,12 +148,7 @@ def together(places: list[tuple[Path, int]]) -> dict[Path, int]:
 
 
 def roots_of(plan: RunPlan, layout: RunLayout) -> dict[str, Path]:
-    """The folders that a run is written to, by the key of a run file that names them.
-
-    Args:
-        plan: The run.
-        layout: Where it lies, or will lie.
-    """
+    """The folders that a run is written to, by the key of a run file that names them."""
     apart = {"output.public": plan.output.public, "output.restricted": plan.output.restricted}
     folders = {"output.public": layout.public.path.parent, "output.restricted": layout.restricted.path.parent}
     return {"output.root": layout.root, **{key: folders[key] for key, named in apart.items() if named is not None}}

@@ -104,9 +104,6 @@ def report_spine(spark: SparkSession, request: ReportRequest) -> SpineReport:
 def spine_folder(folder: Path) -> Path:
     """The folder of the spine in a folder that is one, or that of a run.
 
-    Args:
-        folder: Of a spine, of a run, or the public root of a run.
-
     Returns:
         The folder that holds the record of the spine; the folder itself where none does.
     """

@@ -115,12 +115,6 @@ def _write_built(
 ) -> SpineRecord:
     """Write a spine that was built, and release what was kept for it, whether it could be written or not.
 
-    Args:
-        built: Its paths are computed now.
-        facts: What else the record shall say.
-        folder: Must not exist, or be empty, or hold a spine that was not finished.
-        staging: As in `write_spine`.
-
     Returns:
         What was written.
 
@@ -136,10 +130,6 @@ def _write_built(
 
 def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
     """The leaves of a run under their geocodes on its spine, which is built where it is not there yet.
-
-    Args:
-        context: The run.
-        leaves: `tables.LEAVES` under the geocodes of the census.
 
     Raises:
         GeographyError: No spine can be made of the areas.
@@ -160,9 +150,6 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
 def adopt_spine(context: RunContext) -> DataFrame:
     """Give a run the geocodes of the spine that it was built with.
 
-    Args:
-        context: The run; its geolevels have the lengths of this spine from now on.
-
     Returns:
         Columns block, path and shares.
 
@@ -178,10 +165,6 @@ def adopt_spine(context: RunContext) -> DataFrame:
 def copy_spine(context: RunContext, source: PublicLayout) -> None:
     """Give a run the spine that another one was built with, unless it has one.
 
-    Args:
-        context: The run.
-        source: Public root of the run that has the spine.
-
     Raises:
         InputError: The spine is not whole.
         OutputError: The disk is full, or another driver has taken over the run.
@@ -196,10 +179,6 @@ def copy_spine(context: RunContext, source: PublicLayout) -> None:
 
 def spine_of_run(public: PublicLayout, plan: RunPlan) -> Spine:
     """The spine of a run, from its public folder.
-
-    Args:
-        public: The folder.
-        plan: What the run did.
 
     Raises:
         InputError: The spine was made of areas, and is not there.

@@ -228,12 +228,7 @@ def write_structure(report: StructureReport, folder: Path) -> None:
 
 @contextmanager
 def properties(spark: SparkSession, chosen: Mapping[str, str]) -> Iterator[None]:
-    """Give a session properties for a while.
-
-    Args:
-        spark: The session.
-        chosen: Properties that can change while it lives.
-    """
+    """Give a session properties for a while."""
     before = {name: spark.conf.get(name, None) for name in chosen}
     for name, value in chosen.items():
         spark.conf.set(name, value)
@@ -262,13 +257,7 @@ def _carry_out(plan: RunPlan | JointPlan, place: Path, variant: Variant, spark: 
 
 
 def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
-    """The plan with invented records for its input; its resolved configuration, which is public, stays.
-
-    Args:
-        plan: The run.
-        folder: Where the input is written; the runs lie beside it.
-        variant: Which records, and how they are cut.
-    """
+    """The plan with invented records for its input; its resolved configuration, which is public, stays."""
     population = _population(plan, variant)
     schema = plan.product.schema
     leaf, cell = np.nonzero(population.counts)
@@ -372,9 +361,6 @@ class Seen:
 def published(runs: Path) -> Iterator[tuple[str, Seen]]:
     """Everything public below a folder of runs: public roots, folders of measurements, and what joint runs say.
 
-    Args:
-        runs: The folder.
-
     Yields:
         Path below it, and what is seen there.
     """
@@ -397,13 +383,7 @@ def _seen(path: Path) -> Seen:
 
 
 def compared(first: Mapping[str, Seen], second: Mapping[str, Seen], variant: str) -> list[PublicDifference]:
-    """What two results of `published` do not share.
-
-    Args:
-        first: One.
-        second: The other.
-        variant: What was different in the run of the second.
-    """
+    """What two results of `published` do not share."""
     found = []
     for path in sorted(first.keys() | second.keys()):
         one, other = first.get(path), second.get(path)

@@ -39,35 +39,19 @@ class RunSummary:
 
 
 def stopped(context: RunContext, stages: Sequence[Stage]) -> RunSummary:
-    """What a run says of itself that was told to stop after a stage.
-
-    Args:
-        context: The run.
-        stages: The stages up to that one, all of them finished.
-    """
+    """What a run says of itself that was told to stop after a stage."""
     names = [stage.name for stage in stages_of(context.plan)]
     figures = figures_of_stop(names, len(stages))
     return RunSummary(context.layout.run_id, context.layout, figures, {}, context.is_insecure, finished=False)
 
 
 def figures_of_stop(names: Sequence[str], done: int) -> dict[str, str]:
-    """What is done of a run, and what comes next.
-
-    Args:
-        names: All its stages, in order.
-        done: How many of them are finished.
-    """
+    """What is done of a run, and what comes next."""
     return {"stages done": ", ".join(names[:done]), "next stage": names[done] if done < len(names) else "none"}
 
 
 def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> RunSummary:
-    """What a finished run says of itself.
-
-    Args:
-        context: The run.
-        manifest: Its public manifest.
-        verified: What verification says in one line.
-    """
+    """What a finished run says of itself."""
     plan, layout = context.plan, context.layout
     from_people = published_from_people(plan.acknowledged, plan.spine.leaf.name)
     figures = {

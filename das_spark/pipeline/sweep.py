@@ -103,13 +103,6 @@ def carry_out(
 ) -> tuple[RunLayout, ...]:
     """Carry out all runs of a grid that are not finished; say first what all of them cost.
 
-    Args:
-        plan: The grid.
-        layout: Folder of the sweep.
-        session: Finds or starts the Spark session; called only where there is a run to carry out.
-        test_key: INSECURE: a text from which the test key of each run follows; every output is marked.
-        progress: Is given a line at a time.
-
     Returns:
         Where the runs lie, in the order of the grid.
 

@@ -39,13 +39,6 @@ def evaluate_sweep(
 ) -> SweepReport:
     """Pool the runs at each budget, and compare them with samples of the same population.
 
-    Args:
-        plan: The grid.
-        runs: Its runs, all finished, in the order of the grid.
-        layout: Folder of the sweep, in which samples are kept.
-        session: Finds or starts the Spark session; called only where something has to be read by it.
-        progress: Is given a line at a time.
-
     Raises:
         InputError: What the runs or the folder hold cannot be read.
         OutputError: The confidential histograms are needed, and no run has them any more.
@@ -61,12 +54,6 @@ def write_results(
     report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[ReportTable] = (), *, insecure: bool = False
 ) -> None:
     """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone.
-
-    Args:
-        report: Of the sweep.
-        layout: Folder of the sweep.
-        tables_of_page: Further tables of the page.
-        insecure: Whether the runs were made under test keys.
 
     Raises:
         OutputError: The disk is full.

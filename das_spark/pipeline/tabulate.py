@@ -81,20 +81,12 @@ class TablesWriting:
     facts: tuple[str, ...]
 
     def writer(self, table: Table) -> ParquetTables:
-        """What writes the staged Parquet files of a table, in tasks.
-
-        Args:
-            table: The table.
-        """
+        """What writes the staged Parquet files of a table, in tasks."""
         folder = (self.staging.folder / PARQUET).absolute()
         return ParquetTables({table.name: TableFolder(folder, arrow_schema(table))})
 
     def promote(self, table: Table, written: Sequence[FileRecord]) -> None:
         """Make CSV of the staged Parquet files where that is wanted, and promote level by level.
-
-        Args:
-            table: The table.
-            written: The staged files, by their paths in the staging folder of Parquet.
 
         Raises:
             OutputError: The disk is full, or the run was lost.
@@ -134,9 +126,6 @@ class _Work:
 
 def publish_tables(context: RunContext) -> None:
     """Write the tables of a run, where its product has any; those that are finished are left as they are.
-
-    Args:
-        context: The run.
 
     Raises:
         OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
@@ -207,14 +196,7 @@ def _listed(
 
 
 def facts_of_run(run_id: str, product: str, created: str, notices: Sequence[str]) -> tuple[str, ...]:
-    """What the folder of each table says of the run.
-
-    Args:
-        run_id: Name of the run.
-        product: What was published.
-        created: When the run began.
-        notices: What readers must know.
-    """
+    """What the folder of each table says of the run."""
     return (*notices, f"Run: {run_id}, product {product}, created {created}", "Made of the estimates of the run.")
 
 
@@ -231,11 +213,6 @@ def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
 
 def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels: Sequence[str]) -> dict[str, int]:
     """Count what files hold.
-
-    Args:
-        layout: Where the tables are.
-        written: Name and format of each table.
-        levels: Geolevels of the run.
 
     Returns:
         Rows of all levels by `tables/<table>.<format>`.

@@ -96,23 +96,12 @@ class Verified:
         return self.plan.product.census(self.spine)
 
     def read(self, table: str, levels: Sequence[str] = ()) -> DataFrame:
-        """A table, some levels of the spine.
-
-        Args:
-            table: Its name.
-            levels: Their names; all where none are named.
-        """
+        """A table, some levels of the spine."""
         return read_levels(self.spark, self.layout, table, levels or self.spine.names)
 
 
 def column_rules(run: Verified, read: RunTables, told: RunTables) -> list[Rule]:
-    """The rules on the columns of every table of a run.
-
-    Args:
-        run: The run.
-        read: Its tables, by geounits of the spine.
-        told: The published ones, by geounits of the census; the same where the spine is that of the census.
-    """
+    """The rules on the columns of every table of a run."""
     plan, spine = run.plan, run.spine
     shares = None if spine.is_census else run.read("shares")
     rules = [
@@ -227,11 +216,7 @@ def _with_level(schema: StructType) -> StructType:
 
 
 def schema_check(run: Verified) -> Check:
-    """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others.
-
-    Args:
-        run: The run.
-    """
+    """Every Parquet file of a table has the columns of the table, of their types and in their order, and no others."""
     folders: dict[Path, StructType] = {}
     names = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
     names += [] if run.spine.is_census else ["shares"]
@@ -266,21 +251,13 @@ def _columns_of(schema: pa.Schema) -> list[tuple[str, str]]:
 
 
 def tables_written(manifest: PublicManifest) -> list[tuple[str, str]]:
-    """Name and format of every published table that the manifest counts.
-
-    Args:
-        manifest: Of the run.
-    """
+    """Name and format of every published table that the manifest counts."""
     names = [name.removeprefix(f"{PLACE}/") for name in manifest.rows if name.startswith(f"{PLACE}/")]
     return [(name.split(".")[0], name.split(".")[1]) for name in names]
 
 
 def text_check(run: Verified) -> Check:
-    """What the manifest says follows from configuration and tables, and the texts beside tables from the manifest.
-
-    Args:
-        run: The run.
-    """
+    """What the manifest says follows from configuration and tables, and the texts beside tables from the manifest."""
     failing = [f"manifest.json: {name}" for name, right in _manifest_follows(run).items() if not right]
     whole, begun = _texts(run)
     wrong = [path for path, text in whole.items() if not _begins(path, text, whole=True)]

@@ -56,11 +56,7 @@ class Spending:
 
 
 def first_columns(type_code: str) -> tuple[MicrodataColumn, ...]:
-    """The columns with which both files begin.
-
-    Args:
-        type_code: MPD for persons, MUD for units.
-    """
+    """The columns with which both files begin."""
     return (
         MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR3"),
         MicrodataColumn("SCHEMA_BUILD_ID", "constant:1.1.0", "CHAR5"),
@@ -78,11 +74,6 @@ def ppmf(product: str, kind: Record, coded: tuple[MicrodataColumn, ...]) -> Micr
     VINTAGE says where a record comes from. That of 2021 named a date and an epsilon; here it is the product and the
     version of the software, which a layout knows, so that the same estimates are always the same bytes. When a run was
     made, and whether it is insecure, stands in the file `metadata` beside the parts, as for text.
-
-    Args:
-        product: Name of the product.
-        kind: The file that it has.
-        coded: Its columns with codes, those of the microdata file.
     """
     vintage = f"{product}_das_spark-{version('das_spark')}"
     columns = (MicrodataColumn("VINTAGE", f"constant:{vintage}", f"CHAR{len(vintage)}"), *BLOCK_COLUMNS, *coded)
@@ -93,14 +84,7 @@ def ppmf(product: str, kind: Record, coded: tuple[MicrodataColumn, ...]) -> Micr
 
 
 def strategies(rho: str, united_states: Spending, puerto_rico: Spending, passes: _Passes) -> tuple[Strategy, ...]:
-    """The published strategies, and what follows from them for runs on less than the nation.
-
-    Args:
-        rho: Total of every strategy, as an exact number.
-        united_states: The run on the 50 states and the District of Columbia.
-        puerto_rico: The run on Puerto Rico.
-        passes: The passes of each level of a run.
-    """
+    """The published strategies, and what follows from them for runs on less than the nation."""
     nation, island = united_states, puerto_rico
     whole = (
         ("us", "Production of 2020, the 50 states and the District of Columbia", nation),

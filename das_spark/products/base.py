@@ -286,13 +286,6 @@ def pure_strategy(
 ) -> Strategy:
     """A strategy under pure differential privacy that asks the same queries in every geolevel.
 
-    Args:
-        name: Name in the product.
-        title: What it is.
-        epsilon: Total, as an exact number.
-        geolevels: Level -> share of the total, root first, as exact numbers.
-        queries: Query -> share of its level, as exact numbers.
-
     Raises:
         BudgetError: A number is not exact, or shares do not sum to 1.
     """
@@ -312,14 +305,6 @@ def concentrated_strategy(
 ) -> Strategy:
     """A strategy under zero-concentrated differential privacy, with queries and passes of each geolevel's own.
 
-    Args:
-        name: Name in the product.
-        title: What it is.
-        rho: Total, as an exact number.
-        geolevels: Level -> share of the total, root first, as exact numbers.
-        queries: Level -> query -> share of the level, as exact numbers; levels without a share are left out.
-        passes: Level -> outer passes; levels without a share are left out.
-
     Raises:
         BudgetError: A number is not exact, or shares do not sum to 1.
     """
@@ -333,30 +318,16 @@ def concentrated_strategy(
 
 
 def parts(names: Sequence[str], numerators: Sequence[int], denominator: int) -> dict[str, Fraction]:
-    """Shares with one denominator, as tables write them.
-
-    Args:
-        names: Of whatever has a share.
-        numerators: One for each name; who has 0 has no share and is left out.
-        denominator: Of all.
-    """
+    """Shares with one denominator, as tables write them."""
     pairs = zip(names, numerators, strict=True)
     return {name: Fraction(numerator, denominator) for name, numerator in pairs if numerator}
 
 
 def by_name(strategies: Iterable[Strategy]) -> dict[str, Strategy]:
-    """The strategies of a product under their names, in order.
-
-    Args:
-        strategies: The usual one first.
-    """
+    """The strategies of a product under their names, in order."""
     return {strategy.name: strategy for strategy in strategies}
 
 
 def fillers(columns: Mapping[str, tuple[str, str]]) -> tuple[MicrodataColumn, ...]:
-    """Columns without content.
-
-    Args:
-        columns: Name -> type and the text that fills the column.
-    """
+    """Columns without content."""
     return tuple(MicrodataColumn(name, f"constant:{text}", kind) for name, (kind, text) in columns.items())

@@ -79,13 +79,7 @@ _DISTRICT: Final = (
 
 
 def person_columns(type_code: str, build: str, geography: tuple[MicrodataColumn, ...]) -> tuple[MicrodataColumn, ...]:
-    """Columns of the person file of the 1940 schema.
-
-    Args:
-        type_code: Text of SCHEMA_TYPE_CODE.
-        build: Text of SCHEMA_BUILD_ID.
-        geography: The columns that spell the geocode.
-    """
+    """Columns of the person file of the 1940 schema."""
     return (
         MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR7"),
         MicrodataColumn("SCHEMA_BUILD_ID", f"constant:{build}", "CHAR5"),
@@ -103,13 +97,7 @@ def person_columns(type_code: str, build: str, geography: tuple[MicrodataColumn,
 
 
 def unit_columns(type_code: str, build: str, geography: tuple[MicrodataColumn, ...]) -> tuple[MicrodataColumn, ...]:
-    """Columns of the unit file of the 1940 schema; arguments as for `person_columns`.
-
-    Args:
-        type_code: Text of SCHEMA_TYPE_CODE.
-        build: Text of SCHEMA_BUILD_ID.
-        geography: The columns that spell the geocode.
-    """
+    """Columns of the unit file of the 1940 schema; arguments as for `person_columns`."""
     return (
         MicrodataColumn("SCHEMA_TYPE_CODE", f"constant:{type_code}", "CHAR7"),
         MicrodataColumn("SCHEMA_BUILD_ID", f"constant:{build}", "CHAR5"),

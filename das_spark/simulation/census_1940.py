@@ -22,15 +22,7 @@ _DISTRICTS_OF_A_STATE = 4
 
 @dataclass(frozen=True, slots=True)
 class StatePlan1940:
-    """A state of a synthetic 1940.
-
-    Args:
-        state: Its published figures.
-        expected: What the whole of it is expected to have.
-        persons: People expected in it.
-        counties: How many counties it has.
-        large: Expected size of its largest counties, as many as are known and kept.
-    """
+    """A state of a synthetic 1940."""
 
     state: State1940
     expected: Expected
@@ -106,17 +98,7 @@ _HISPANIC_BLACKS_OF_THE_SOUTH = 0.0022
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Districts:
-    """Enumeration districts of a state.
-
-    Args:
-        county: Place of the county of each, ascending, (D,).
-        size: People expected in each, (D,).
-        rates: Share of each group, (D, 6).
-        county_size: People expected in each county, (C,).
-        county_rates: Share of each group, (C, 6).
-        people: People expected in each group, (6,).
-        hispanic: Share of Hispanics among the persons of the first five groups, (5,).
-    """
+    """Enumeration districts of a state."""
 
     county: Counts
     size: Floats
@@ -329,11 +311,6 @@ def _house(people: Counts, persons_of_unit: float, numbers: np.random.Generator)
 
     As in the file of 1940, a dwelling of more than 60 persons counts as a unit for each of them.
 
-    Args:
-        people: By age, origin and race, (D, 2, 2, 6).
-        persons_of_unit: Mean persons of a unit, group quarters included.
-        numbers: Random numbers of the state.
-
     Returns:
         People by class, age, origin and race, (D, 8, 2, 2, 6), and units by class, (D, 8).
     """
@@ -373,21 +350,12 @@ def _units(persons: Counts, persons_of_unit: float, numbers: np.random.Generator
 
 
 def _parts(share: Fraction) -> tuple[int, ...]:
-    """Codes of the states that a share of 1940 has.
-
-    Args:
-        share: Of 1940, exact, above 0 and up to 1.
-    """
+    """Codes of the states that a share of 1940 has."""
     return tuple(each.state.fips for each in plan(share))
 
 
 def _make(part: int, seed: int, share: Fraction) -> Population:
     """Make a state.
-
-    Args:
-        part: Its code; one of :func:`_parts`.
-        seed: Of the population; states do not share random numbers.
-        share: Of 1940.
 
     Returns:
         All enumeration districts of the state; deterministic.

@@ -39,13 +39,7 @@ _LEAST_RATE = 2e-4
 
 @dataclass(frozen=True, slots=True)
 class StatePlan2020:
-    """A state of a synthetic 2020.
-
-    Args:
-        state: Its figures.
-        persons: People expected in it.
-        counties: How many counties it has.
-    """
+    """A state of a synthetic 2020."""
 
     state: State2020
     persons: float
@@ -65,9 +59,6 @@ def _plan_of_nation(share: Fraction) -> tuple[StatePlan2020, ...]:
     All states are kept down to a share at which a state would have fewer than twelve tracts on average; then every so
     many, evenly through the list. Places keep their size, there are fewer of them.
 
-    Args:
-        share: Above 0 and up to 1.
-
     Returns:
         The states by code.
     """
@@ -79,12 +70,7 @@ def _plan_of_nation(share: Fraction) -> tuple[StatePlan2020, ...]:
 
 
 def _plan_of_state(state: State2020, persons: float) -> StatePlan2020:
-    """How many counties a state of a given size has: as many as it has, thinned with its people, down to three.
-
-    Args:
-        state: Its figures.
-        persons: People expected in it.
-    """
+    """How many counties a state of a given size has: as many as it has, thinned with its people, down to three."""
     most = max(1, round(persons / _TRACT / _TRACTS_OF_A_COUNTY))
     thinned = max(round(state.counties * persons / state.persons), min(_FEWEST_COUNTIES, state.counties))
     return StatePlan2020(state, persons, min(thinned, most))
@@ -92,14 +78,7 @@ def _plan_of_state(state: State2020, persons: float) -> StatePlan2020:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Blocks:
-    """The blocks of a state, by geocode.
-
-    Args:
-        geocodes: 16 digits, ascending, (B,) of text.
-        size: People expected in each, 0 in those where nobody lives, (B,).
-        tract: Place of the tract of each, ascending, (B,).
-        rates: Share of each group in each tract, (T, 8).
-    """
+    """The blocks of a state, by geocode."""
 
     geocodes: NDArray[np.str_]
     size: Floats
@@ -107,23 +86,12 @@ class _Blocks:
     rates: Floats
 
     def block_rates(self, start: int, stop: int, numbers: np.random.Generator) -> Floats:
-        """Share of each group in some blocks, drawn around their tracts, (n, 8).
-
-        Args:
-            start: Place of the first block.
-            stop: Place behind the last one.
-            numbers: Random numbers of the state.
-        """
+        """Share of each group in some blocks, drawn around their tracts, (n, 8)."""
         return _around(self.rates[self.tract[start:stop]], _ALIKE[2], numbers)
 
 
 def _places(plan: StatePlan2020, numbers: np.random.Generator) -> _Blocks:
-    """Draw the places of a state.
-
-    Args:
-        plan: Of the state.
-        numbers: Random numbers of the state.
-    """
+    """Draw the places of a state."""
     counties = plan.persons * _portions(np.zeros(plan.counties, dtype=np.int64), 0.0, numbers)
     of_counties = _around(np.tile(plan.rates, (plan.counties, 1)), _ALIKE[0], numbers)
     county = _children(np.minimum(np.round(counties / _TRACT), _MOST_TRACTS))
@@ -217,14 +185,7 @@ _RACES_OF_HISPANICS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Dwellings:
-    """Households and _facilities of some blocks.
-
-    Args:
-        households: Of each block, (n,).
-        block: Place of the block of each facility, (F,).
-        level: Class of each, 1 to 7, (F,).
-        size: People in each, (F,).
-    """
+    """Households and _facilities of some blocks."""
 
     households: Counts
     block: Counts
@@ -234,11 +195,6 @@ class _Dwellings:
 
 def _people(dwellings: _Dwellings, rates: Floats, numbers: np.random.Generator) -> tuple[Counts, Counts, Counts]:
     """Draw everyone, person by person, and count them.
-
-    Args:
-        dwellings: Of n blocks.
-        rates: Share of each group in each block, (n, 8).
-        numbers: Random numbers.
 
     Returns:
         Block, cell and count of every occupied cell, by block and cell.
@@ -298,11 +254,6 @@ _RESIDENTS = sum(share for _, share, _ in (*_FACILITIES, *_MORE_FACILITIES))
 def _facilities(blocks: _Blocks, persons: float, numbers: np.random.Generator) -> tuple[Counts, Counts, Counts]:
     """Draw the _facilities of a state: some of every class, most of them where people live.
 
-    Args:
-        blocks: Of the state.
-        persons: People expected in it.
-        numbers: Random numbers of the state.
-
     Returns:
         Block, class and residents of each, by block.
     """
@@ -322,13 +273,7 @@ def _facilities(blocks: _Blocks, persons: float, numbers: np.random.Generator) -
 
 
 def _vacant_units(blocks: _Blocks, households: Counts, numbers: np.random.Generator) -> Counts:
-    """Draw the vacant housing units of every block: more in some tracts than in others, and a few where nobody lives.
-
-    Args:
-        blocks: Of the state.
-        households: Of each block, (B,).
-        numbers: Random numbers of the state.
-    """
+    """Draw the vacant housing units of every block: more in some tracts than in others, and a few where nobody lives."""
     seasonal = numbers.gamma(1 / _SEASONAL, _SEASONAL, len(blocks.rates))[blocks.tract]
     vacant = numbers.poisson(households * _VACANT * seasonal)
     alone = (households == 0) & (numbers.random(len(households)) < _EMPTY_WITH_UNITS)

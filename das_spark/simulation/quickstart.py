@@ -32,11 +32,6 @@ _MINORS_IN_JUVENILE = 0.9
 def _make(part: int, seed: int, share: Fraction) -> Population:
     """Make the census.
 
-    Args:
-        part: Only 0.
-        seed: Of all random numbers.
-        share: Not used: the census is small as it is.
-
     Returns:
         All blocks, empty ones too; deterministic.
     """

@@ -36,18 +36,7 @@ COUNTIES = 3_108
 
 @dataclass(frozen=True, slots=True)
 class State1940:
-    """A state or territory in 1940.
-
-    Args:
-        fips: Two-digit code, as a number.
-        name: Postal abbreviation.
-        persons: Published population.
-        counties: How many counties it has.
-        races: Black, American Indian, Chinese, Japanese, other Asian or Pacific Islander; approximate.
-        hispanic: Percent, a guess.
-        minors: Percent under 18, approximate.
-        large: Largest counties, thousands, approximate.
-    """
+    """A state or territory in 1940."""
 
     fips: int
     name: str
@@ -232,15 +221,7 @@ DISTRICTS = 134_857
 
 @dataclass(frozen=True, slots=True)
 class FileFigures:
-    """What was published of a state in the full-count file; None where nothing was.
-
-    Args:
-        persons: People.
-        units: Household records.
-        districts: Enumeration districts.
-        races: Black, American Indian, Chinese, Japanese, other Asian or Pacific Islander.
-        hispanics: Hispanics, by the rule of the file.
-    """
+    """What was published of a state in the full-count file; None where nothing was."""
 
     persons: int | None = None
     units: int | None = None
@@ -272,15 +253,7 @@ IN_FILE: Mapping[int, FileFigures] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """A state as the file is expected to have it.
-
-    Args:
-        persons: People.
-        rates: Share of each group (Black, American Indian, Chinese, Japanese, other Asian or Pacific Islander,
-            Hispanic), (6,).
-        persons_of_unit: Mean number of persons of a unit.
-        persons_of_district: Mean number of persons of an enumeration district.
-    """
+    """A state as the file is expected to have it."""
 
     persons: float
     rates: Floats

@@ -17,15 +17,7 @@ GROUPS = 8
 
 @dataclass(frozen=True, slots=True)
 class State2020:
-    """A state, or the District of Columbia.
-
-    Args:
-        fips: Two-digit code, as a number.
-        name: Postal abbreviation.
-        persons: Published population.
-        counties: How many counties, or what stands for them, it has.
-        groups: Percent of each of the 8 groups, rounded.
-    """
+    """A state, or the District of Columbia."""
 
     fips: int
     name: str

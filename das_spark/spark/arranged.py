@@ -60,12 +60,7 @@ def _starts(codes: Sequence[str], sizes: np.ndarray, limit: int) -> tuple[str, .
 
 
 def file_number(starts: Sequence[str], geocode: Column) -> Column:
-    """In which file of its level a geounit stands, from 0.
-
-    Args:
-        starts: Of one level, as `file_starts` gives them.
-        geocode: The geocode of the geounit.
-    """
+    """In which file of its level a geounit stands, from 0."""
     return reduce(add, [(geocode >= start).cast("int") for start in starts], F.lit(0))
 
 

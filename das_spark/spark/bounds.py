@@ -46,16 +46,7 @@ _BOXES = (
 def all_invariants(
     leaves: DataFrame, histograms: DataFrame, spine: Spine, invariants: Invariants, total_key: TotalKey | None = None
 ) -> DataFrame:
-    """The declared invariants: `tables.INVARIANTS` with a column level in front.
-
-    Args:
-        leaves: `tables.LEAVES`.
-        histograms: `tables.HISTOGRAMS` of all levels, with a column level.
-        spine: The levels.
-        invariants: What is declared; totals at a level are declared at every level above it too, as sums.
-        total_key: Digits that the members of a group share at the level of the totals; None where each geounit has its
-            own. A member's row holds the total of its group, never its own.
-    """
+    """The declared invariants: `tables.INVARIANTS` with a column level in front."""
     frames = []
     if invariants.total_at is not None:
         names = spine.names[: spine.index(invariants.total_at) + 1]
@@ -78,11 +69,6 @@ def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) ->
 
     Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it. A member of a
     group has no total of its own, and is bounded as where totals are unknown.
-
-    Args:
-        invariants: Result of `all_invariants` with units.
-        spine: The levels.
-        unit_bounds: The product's formulas.
 
     Returns:
         Columns level, depth, geocode, parent, units, total (null where unknown), lower, upper (arrays by class).
@@ -109,14 +95,6 @@ def group_boxes(
 ) -> DataFrame:
     """Bounds of the groups at the level of the totals: sums over members, tightened by the total of the group.
 
-    Args:
-        boxes: Result of `class_boxes`, written and read back (it is used more than once).
-        invariants: Result of `all_invariants`.
-        spine: The levels.
-        total_at: Level where totals are invariant: the top, or just below a root of length 0.
-        total_key: Digits that the members of a group share.
-        unit_bounds: The product's formulas.
-
     Returns:
         The same columns, of that level alone, with keys for geocodes; every total is known.
     """
@@ -133,13 +111,6 @@ def boxes_above(
     boxes: DataFrame, invariants: DataFrame, spine: Spine, total_at: str, unit_bounds: UnitBounds
 ) -> DataFrame:
     """Bounds of the levels above the one with invariant totals, from the tightened bounds of that level.
-
-    Args:
-        boxes: Result of `class_boxes`, written and read back (it is used more than once), or of `group_boxes`.
-        invariants: Result of `all_invariants`.
-        spine: The levels.
-        total_at: Level where totals are invariant; not the top.
-        unit_bounds: The product's formulas.
 
     Returns:
         The same columns.
@@ -195,12 +166,7 @@ def all_bounds(
 
 
 def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
-    """Geounits whose class bounds contradict each other or their total: a column geocode; empty when all is well.
-
-    Args:
-        bounds: `tables.BOUNDS` of one or all levels (`class` and `total` rows).
-        grouped: Whether there are groups (`group_total` rows); one that cannot be is named by its key.
-    """
+    """Geounits whose class bounds contradict each other or their total: a column geocode; empty when all is well."""
     totals = bounds.where("name = 'total'").select("level", "geocode", F.col("lower").getItem(0).alias("total"))
     boxes = bounds.where("name = 'class'").join(totals, ["level", "geocode"], "left")
     boxes = boxes.select("geocode", "lower", "upper", "total")
@@ -310,15 +276,7 @@ def _summed_lists(frame: DataFrame, keys: tuple[str, ...], classes: int) -> Data
 
 
 def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column, *, member: Column | None = None) -> DataFrame:
-    """Bounds of geounits on themselves: `tables.BOUNDS` with a column level in front.
-
-    Args:
-        frame: Columns level, geocode, parent, and what the bounds are made of.
-        name: Of the bound.
-        lower: Least people, by answer.
-        upper: Most people, by answer.
-        member: What is bounded, where it is not the geounit itself.
-    """
+    """Bounds of geounits on themselves: `tables.BOUNDS` with a column level in front."""
     return frame.select(
         *_KEYS,
         F.lit(name).alias("name"),
@@ -330,12 +288,6 @@ def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column, *, mem
 
 def flow_rows(boxes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
     """Class bounds and totals of the geounits whose totals are invariant, for each geounit above them.
-
-    Args:
-        boxes: Columns depth, geocode, lower, upper (arrays by class), total; one row a geounit, or a group as
-            `group_boxes` gives it, which is the member then.
-        spine: The levels.
-        total_at: Level where totals are invariant; not the top.
 
     Returns:
         `tables.BOUNDS` with a column level in front.

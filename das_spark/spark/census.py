@@ -36,9 +36,6 @@ def published_estimates(spine: Spine) -> str:
 def census_geocode(column: str = "geocode") -> Column:
     """The geocode that the census gives a block, from its geocode on the spine.
 
-    Args:
-        column: Name of the column with the geocode of a leaf of the spine.
-
     Returns:
         A column named geocode.
     """
@@ -62,10 +59,6 @@ def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:
 
 def unknown_blocks(rows: DataFrame, known: DataFrame) -> DataFrame:
     """Geocodes of rows whose block is not among the known ones.
-
-    Args:
-        rows: Column geocode, and any others.
-        known: Column geocode, and any others.
 
     Returns:
         Column geocode: one row for each row with an unknown block.

@@ -144,13 +144,7 @@ class Finding:
 
 
 def findings(frame: DataFrame, *found: Finding, level: str | None = None) -> DataFrame:
-    """What rules say of the rows of a frame, in the columns that all rules share.
-
-    Args:
-        frame: The rows, with a column geocode, and one level where none is given.
-        found: What the rules say.
-        level: The level of all rows.
-    """
+    """What rules say of the rows of a frame, in the columns that all rules share."""
     place = (F.col("level") if level is None else F.lit(level)).alias("geolevel")
     geocode = F.coalesce(F.col("geocode").cast("string"), F.lit("?")).alias("geocode")
     said = F.explode(F.array(*[each.struct() for each in found])) if len(found) > 1 else found[0].struct()

@@ -64,12 +64,7 @@ def difference_frequencies(
 
 
 def same_histograms(one: DataFrame, other: DataFrame) -> bool:
-    """Whether two tables of histograms are of the same geounits and equal, count by count.
-
-    Args:
-        one: `tables.HISTOGRAMS`.
-        other: `tables.HISTOGRAMS`, too.
-    """
+    """Whether two tables of histograms are of the same geounits and equal, count by count."""
     columns = ("geocode", "cells", "counts")
     # As many rows, and none of the first that the second lacks: they are the same rows.
     return one.count() == other.count() and not one.select(*columns).exceptAll(other.select(*columns)).head(1)

@@ -228,9 +228,6 @@ class TallyTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Compare both histograms of each geounit.
 
-        Args:
-            batches: Columns true_cells, true_counts, cells and counts.
-
         Yields:
             Columns line, bin, value and frequency.
         """

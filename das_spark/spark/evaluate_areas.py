@@ -79,11 +79,6 @@ def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:
 def area_entries(joined: DataFrame, areas: Areas, strata: Query) -> tuple[list[Entry], str]:
     """The lines of areas.
 
-    Args:
-        joined: Both histograms of every leaf geounit: geocode, true_cells, true_counts, cells and counts.
-        areas: The areas.
-        strata: The query of stratified counts.
-
     Returns:
         Total and stratified counts, and a sentence on the leaf geounits that lie in no area.
 

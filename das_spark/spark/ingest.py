@@ -110,9 +110,6 @@ def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
 def level_structs(spine: Spine) -> Column:
     """An array column: for the leaf geocode of a row, (level, depth, geocode, parent) at every level of the spine.
 
-    Args:
-        spine: The levels and their geocode rules.
-
     Returns:
         The array, root first; depth is 0 and parent empty at the root.
     """

@@ -191,14 +191,6 @@ def level_pass(
 ) -> DataFrame:
     """Bring together what belongs to each family, and let a task work on one after the other.
 
-    Args:
-        tables: What belongs to families; the first has one row a child.
-        parents: `tables.ESTIMATES` of the level above, or None at the top and where it is not estimated yet.
-        task: Family in, rows of tables out; picklable and small.
-        spread: Files and partitions to spread the families over.
-        writing: Writes what the task makes: files come one behind the other, the families of a file by rank.
-        family: Column of the tables that names the family; not "parent" at the top.
-
     Returns:
         The report of what was written; lazy.
     """
@@ -243,9 +235,6 @@ def level_pass(
 
 def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Cut a sorted stream of record batches into one table a family, across batch borders.
-
-    Args:
-        batches: Rows with a column rank, sorted by it; empty batches are passed over.
 
     Returns:
         Tables of one rank each, in the order of the stream; one family is held at a time, beside a batch.
@@ -473,9 +462,6 @@ def _diagnostics_rows(geolevel: str, name: str, problem: FamilyProblem, estimate
 
 def saved_problem(problem: FamilyProblem) -> bytes:
     """A family problem as compressed numpy arrays (public content only), for a failed family to be studied.
-
-    Args:
-        problem: The family.
 
     Returns:
         The bytes of an .npz file.

@@ -18,10 +18,6 @@ Number = TypeVar("Number", bound=np.generic)
 def flat_lists(column: pa.Array | pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
     """Flatten a column of lists; a null list counts as empty.
 
-    Args:
-        column: Lists, one a row.
-        kind: numpy type of the values.
-
     Returns:
         Values (flat), and offsets (int64, length rows + 1), of which the first is 0.
     """
@@ -32,21 +28,12 @@ def flat_lists(column: pa.Array | pa.ChunkedArray, kind: type[Number]) -> tuple[
 
 
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """The inverse of `flat_lists`: an Arrow list column.
-
-    Args:
-        values: All values, flat.
-        offsets: Length rows + 1: row i has the values from offsets[i] up to, and without, offsets[i + 1].
-        kind: Arrow type of the values.
-    """
+    """The inverse of `flat_lists`: an Arrow list column."""
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values, type=kind))
 
 
 def list_total(column: str | Column) -> Column:
     """Sum of a list of longs.
-
-    Args:
-        column: A column of lists, or its name.
 
     Returns:
         A column of longs: 0 for an empty list, null for none.

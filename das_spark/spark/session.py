@@ -105,9 +105,6 @@ def properties_file() -> Path:
 def properties(file: Path) -> dict[str, str]:
     """Spark properties of a file of `key value` lines; `#` starts a comment.
 
-    Args:
-        file: UTF-8 text; empty lines are passed over.
-
     Returns:
         Values by key; a line without a value gives an empty one.
     """

@@ -76,9 +76,6 @@ PATHS: Final = StructType(
 def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
     """Cut a stream of rows, sorted by county, into one table a county.
 
-    Args:
-        batches: Rows with a column county, sorted by it; it has no nulls.
-
     Returns:
         Code of each county (5 digits) and its rows.
     """
@@ -86,12 +83,7 @@ def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]
 
 
 def together(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by a column of text, into one table a value, across the borders of batches.
-
-    Args:
-        batches: The rows, sorted by that column; it has no nulls.
-        column: Name of the column.
-    """
+    """Cut a stream of rows, sorted by a column of text, into one table a value, across the borders of batches."""
     waiting: list[pa.RecordBatch] = []
     current = ""
     for batch in batches:
@@ -114,9 +106,6 @@ def together(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[tuple[s
 def by_county(blocks: DataFrame) -> DataFrame:
     """Rows brought together by county in one shuffle, and sorted by county and geocode.
 
-    Args:
-        blocks: Column geocode (16 digits), and any others.
-
     Returns:
         The same rows, with the county in front.
     """
@@ -126,10 +115,6 @@ def by_county(blocks: DataFrame) -> DataFrame:
 
 def of_counties(held: DataFrame, task: Callable[[pa.Table], Sequence[str]]) -> list[str]:
     """What a task finds in every county, as texts on the driver; what fails comes as a row, and is said once.
-
-    Args:
-        held: Rows as `by_county` gives them.
-        task: Texts of the county that the rows are; a `GeographyError` refuses the county.
 
     Returns:
         The texts in the order of counties, so that sums of floating-point numbers are the same every time.
@@ -161,9 +146,6 @@ def _found(task: Callable[[pa.Table], Sequence[str]], batches: Iterator[pa.Recor
 def block_table(rows: pa.Table) -> BlockTable:
     """The blocks of a county as the core takes them.
 
-    Args:
-        rows: Columns geocode, `ENTITY_COLUMNS`, and gq (lists of 7 booleans, or null for none).
-
     Raises:
         GeographyError: A code is null or of another form, a block stands twice, or a list has another length.
     """
@@ -173,10 +155,6 @@ def block_table(rows: pa.Table) -> BlockTable:
 
 def text_column(rows: pa.Table, name: str) -> NDArray[np.str_]:
     """A column of text, shape (blocks,).
-
-    Args:
-        rows: The table.
-        name: Name of the column.
 
     Raises:
         GeographyError: It holds nulls.
@@ -204,9 +182,6 @@ def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 def path_rows(paths: CountyPaths) -> pa.RecordBatch:
     """The paths of a county as rows of `PATHS`.
-
-    Args:
-        paths: The county as it stands in the joined spine.
 
     Returns:
         One row a block; shares are in lowest terms.

@@ -52,11 +52,6 @@ def table_schema(tables: Sequence[Table], *more: str) -> StructType:
 def tabulated(estimates: DataFrame, tables: Sequence[Table], *more: str) -> DataFrame:
     """Sum histograms into the columns of tables.
 
-    Args:
-        estimates: Columns geocode, cells (array of int) and counts (array of long), and those of `more`.
-        tables: Tables of one schema; their columns stand one behind the other.
-        *more: Text columns of the estimates that are kept, in front, such as level.
-
     Returns:
         `table_schema`: a row for every row of the estimates, in their order.
 

@@ -100,11 +100,7 @@ def level_rules(
 
 
 def geounits_present(tables: RunTables) -> Rule:
-    """Every geounit of the spine has exactly one estimate, under its own parent, and there is no other.
-
-    Args:
-        tables: The tables.
-    """
+    """Every geounit of the spine has exactly one estimate, under its own parent, and there is no other."""
     keys, one, none = ("level", "geocode", "parent"), F.lit(1), F.lit(0)
     spine = tables.geounits.select(*keys, one.alias("expected"), none.alias("found"))
     estimates = tables.estimates.select(*keys, none.alias("expected"), one.alias("found"))
@@ -120,11 +116,6 @@ def histograms_possible(tables: RunTables, size: int, zeros: Mapping[str, Sequen
 
     Counts are positive integers of cells that exist, each cell once and in ascending order; nobody is in a cell in
     which nobody can be.
-
-    Args:
-        tables: The tables.
-        size: Cells of the schema.
-        zeros: Name of a structural zero -> its cells.
     """
     cells, counts = F.col("cells"), F.col("counts")
     orderly = F.array_sort(F.array_distinct(cells)) == cells
@@ -143,10 +134,6 @@ def histograms_possible(tables: RunTables, size: int, zeros: Mapping[str, Sequen
 
 def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
     """Every geounit has a declared total, and its estimate has exactly that.
-
-    Args:
-        tables: The tables.
-        totals: Levels whose totals are declared invariant.
 
     Raises:
         VerificationError: There is no table of invariants.
@@ -179,11 +166,6 @@ def invariant_group_totals(tables: RunTables, level: str, total_key: tuple[int, 
     """The estimates of the geounits with the same key sum to the total that each of them declares.
 
     A geounit alone with its key declares its own `total`, every other one the `group_total`; each declares once.
-
-    Args:
-        tables: The tables.
-        level: The lowest level whose totals are declared.
-        total_key: First digit (from 1) and number of the digits that make the key.
     """
     declared = present(tables.invariants, "invariants").where(F.col("name").isin("total", _GROUP_TOTAL))
     unknown = F.lit(None)
@@ -217,9 +199,6 @@ def invariant_group_totals(tables: RunTables, level: str, total_key: tuple[int, 
 def group_bounds_kept(tables: RunTables) -> Rule:
     """The estimates of the members of every group of the bounds sum to what the rows of the group allow.
 
-    Args:
-        tables: The tables.
-
     Raises:
         VerificationError: There is no table of bounds.
     """
@@ -244,11 +223,6 @@ def bounds_kept(tables: RunTables, queries: Mapping[str, Query], *, grouped: boo
     """Every bound row holds, answer by answer; one check a kind of bound that a level has.
 
     Families that the failsafe relaxed are no exception: what it gives up is the sum to the parent (E-30 to E-34).
-
-    Args:
-        tables: The tables.
-        queries: Name of a bound -> the query whose answers it bounds.
-        grouped: Whether geounits have totals together; these rows are left to `group_bounds_kept`.
 
     Raises:
         VerificationError: There is no table of bounds.
@@ -303,11 +277,7 @@ def _rows_of(spark: SparkSession, queries: Mapping[str, Query]) -> DataFrame:
 
 
 def children_sum_to_parents(tables: RunTables) -> Rule:
-    """The children of every geounit sum to it, cell by cell; told of at the level of the children.
-
-    Args:
-        tables: The tables; families that are exempt in `relaxed` pass.
-    """
+    """The children of every geounit sum to it, cell by cell; told of at the level of the children."""
     names = chain.from_iterable(pairwise(tables.levels))
     below = F.create_map(*[F.lit(name) for name in names])[F.col("level")].alias("level")
     upper = F.col("level") != tables.levels[-1]
@@ -343,24 +313,14 @@ def _noted(tables: RunTables) -> Column:
 
 
 def exploded_cells(estimates: DataFrame, *more: str) -> DataFrame:
-    """One row a geounit and occupied cell: level, geocode, further columns, cell (long), count (long).
-
-    Args:
-        estimates: Columns level, geocode, cells, counts and the further ones.
-        *more: Names of further columns.
-    """
+    """One row a geounit and occupied cell: level, geocode, further columns, cell (long), count (long)."""
     pairs = estimates.select("level", "geocode", *more, F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
     cell, count = F.col("pair.cells").cast("long").alias("cell"), F.col("pair.counts").alias("count")
     return pairs.select("level", "geocode", *more, cell, count)
 
 
 def small_frame(spark: SparkSession, columns: Mapping[str, Any]) -> DataFrame:
-    """A small table of the driver as a DataFrame; arrays become longs.
-
-    Args:
-        spark: The session.
-        columns: Name -> values: an integer array, or a list of booleans or of texts (empty: texts); all equally long.
-    """
+    """A small table of the driver as a DataFrame; arrays become longs."""
     kinds = {bool: pa.bool_(), str: pa.string()}
     arrays = {}
     for name, values in columns.items():

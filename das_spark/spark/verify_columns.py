@@ -119,23 +119,12 @@ class MeasuredQuery:
 
 
 def rule_name(table: str) -> str:
-    """Name of the check of a table.
-
-    Args:
-        table: Its name.
-    """
+    """Name of the check of a table."""
     return f"columns of {table}"
 
 
 def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], checked: int | Column = 1) -> DataFrame:
-    """Findings that name a geocode and the first of its columns that is wrong; null is wrong, too.
-
-    Args:
-        frame: The rows, with columns level and geocode.
-        table: Name of the table.
-        wrong: Column -> whether it is wrong.
-        checked: How much a row adds to what was compared.
-    """
+    """Findings that name a geocode and the first of its columns that is wrong; null is wrong, too."""
     column = F.coalesce(*[F.when(F.coalesce(bad, F.lit(True)), F.lit(name)) for name, bad in wrong.items()])
     told = frame.withColumn("wrong", column)
     named = told.withColumn("geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), "wrong"))
@@ -143,13 +132,7 @@ def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], check
 
 
 def columns_rule(found: DataFrame, table: str, levels: Sequence[str]) -> Rule:
-    """The rule of a table.
-
-    Args:
-        found: Result of `first_wrong`.
-        table: Name of the table.
-        levels: Where something must have been compared.
-    """
+    """The rule of a table."""
     return Rule(found, tuple((rule_name(table), level, "") for level in levels))
 
 

@@ -59,10 +59,6 @@ def promoted_record(path: Address, name: str) -> FileRecord:
     """The record of a file of a result: as it was promoted by this process, or by reading it.
 
     What lies there may have changed since: whoever verifies a result reads it.
-
-    Args:
-        path: The file.
-        name: The name to record.
     """
     found = _PROMOTED.get(path)
     if found is None or found.size != system_of(path).size(str(path)):
@@ -146,12 +142,7 @@ def names_in(folder: Address) -> set[str]:
 
 
 def files_below(folder: Address, *, without: Collection[str] = ()) -> list[str]:
-    """Every file in a folder and below it, by its path as seen from the folder, sorted part by part.
-
-    Args:
-        folder: Need not exist.
-        without: Names directly in the folder that are passed over, with all that is below them.
-    """
+    """Every file in a folder and below it, by its path as seen from the folder, sorted part by part."""
     system = system_of(folder)
     found, places = [], [name for name in system.names(str(folder)) if name not in without]
     while places:
@@ -164,12 +155,7 @@ def files_below(folder: Address, *, without: Collection[str] = ()) -> list[str]:
 
 
 def make_folder(folder: Address, *, mode: int = 0o777) -> None:
-    """Make a folder and those above it, as far as they are missing.
-
-    Args:
-        folder: May be there.
-        mode: Of the folder itself, where it is made.
-    """
+    """Make a folder and those above it, as far as they are missing."""
     system_of(folder).make_folder(str(folder), mode=mode)
 
 
@@ -352,9 +338,6 @@ def close_to_others(folder: Address) -> None:
     """Take every permission in a folder from group and others, whatever umask it was written under.
 
     A task of a dead driver may still be cleaning up: what vanishes meanwhile needs no other mode.
-
-    Args:
-        folder: Closed too, with all it holds; links are left as they are. Need not exist.
     """
     if not isinstance(folder, Path):  # who may open what is decided for the whole root
         return
@@ -367,11 +350,7 @@ def close_to_others(folder: Address) -> None:
 
 
 def open_as_marker(folder: Address) -> None:
-    """Give the data files of a finished folder the mode of its marker: that of a new file of this process.
-
-    Args:
-        folder: Holds files that come from a place which is closed to others, and is open to its readers.
-    """
+    """Give the data files of a finished folder the mode of its marker: that of a new file of this process."""
     if not isinstance(folder, Path):
         return
     mode = stat.S_IMODE((folder / _SUCCESS).stat().st_mode)

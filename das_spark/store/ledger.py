@@ -38,13 +38,7 @@ Change = Callable[[Ledger], Sequence[LedgerEntry | AttemptLine]]
 
 
 def commit_entry(file: Path, entry: LedgerEntry, mended: Mended = lambda _: None) -> Ledger:
-    """Enter a run in a ledger, or its new state: `update_ledger` with nothing to ask.
-
-    Args:
-        file: The ledger.
-        entry: The run.
-        mended: As in `update_ledger`.
-    """
+    """Enter a run in a ledger, or its new state: `update_ledger` with nothing to ask."""
     return update_ledger(file, lambda _: [entry], mended)
 
 
@@ -130,11 +124,7 @@ def _open(file: Path) -> int:
 
 
 def unwritable(file: Path) -> PrivacyGuardError:
-    """The refusal of a run that cannot be charged.
-
-    Args:
-        file: The ledger.
-    """
+    """The refusal of a run that cannot be charged."""
     return PrivacyGuardError(
         f"{file}: the privacy ledger of this input cannot be written, so that the run cannot be charged",
         hint="runs on this input are counted in that file: get the right to write it from its owner",

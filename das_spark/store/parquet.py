@@ -71,10 +71,6 @@ class ParquetTables:
     def __call__(self, rows: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Write what a task has, which may hold several tables; in the worker.
 
-        Args:
-            rows: In the order in which they shall stand in their files. All rows of a file are in one task, and no row
-                of an earlier file comes after those of a later one.
-
         Yields:
             `REPORT`, a row a file.
         """
@@ -153,12 +149,7 @@ def count_rows(folder: Place) -> int:
 
 
 def read_batches(folder: Place, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of one level of a table, a piece at a time, in the order of its files.
-
-    Args:
-        folder: Of the level.
-        columns: Their names; all where None.
-    """
+    """The rows of one level of a table, a piece at a time, in the order of its files."""
     for path in part_files(folder):
         with system_of(path).open_input(str(path)) as opened:
             yield from pq.ParquetFile(opened).iter_batches(columns=None if columns is None else list(columns))

@@ -206,11 +206,6 @@ PRINTED: Final[Mapping[str, Mapping[Fraction, MeanLoss]]] = MappingProxyType(
 def tied_squares(measured: Floats, totals: Floats, weight: float) -> Floats:
     """The minimizers of (X-6), of many groups at once.
 
-    Args:
-        measured: y, shape (groups, cells), people.
-        totals: t, shape (groups,), people.
-        weight: w, above 0: of the squared miss of a total, where that of a cell weighs 1.
-
     Returns:
         x, shape (groups, cells), nonnegative, people; exact zeros where the bound holds.
 

@@ -38,11 +38,7 @@ class NoiseRatio(StrEnum):
     EXACT = "exact"
 
     def slope(self, z: Fraction) -> float:
-        """The privacy loss of one noisy count, ln P(k) / P(k + 1).
-
-        Args:
-            z: Parameter of the distribution: above 0; below 1 where it is coded.
-        """
+        """The privacy loss of one noisy count, ln P(k) / P(k + 1)."""
         return float(z) if self is NoiseRatio.EXACT else -math.log1p(-z)
 
 
@@ -57,9 +53,6 @@ RATIOS: Final[Mapping[NoiseRatio, str]] = {
 def ratio_of(name: str) -> NoiseRatio:
     """The ratio of that name.
 
-    Args:
-        name: `coded` or `exact`.
-
     Raises:
         ConfigurationError: There is none.
     """
@@ -71,13 +64,7 @@ def ratio_of(name: str) -> NoiseRatio:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """All noise of one study.
-
-    Args:
-        study: Its name.
-        seed: Another seed gives other noise.
-        ratio: Which ratio.
-    """
+    """All noise of one study."""
 
     study: str
     seed: int
@@ -85,12 +72,6 @@ class Noise:
 
     def draw(self, what: str, z: Fraction, areas: int, replicates: int = 1) -> Counts:
         """Independent noise of the first areas, the same for the same name and seed however many are asked for.
-
-        Args:
-            what: What is counted and protected; other names give independent noise.
-            z: Parameter of the distribution.
-            areas: How many.
-            replicates: Of each.
 
         Returns:
             Shape (areas, replicates), int64, people.
@@ -106,10 +87,6 @@ class Noise:
 
 def noise_mechanism(z: Fraction, ratio: NoiseRatio) -> DiscreteLaplace:
     """The distribution with parameter z, by (X-1) and (X-2).
-
-    Args:
-        z: Above 0; below 1 where it is coded.
-        ratio: Which.
 
     Raises:
         ConfigurationError: The parameter is outside.
@@ -144,12 +121,7 @@ class ResidualLoss:
 
     @classmethod
     def of(cls, residuals: NDArray[np.float64], settings: LossSettings) -> ResidualLoss:
-        """Count residuals and draw their curve.
-
-        Args:
-            residuals: People, any shape.
-            settings: Of the curve.
-        """
+        """Count residuals and draw their curve."""
         values, counts = np.unique(residuals, return_counts=True)
         try:
             return cls(values, counts, loss_curve(values, counts, settings))
@@ -191,16 +163,7 @@ def residuals_and_curves(
     caption: str,
     width: int = 1,
 ) -> Figure:
-    """Histogram of residuals beside the loss curves, of releases by their labels.
-
-    Args:
-        releases: One at least, drawn in this order.
-        levels: Losses at which dashed lines are drawn, on both sides of zero.
-        counted: What has a residual, in the plural.
-        reach: Residuals are drawn up to it on both sides, people.
-        caption: Of the figure.
-        width: Of a bin of the histogram, people.
-    """
+    """Histogram of residuals beside the loss curves, of releases by their labels."""
     # The middles of bins are multiples of their width, so that whole residuals fall inside.
     beside = int(np.ceil(reach / width))
     edges = (np.arange(-beside, beside + 2) - 0.5) * width

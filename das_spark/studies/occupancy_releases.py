@@ -187,11 +187,6 @@ class _LargeFamiliesBatched(TopDown):
 def release(layers: Sequence[Layer], mechanism: SpineMechanism, key: RunKey) -> tuple[Counts, ...]:
     """Measure every layer and estimate it, top first.
 
-    Args:
-        layers: The first has one geounit, without parent.
-        mechanism: What is measured.
-        key: Of the noise.
-
     Returns:
         Released counts of each layer, (K, cells): whole numbers, none negative, children summing to their parent.
 
@@ -230,12 +225,6 @@ def linear_totals(
 ) -> tuple[Floats, ...]:
     """Estimate the totals of every layer, top first, with no sign asked of any count.
 
-    Args:
-        layers: As for `release`.
-        mechanism: What is measured; every query divides the cells into groups of one size.
-        key: Of the noise; the same key gives the same noise as in `release`.
-        bounded: Whether the upper bounds of the layers are kept.
-
     Returns:
         Records of each geounit, (K,) a layer.
 
@@ -270,11 +259,6 @@ def _unconstrained_totals(layer: Layer, mechanism: SpineMechanism, key: RunKey) 
 
 def divided(wanted: Floats, most: Floats, whole: float) -> Floats:
     """The nearest numbers to what is wanted, in least squares, that sum to a whole and keep upper bounds (O-4).
-
-    Args:
-        wanted: (K,).
-        most: Upper bounds, (K,); infinite where there is none.
-        whole: What they sum to.
 
     Returns:
         (K,): min(most, wanted + c).

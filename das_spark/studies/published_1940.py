@@ -57,16 +57,7 @@ class FigureSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FigureKey:
-    """Names a figure.
-
-    Args:
-        source: A protected release, or a sample.
-        setting: Its epsilon, or its share.
-        level: Geolevel.
-        measure: `total`, or the query of the strata.
-        statistic: A field of `ErrorFigures`, `privacy_loss`, or `nearest_share`.
-        index: Homogeneity index of the geounits that it is of; None for all geounits.
-    """
+    """Names a figure."""
 
     source: FigureSource
     setting: Fraction

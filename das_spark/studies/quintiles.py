@@ -35,11 +35,7 @@ class QuintileThresholds:
     fivefold: tuple[int, int, int, int]
 
     def place(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The fifth of each geounit, from 0 (smallest) to 4.
-
-        Args:
-            sizes: Any shape.
-        """
+        """The fifth of each geounit, from 0 (smallest) to 4."""
         return np.searchsorted(np.array(self.fivefold, dtype=np.int64), FIFTHS * sizes, side="left")
 
 
@@ -102,9 +98,6 @@ class Quintile:
 def quintile_thresholds(sizes: Frequencies) -> QuintileThresholds:
     """Thresholds from how often each size occurs.
 
-    Args:
-        sizes: Values are sizes of geounits, such as true counts.
-
     Raises:
         InputError: There is none.
     """
@@ -122,10 +115,6 @@ def quintile_thresholds(sizes: Frequencies) -> QuintileThresholds:
 
 def quintiles(sizes: NDArray[np.int64], differences: NDArray[np.int64]) -> tuple[Quintile, ...]:
     """Divide geounits into fifths by their size.
-
-    Args:
-        sizes: What orders them, such as true counts, shape (n,), n at least 1.
-        differences: Released minus true counts, shape (n,).
 
     Returns:
         Five, smallest first.
@@ -145,11 +134,7 @@ def quintiles(sizes: NDArray[np.int64], differences: NDArray[np.int64]) -> tuple
 
 
 def box_figures(differences: Frequencies) -> BoxFigures:
-    """Quartiles (linear interpolation), whiskers and mean.
-
-    Args:
-        differences: At least one.
-    """
+    """Quartiles (linear interpolation), whiskers and mean."""
     first, median, third = quantiles(differences, (0.25, 0.5, 0.75))
     reach = _REACH * (third - first)
     inside = differences.values[(differences.values >= first - reach) & (differences.values <= third + reach)]

@@ -96,15 +96,7 @@ EXPECTATIONS: Final[Mapping[Expectation, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AgreementRule:
-    """What can be expected of some figures.
-
-    Args:
-        expectation: Its class.
-        reason: Why, and where the tolerance comes from.
-        tolerance: By which share ours may be larger, or the published figure larger than ours; None: nothing is said.
-            Where the figure depends on data, it is what was foreseen, and no verdict follows.
-        steps: By how many steps of what both were rounded to the two may differ beyond that.
-    """
+    """What can be expected of some figures."""
 
     expectation: Expectation
     reason: str
@@ -318,11 +310,6 @@ _AT_OTHER_NUMBERS = AgreementRule(
 @dataclass(frozen=True, slots=True)
 class OurFigure:
     """A figure of ours.
-
-    Args:
-        value: None where it is undefined.
-        interval: Its ends, low and high.
-        n: Residuals that it is of; 0: not said.
 
     Raises:
         InputError: The interval is upside down.

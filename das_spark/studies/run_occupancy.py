@@ -50,11 +50,6 @@ FROM {households} GROUP BY fifth, released - truth
 def occupancy_of_run(folder: Path, truth: Path | None = None, spark: SparkSession | None = None) -> RunOccupancy:
     """Compare occupied housing units of a run with the confidential ones, geolevel by geolevel. RESTRICTED.
 
-    Args:
-        folder: Of a finished run of a product that counts occupied and vacant housing units.
-        truth: A run whose confidential histograms are taken; the run's own where None.
-        spark: The session; found or started where None.
-
     Raises:
         InputError: The product does not tell occupied from vacant units, their number is not exact in every geounit,
             or there is no housing unit.
@@ -102,12 +97,6 @@ def occupied_cells(product: Product) -> list[int] | None:
 
 def occupancy_of_level(geolevel: str, truth: DataFrame, estimate: DataFrame, occupied: Sequence[int]) -> LevelOccupancy:
     """Compare the geounits of a geolevel in which the number of housing units is exact.
-
-    Args:
-        geolevel: Its name.
-        truth: Confidential histograms of housing units: columns geocode, cells, counts.
-        estimate: Protected ones, the same columns; a geounit that is missing counts as empty.
-        occupied: Cells of occupied housing units.
 
     Raises:
         InputError: No geounit has a housing unit.

@@ -67,13 +67,7 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a table calls the fields, by the names of the settings.
-
-    Args:
-        file: Its path, for messages.
-        found: Names of its columns.
-        settings: Names of columns and code bases.
-    """
+    """What a table calls the fields, by the names of the settings."""
 
     file: str
     found: tuple[str, ...]
@@ -116,13 +110,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class TidyTable:
-    """An opened table with the names of the settings.
-
-    Args:
-        file: Its path, for messages.
-        frame: Its columns, and where each row lies.
-        settings: Names of columns and code bases.
-    """
+    """An opened table with the names of the settings."""
 
     file: str
     frame: DataFrame
@@ -213,13 +201,7 @@ class TidyTable:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A column of whole numbers.
-
-    Args:
-        value: Long; null where it is none.
-        is_whole: Whether the row holds a whole number.
-        fits: Whether it fits into int64.
-    """
+    """A column of whole numbers."""
 
     value: Column
     is_whole: Column

@@ -174,11 +174,7 @@ def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
 
 @contextmanager
 def released_if_refused(held: DataFrame) -> Iterator[None]:
-    """Let Spark forget what it keeps where the checks refuse it; otherwise `IngestedTables.release` does.
-
-    Args:
-        held: Confidential counts that Spark keeps.
-    """
+    """Let Spark forget what it keeps where the checks refuse it; otherwise `IngestedTables.release` does."""
     try:
         yield
     except BaseException:
@@ -289,10 +285,6 @@ ROOT = "0"
 def files_in(spark: SparkSession | None, folder: str) -> tuple[str, ...]:
     """Every file in a folder and in its folders.
 
-    Args:
-        spark: Lists remote folders; may be None for a local one.
-        folder: A local path or a remote address.
-
     Returns:
         Paths or addresses, sorted.
 
@@ -329,12 +321,6 @@ class Target:
     def of(cls, reader: str, product: Product, spine: Spine, *, default: FileRecodes | None = None) -> Target:
         """Find the recodes of a product for a reader.
 
-        Args:
-            reader: Name of the reader.
-            product: What the run publishes.
-            spine: Its levels.
-            default: Recodes of a product that has none of its own for the reader.
-
         Raises:
             ConfigurationError: The product has no recodes for the reader.
         """
@@ -366,11 +352,6 @@ class Target:
     def require_geocodes(self, reader: str, digits: int, parts: str = "") -> None:
         """Refuse a spine whose geocodes are longer than those of a reader.
 
-        Args:
-            reader: Name of the reader.
-            digits: Of its geocodes.
-            parts: What they are made of, for the message.
-
         Raises:
             ConfigurationError: The lowest level has longer ones.
         """
@@ -384,11 +365,6 @@ class Target:
     def require_codes(self, reader: str, allowed: Mapping[str, str], coded: Iterable[CodedField]) -> None:
         """Refuse recodes of fields that the files do not have, or that leave out codes which they may hold.
 
-        Args:
-            reader: Name of the reader.
-            allowed: Field of the files -> its codes, as `das_spark.products._file_recodes` writes them.
-            coded: The recodes of these fields.
-
         Raises:
             ConfigurationError: A field or a code of one is unknown.
         """
@@ -400,21 +376,12 @@ class Target:
                 raise ConfigurationError(f"{where}: no level for the codes from {', '.join(missing)}")
 
     def geocode(self, column: str = "geocode") -> Column:
-        """A geocode, cut to the lowest level of the spine.
-
-        Args:
-            column: Name of a column of geocodes, at least as long as those of that level.
-        """
+        """A geocode, cut to the lowest level of the spine."""
         length = self.spine.leaf.length
         return F.lit(ROOT) if length == 0 else F.substring(column, 1, length)
 
     def cell(self, code: Callable[[str], Column], fields: Container[str] | None = None) -> Column:
-        """Flat cell index (int) of a record, or the part of it that some fields tell: parts add up to the whole.
-
-        Args:
-            code: Gives the code of a field, null where it is blank.
-            fields: The fields that tell; None for all.
-        """
+        """Flat cell index (int) of a record, or the part of it that some fields tell: parts add up to the whole."""
         cell, stride = F.lit(0), self.product.schema.size
         for attribute in self.product.schema.attributes:
             coded, stride = self.recodes.attributes[attribute.name], stride // attribute.size
@@ -424,9 +391,6 @@ class Target:
 
     def cells(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Flat cell indices of records as arrays.
-
-        Args:
-            codes: Field -> code of each record, shape (n,).
 
         Returns:
             The cells, shape (n,); -1 where a code stands for no level.
@@ -439,12 +403,7 @@ class Target:
 
 
 def level_of(coded: CodedField, code: Column) -> Column:
-    """The level (int) that a code stands for; null where it stands for none.
-
-    Args:
-        coded: The recode.
-        code: A whole number, null where the field is blank.
-    """
+    """The level (int) that a code stands for; null where it stands for none."""
     if coded.first is not None:
         return (code - coded.first).cast("int")
     blank = F.lit(coded.blank_level).cast("int")
@@ -455,23 +414,13 @@ def level_of(coded: CodedField, code: Column) -> Column:
 
 
 def level_in_cell(schema: Schema, attribute: str) -> Column:
-    """The level (long) of an attribute in a column of flat cell indices, which is called cell.
-
-    Args:
-        schema: Of the cells.
-        attribute: Its name.
-    """
+    """The level (long) of an attribute in a column of flat cell indices, which is called cell."""
     axis = schema.axis(attribute)
     return F.floor(F.col("cell") / prod(schema.shape[axis + 1 :])) % schema.shape[axis]
 
 
 def cell_of(schema: Schema, levels: Mapping[str, Column]) -> Column:
-    """Flat cell index (int) of 0-based levels, the last attribute fastest.
-
-    Args:
-        schema: Of the product.
-        levels: A column for every attribute.
-    """
+    """Flat cell index (int) of 0-based levels, the last attribute fastest."""
     cell = reduce(
         lambda flat, attribute: flat * attribute.size + levels[attribute.name], schema.attributes, F.lit(0).cast("long")
     )

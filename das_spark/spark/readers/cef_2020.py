@@ -64,14 +64,7 @@ _PARTS = ("*.txt", "*.txt.gz", "*.dat", "*.dat.gz", "*.cef", "*.cef.gz", "part-*
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The lines of one kind of record.
-
-    Args:
-        file: Its path, for messages.
-        record: The kind.
-        frame: Columns value, line, is_good, and where each line lies.
-        rules: Across fields; asked where the fields are in order.
-    """
+    """The lines of one kind of record."""
 
     file: str
     record: Record
@@ -88,23 +81,13 @@ class _Lines:
 
 
 def text(record: Record, name: str) -> Column:
-    """The characters of a field.
-
-    Args:
-        record: The kind of record.
-        name: Name of one of its fields.
-    """
+    """The characters of a field."""
     field = record.field(name)
     return F.substring(LINE, field.start + 1, field.width)
 
 
 def number(record: Record, name: str) -> Column:
-    """The number in a field (long; null where there is none).
-
-    Args:
-        record: The kind of record.
-        name: Name of one of its fields.
-    """
+    """The number in a field (long; null where there is none)."""
     return F.trim(text(record, name)).try_cast("long")
 
 
@@ -280,16 +263,7 @@ _STATE = 2
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """How many lines are alike in what can be wrong about them.
-
-    Args:
-        of_unit: Whether unit lines.
-        good: Whether they are without fault.
-        kind: As `_count_lines` has it.
-        odd: As `_count_lines` has it.
-        lost: Whether the block is unknown.
-        lines: How many.
-    """
+    """How many lines are alike in what can be wrong about them."""
 
     of_unit: bool
     good: bool
@@ -301,16 +275,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Opened files, and what was counted of them.
-
-    Args:
-        units: Unit records.
-        persons: Person records; None where units alone are counted.
-        geography: Blocks.
-        counted: As `_count_lines` has it, with geocode (16 digits; null where the key of a block leads nowhere).
-        tallies: The same by what can be wrong.
-        target: What was read for.
-    """
+    """Opened files, and what was counted of them."""
 
     units: _Lines
     persons: _Lines | None
@@ -321,14 +286,7 @@ class Census:
 
     @classmethod
     def of(cls, units: _Lines, persons: _Lines | None, geography: GeographicReference, target: Target) -> Census:
-        """Read the lines and count them.
-
-        Args:
-            units: Unit records.
-            persons: Person records, if people are counted.
-            geography: Blocks, checked.
-            target: What is read for.
-        """
+        """Read the lines and count them."""
         counted = _count_lines(units, persons, target).join(geography.blocks, KEY, "left").persist()
         lost = F.col(GEOCODE).isNull().alias("lost")
         tally = counted.groupBy("of_unit", F.col(_IS_GOOD).alias("good"), "kind", "odd", lost)

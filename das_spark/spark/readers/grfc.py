@@ -30,14 +30,7 @@ _GROUP, _BLOCK = 3, 4
 
 @dataclass(frozen=True, slots=True)
 class GeographicReference:
-    """The opened file.
-
-    Args:
-        file: Its path, for messages.
-        frame: Columns block_key, geocode (16 digits), faults, and where each row lies; the line of names is a row
-            without faults and without geocode.
-        checks: Behind the faults, in order.
-    """
+    """The opened file."""
 
     file: str
     frame: DataFrame
@@ -76,10 +69,6 @@ class GeographicReference:
 def open_geography(spark: SparkSession, file: str) -> GeographicReference:
     """Open the file.
 
-    Args:
-        spark: The session.
-        file: File, folder or pattern; each file has the same line of names.
-
     Raises:
         InputError: There is no such file, or a column is missing.
     """
@@ -108,9 +97,6 @@ def open_geography(spark: SparkSession, file: str) -> GeographicReference:
 
 def look_at_geography(file: str) -> None:
     """See without Spark that the file begins with the line of names.
-
-    Args:
-        file: File or folder.
 
     Raises:
         InputError: There is no such file, it is no text, or a column is missing.

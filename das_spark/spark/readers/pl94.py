@@ -84,15 +84,7 @@ _WHOLE = "00"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One of the four kinds of files.
-
-    Args:
-        name: For the join and for messages.
-        pattern: Of file names.
-        columns: How many a row has.
-        tables: Name and number of items of each table, in order.
-        logrecno: 0-based column of the record number.
-    """
+    """One of the four kinds of files."""
 
     name: str
     pattern: str

@@ -108,13 +108,7 @@ def _target(reader: str, product: Product, spine: Spine) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Paths of the tables of a tidy population.
-
-    Args:
-        persons: People.
-        units: Units by class, or empty, as where they are made from people.
-        geography: Geounits that exist, or empty.
-    """
+    """Paths of the tables of a tidy population."""
 
     persons: str
     units: str
