@@ -273,7 +273,7 @@ def _facilities(blocks: _Blocks, persons: float, numbers: np.random.Generator) -
 
 
 def _vacant_units(blocks: _Blocks, households: Counts, numbers: np.random.Generator) -> Counts:
-    """Draw the vacant housing units of every block: more in some tracts than in others, and a few where nobody lives."""
+    """Draw the vacant housing units of every block: more in some tracts than others, and a few where nobody lives."""
     seasonal = numbers.gamma(1 / _SEASONAL, _SEASONAL, len(blocks.rates))[blocks.tract]
     vacant = numbers.poisson(households * _VACANT * seasonal)
     alone = (households == 0) & (numbers.random(len(households)) < _EMPTY_WITH_UNITS)
