@@ -20,7 +20,7 @@ ulimit -S -c 0
 umask 0027
 
 runtime=/run/das_spark
-shipped=$(python -c 'from das_spark.config.shipped import FOLDER; print(FOLDER)')
+shipped=$(python -c 'from das_spark.config import FOLDER; print(FOLDER)')
 secret=${DAS_SPARK_SECRET_FILE:-/run/secrets/spark_secret}
 
 stop() { printf 'das-spark-container: error: %s\n' "$*" >&2; exit 2; }
