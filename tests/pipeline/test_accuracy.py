@@ -27,7 +27,7 @@ from das_spark.spark.finished_runs import alike_runs
 
 def errors_of(report, place, query):
     """All errors of a query in a geolevel."""
-    return next(line.whole for line in report.errors if (line.place, line.query) == (place, query))
+    return next(line.all_classes for line in report.errors if (line.place, line.query) == (place, query))
 
 
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
@@ -69,7 +69,7 @@ def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner
             assert sum(part.total for part in parts.values()) == len(truth)
             assert parts[24].total == 1  # nobody lives in the first geounit
         (line,) = (each for each in report.headlines("largest group") if each.place == "Enumdist")
-        assert (line.query, line.whole.undefined) == ("hispanic * race", 1)
+        assert (line.query, line.all_classes.undefined) == ("hispanic * race", 1)
     folders = [layout.folder for layout, _, _ in runs]
     require_one_population(alike_runs(folders))
     others, _, _ = finished_run(tmp_path / "runs", "c", 3, people=3)

@@ -149,7 +149,7 @@ def test_queries_by_population_equal_those_of_dense_arrays_however_the_rows_are_
     ]
     assert report.groups == "race"
     (line,) = report.headlines("largest group")
-    assert (line.whole.geounits, line.whole.within) == (40, sum(within))
+    assert (line.all_classes.geounits, line.all_classes.within) == (40, sum(within))
 
 
 def test_a_geounit_that_is_missing_on_a_side_counts_as_empty_there(spark):
@@ -159,14 +159,14 @@ def test_a_geounit_that_is_missing_on_a_side_counts_as_empty_there(spark):
         report = evaluate_levels([("Block", truth, estimate)], Subject(STRATA), product="s", run="r")
         assert report.entry("Block", "total").figures.bias == bias
         (line,) = (each for each in report.criteria if each.key == ("Block", "largest group", "race", "fifties"))
-        assert line.whole.undefined == 1
+        assert line.all_classes.undefined == 1
 
 
 def test_a_level_without_geounits_has_lines_without_figures(spark):
     nothing = frame(spark, np.zeros((0, SCHEMA.size), dtype=int))
     report = evaluate_levels([("Block", nothing, nothing)], Subject(STRATA), product="s", run="r")
     assert report.entry("Block", "total").figures.n == 0
-    assert {line.whole.geounits for line in report.errors if line.query == "race"} == {0}
+    assert {line.all_classes.geounits for line in report.errors if line.query == "race"} == {0}
     report.to_json()
 
 
