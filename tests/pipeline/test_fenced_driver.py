@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from das_spark.errors import OutputError, VerificationError
-from das_spark.io import microdata_files
 from das_spark.pipeline import assess, levels, publish, run_stages, runner
 from das_spark.pipeline import ingest as ingest_stage
-from das_spark.spark import run_tables
+from das_spark.spark import microdata, run_tables
 from das_spark.spark.checks import Check
 from das_spark.store import discard, finished, hold_run, part_files, succeed
 
@@ -21,7 +20,7 @@ LOST = {
     "while it reads": (run_tables, "discard", lambda run: run.public.level("geounits", "State")),
     "while it draws": (levels, "_draw", lambda run: run.public.level("measurements", "State")),
     "while it estimates": (levels, "_log_slowest", lambda run: run.public.level("estimates", "State")),
-    "while it deals people to units": (microdata_files, "_run", lambda run: run.public.microdata("person", "parquet")),
+    "while it deals people to units": (microdata, "_run", lambda run: run.public.microdata("person", "parquet")),
     "while it sums up": (publish, "public_files", lambda run: run.public.manifest),
     "while it verifies": (assess, "_complete", lambda run: run.public.verification),
     "while it tells its times": (runner, "restricted_manifest", lambda run: run.restricted.manifest),

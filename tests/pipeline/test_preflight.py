@@ -34,6 +34,7 @@ from das_spark.errors import (
     PrivacyGuardError,
 )
 from das_spark.estimation import SOLVERS
+from das_spark.io import microdata_formats
 from das_spark.io.microdata_digest import digest_part
 from das_spark.io.microdata_formats import TextFormat
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
@@ -41,7 +42,6 @@ from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
 from das_spark.pipeline.sweep import carry_out
 from das_spark.products import PRODUCTS, MicrodataColumn, Product
 from das_spark.spark import session as session_module
-from das_spark.spark.readers.cef_2020 import text
 from das_spark.store import RunLayout, SweepLayout
 
 FORMS = ("parts", "concatenate", "single")
@@ -191,18 +191,18 @@ class TestWhatIsBroken:
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("name", PRODUCTS)
     def test_a_writer_that_swaps_codes_is_found(self, monkeypatch, tmp_path, name, form):
-        honest = text._TextSink.write
+        honest = microdata_formats._TextSink.write
 
         def swapped(sink: Any, rows: Any) -> None:
             honest(sink, replace(rows, code=rows.code[::-1].copy()) if len(set(rows.code.tolist())) > 1 else rows)
 
-        monkeypatch.setattr(text._TextSink, "write", swapped)
+        monkeypatch.setattr(microdata_formats._TextSink, "write", swapped)
         plan = planned(name, output={"microdata": ["text"], "microdata_files": form})
         with pytest.raises(ConfigurationError, match="do not come back as they were written"):
             tried(plan, tmp_path, StageKind.MICRODATA)
 
     def test_a_writer_that_loses_records_is_found(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(text._TextSink, "write", lambda *_: None)
+        monkeypatch.setattr(microdata_formats._TextSink, "write", lambda *_: None)
         with pytest.raises(ConfigurationError, match="do not come back"):
             tried(planned("pl94_2020_unit", output={"microdata": ["text"]}), tmp_path, StageKind.MICRODATA)
 
@@ -272,7 +272,7 @@ class TestWhatIsBroken:
             tried(broken, tmp_path, StageKind.VERIFY)
 
     def test_all_problems_are_told_together_with_stage_setting_and_fix(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(text._TextSink, "write", lambda *_: None)
+        monkeypatch.setattr(microdata_formats._TextSink, "write", lambda *_: None)
         plan = planned("e2e_1940", output={"microdata": ["text"]})
         plan = replace(plan, product=replace(plan.product, strata="age18plus * sex"))
         with pytest.raises(
@@ -469,7 +469,7 @@ class TestOrigins:
 
     @pytest.fixture
     def broken(self, monkeypatch) -> None:
-        monkeypatch.setattr(text._TextSink, "write", lambda *_: None)
+        monkeypatch.setattr(microdata_formats._TextSink, "write", lambda *_: None)
 
     @pytest.mark.usefixtures("broken")
     def test_a_run(self, dry_workshop):

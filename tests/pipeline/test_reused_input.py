@@ -16,6 +16,7 @@ from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.reused_input import holds_input, reuse_input
+from das_spark.spark.run_tables import LevelTables
 from das_spark.store import PublicManifest, RunLayout, discard, finished, hold_run, part_files
 
 pytestmark = [pytest.mark.spark]
@@ -60,7 +61,7 @@ def parts(layout: RunLayout) -> dict[str, int]:
 
 def test_a_run_of_another_budget_shares_the_files_and_reads_nothing(first, second, monkeypatch):
     monkeypatch.setattr(ingest_stage, "_write_leaves", lambda *_: pytest.fail("the input was read again"))
-    monkeypatch.setattr(RunContext, "write_all", lambda *_, **__: pytest.fail("made again"))
+    monkeypatch.setattr(LevelTables, "write_all", lambda *_, **__: pytest.fail("made again"))
     ingest(second, identity_of(second))
     assert parts(second.layout) == parts(first)
     assert holds_input(second.layout, second.plan)
