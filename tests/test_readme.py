@@ -49,9 +49,17 @@ EXTRACT = "EXT1940USCB.dat.gz"
 QUICKSTART = ROOT / "conf" / "quickstart.toml"
 
 
+#: Of the README, what even the quick path runs: the quick start, and Python.
+QUICK = (CLONE, "import das_spark\n")
+
+
 def name_of(block: Block) -> str:
     words = re.findall(r"das-spark \w+|[\w-]+\.(?:sh|toml)|das_spark\.\w+", block[1])
     return "+".join(dict.fromkeys(words))
+
+
+def of_the_quick_path_or_slow(block: Block):
+    return pytest.param(block, id=name_of(block), marks=[] if block[1].startswith(QUICK) else pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +106,7 @@ def test_the_readme_shows_the_test_command():
 
 @pytest.mark.spark
 @pytest.mark.whole_run
-@pytest.mark.parametrize("block", [each for each in BLOCKS if each[1] != THIS], ids=name_of)
+@pytest.mark.parametrize("block", [of_the_quick_path_or_slow(each) for each in BLOCKS if each[1] != THIS])
 def test_every_command_of_the_readme_works(clone: Path, block: Block):
     works(clone, *block)
 

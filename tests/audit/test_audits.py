@@ -25,7 +25,7 @@ from das_spark.audit import (
 )
 from das_spark.errors import ConfigurationError
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 FRAMEWORKS = ("pure_dp", "zcdp")
 NOISE = AuditSettings(stage="measurement", draws=40_000, level=0.99, test_key="noise")

@@ -11,6 +11,8 @@ from das_spark.cli.main import main
 from das_spark.io.population_files import simulate
 from das_spark.spark.census import read_spine
 
+pytestmark = pytest.mark.slow
+
 SHARES = ["--product", "pl94_2020_person", "--strategy", "us"]
 HEADER = "geocode,aiannhce,cousubfp,cousubfs,placefp,placefs,sdunilea,sdseclea,sdelmlea"
 ROWS = [f"440010{tract:05d}1100{block},9999,05140,A,,,00030,," for tract in (100, 200) for block in range(9)]

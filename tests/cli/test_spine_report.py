@@ -12,6 +12,8 @@ from das_spark.cli.main import main
 from das_spark.evaluation import SpineLevelRow, SpineReport, share_path
 from das_spark.geography import EntityComparison
 
+pytestmark = pytest.mark.slow
+
 
 def made_report() -> SpineReport:
     half = Fraction(1, 2)

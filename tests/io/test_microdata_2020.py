@@ -17,7 +17,7 @@ from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.store import PublicLayout, Staging, part_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PERSON, UNIT = PRODUCTS["pl94_2020_person"], PRODUCTS["pl94_2020_unit"]
 BLOCKS = ("4400700010011001", "4400700020022001", "4500100030000007")
 #: Codes of a cell -> how many, in each of the blocks.

@@ -20,6 +20,8 @@ from das_spark.pipeline.runner import run_stages
 sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 import doubles
 
+pytestmark = pytest.mark.slow
+
 DOUBLE = "estimation.estimator=double"
 
 

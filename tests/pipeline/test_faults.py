@@ -31,7 +31,7 @@ from das_spark.store import Journal, RunLayout, State, finished
 from das_spark.store import commit as files
 from das_spark.store import journal as journal_module
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 PATIENCE = 240.0

@@ -19,7 +19,7 @@ from das_spark.pipeline.publish import INSECURE
 from das_spark.spark import session as session_module
 from das_spark.store import PublicManifest, RunLayout, created_at
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
 
 FAILED, WRONG = 1, 2
 

@@ -19,7 +19,7 @@ import pytest
 
 from das_spark.privacy import RunKey, StreamDomain
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0

@@ -12,7 +12,7 @@ from das_spark.errors import OutputError
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.levels import estimate, measure
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from das_spark.config import reopen, resolve
 from das_spark.pipeline import assess, run_stages, tabulate
 from das_spark.products import PRODUCTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 E2E_1940 = PRODUCTS["e2e_1940"]
 PLAIN = replace(

@@ -14,7 +14,7 @@ from das_spark.config import load_plan
 from das_spark.pipeline import run_stages
 from das_spark.products import _REGISTRY, product_from, register
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 VILLAGE = """
 name = "village"

@@ -23,6 +23,8 @@ from das_spark.products import PRODUCTS
 from das_spark.spark.noisy_rows import binning, sides, zero_sides
 from das_spark.store import RunLayout, record_of
 
+pytestmark = pytest.mark.slow
+
 FIXTURE = json.loads((Path(__file__).parent / "published_measurements.json").read_text())
 RACES = FIXTURE["code_book"]["cenrace"]["races"]
 RACE_SETS = [races for size in range(1, 7) for races in combinations(RACES, size)]

@@ -19,7 +19,7 @@ from das_spark.pipeline.reused_input import holds_input, reuse_input
 from das_spark.spark.run_tables import LevelTables
 from das_spark.store import PublicManifest, RunLayout, discard, finished, hold_run, part_files
 
-pytestmark = [pytest.mark.spark]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = ("geounits", "histograms", "invariants", "bounds")
 

@@ -12,7 +12,7 @@ from das_spark.pipeline.run_record import known_run, write_page
 from das_spark.store import PublicManifest, RestrictedManifest
 from das_spark.telemetry import read_log
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 READING = Path(__file__).with_name("reading.js").read_text(encoding="utf-8")
 LEAST_CONTRAST = 4.5  # of ordinary text: WCAG 2.2, criterion 1.4.3

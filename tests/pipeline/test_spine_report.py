@@ -17,6 +17,8 @@ from das_spark.pipeline.spines import SpineRequest, make_spine
 from das_spark.products import product
 from das_spark.store.spine import read_record
 
+pytestmark = pytest.mark.slow
+
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of({level: Fraction(part, 21) for part, level in enumerate(LEVELS, 1)})
 DHC_LEVELS = ("US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block")

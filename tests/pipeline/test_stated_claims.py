@@ -13,6 +13,8 @@ from das_spark.pipeline import publish
 from das_spark.pipeline.summary import summary_of
 from das_spark.privacy import Ledger, LedgerEntry
 
+pytestmark = pytest.mark.slow
+
 CONF = Path(__file__).parents[2] / "conf"
 GEOUNITS = "Which geounits exist was read from the records or counts of units themselves, not from a public list"
 

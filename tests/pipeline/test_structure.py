@@ -19,6 +19,8 @@ from das_spark.privacy import RunKey
 from das_spark.spark.run_tables import LevelTables
 from das_spark.store import part_files, record_of
 
+pytestmark = pytest.mark.slow
+
 STATE = ("budget.strategy=state", "output.microdata=['text','parquet','ppmf']")
 
 

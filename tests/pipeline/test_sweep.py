@@ -30,7 +30,7 @@ from das_spark.store import (
     write_durably,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
 
 KEY = "an open secret"
 SHARES = ("1/10", "1/2")

@@ -19,7 +19,7 @@ from das_spark.privacy import EntryState, Ledger
 from das_spark.spark.run_tables import LevelTables
 from das_spark.store import Journal, RunLayout
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 REPORTED = "evaluation.enabled=true"
 

@@ -24,7 +24,7 @@ from das_spark.spark.verify import RunTables, level_rules
 from das_spark.spark.verify_columns import RULES, rule_name
 from das_spark.store import PublicLayout, PublicManifest, part_files
 
-pytestmark = [pytest.mark.spark]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LEVELS = ("State", "County", "Enumdist")
 OF_AREAS = ("shares", "census_estimates")  # tests/spark/test_verify_spine.py

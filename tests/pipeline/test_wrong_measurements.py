@@ -18,7 +18,7 @@ from das_spark.errors import InputError
 from das_spark.pipeline import estimate_from, open_source
 from das_spark.store import RunLayout, record_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.long, pytest.mark.slow]
 
 FAILED = 1
 

@@ -12,6 +12,8 @@ from das_spark.store import RunLayout, open_run
 from das_spark.studies.occupancy import level_occupancy
 from das_spark.studies.run_occupancy import occupancy_of_run, occupied_cells
 
+pytestmark = pytest.mark.slow
+
 LEVELS = ["County", "Block"]
 BLOCKS = 40
 

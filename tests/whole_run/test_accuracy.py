@@ -27,7 +27,7 @@ from das_spark.estimation.support import restrict
 from das_spark.histogram import Histogram
 from das_spark.products import product
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 STRATA = "age18plus * hispanic * race"
 SCHEMA = product("e2e_1940").schema

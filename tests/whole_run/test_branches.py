@@ -10,7 +10,7 @@ from small_census import CLASSES, LEVELS
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.problem import FamilyStatus
 
-pytestmark = pytest.mark.whole_run
+pytestmark = [pytest.mark.whole_run, pytest.mark.slow]
 
 
 def test_the_census_has_empty_blocks_all_classes_and_tight_bounds(census):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 A, B, C = "4400700010011000", "4400700010011001", "4400900020022000"
 HOME, GROUP = 200_000_001, 200_000_002
 
