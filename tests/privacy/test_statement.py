@@ -172,8 +172,8 @@ def test_measurements_that_were_made_before_are_said_to_be(facts: StatementFacts
     assert heading not in privacy_statement(facts)
 
 
-def test_nothing_is_claimed_of_the_randomness_of_others(facts: StatementFacts) -> None:
-    text = privacy_statement(replace(facts, origin="Published by others.", noise_of_others=True))
+def test_nothing_is_claimed_of_external_noise(facts: StatementFacts) -> None:
+    text = privacy_statement(replace(facts, origin="Published by others.", external_noise=True))
     assert "cannot say how" in text
     assert "AES-256" not in text
 
