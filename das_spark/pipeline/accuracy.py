@@ -35,16 +35,7 @@ if TYPE_CHECKING:
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
-    """Write the accuracy report of a run under its restricted root.
-
-    Returns:
-        The few figures that are printed, by name.
-
-    Raises:
-        InputError: The file of areas is missing, a leaf geounit lies in two areas, or files of the geography are
-            malformed.
-        OutputError: The confidential histograms are not there, or the disk is full.
-    """
+    """Write the accuracy report of a run under its restricted root."""
     plan, restricted = context.plan, context.layout.restricted
     subject = subject_of_plan(plan.product, plan.queries)
     asked = _asked(context.spark, context.census, plan.evaluation.areas, plan.geography.reader, plan.geography.path)
@@ -98,12 +89,7 @@ def evaluate_runs(
 def report_runs(
     runs: Sequence[FinishedRun], areas: Path | None = None, truth: Path | None = None
 ) -> tuple[AccuracyReport, ...]:
-    """The same of runs that are open already. RESTRICTED.
-
-    Raises:
-        InputError: The areas cannot be read, or the truth is of other geography.
-        OutputError: The confidential histograms of a run were removed.
-    """
+    """The same of runs that are open already. RESTRICTED."""
     require_truths(runs, truth)
     if areas is not None:
         areas = areas.absolute()
@@ -113,17 +99,7 @@ def report_runs(
 
 
 def pairs(spark: SparkSession, run: FinishedRun, truth: Path | None = None) -> list[Pair]:
-    """Both histograms of every geolevel of the census, root first. RESTRICTED.
-
-    Args:
-        spark: The session.
-        run: A finished run.
-        truth: A run whose confidential histograms are taken; the run's own where None.
-
-    Raises:
-        InputError: The truth is of another schema or of other geography.
-        OutputError: There are no confidential histograms, or no estimates.
-    """
+    """Both histograms of every geolevel of the census, root first. RESTRICTED."""
     levels = [
         Pair(name, confidential, run.estimates(spark, name)) for name, confidential in truth_of(spark, run, truth)
     ]
@@ -146,11 +122,7 @@ def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Pa
 
 
 def subject_of_plan(product: Product, measured: Iterable[str]) -> Subject:
-    """What is compared: all that a run measures, and what every report on its product holds.
-
-    Raises:
-        QueryError: A query is none of the schema.
-    """
+    """What is compared: all that a run measures, and what every report on its product holds."""
     groups = demographic_groups(product.schema) or product.schema.query(product.strata)
     return Subject(
         product.schema.query(product.strata),

@@ -73,12 +73,7 @@ def verify_run(run_folder: Path, spark: SparkSession | None = None) -> Verificat
 
 
 def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | None = None) -> VerificationReport:
-    """Check what a run has written, of a public root that is open already, and write the report into it.
-
-    Raises:
-        OutputError: The manifest cannot be read, or the report cannot be written.
-        InputError: The spine was made of areas, and is not there.
-    """
+    """Check what a run has written, of a public root that is open already, and write the report into it."""
     # Of this process alone: a run may be verified twice at once.
     staging = staging or Staging(layout.path / STAGING / f"{VERIFYING}{os.getpid()}")
     manifest = PublicManifest.load(layout.manifest)

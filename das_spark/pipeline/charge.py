@@ -94,14 +94,7 @@ def open_ledger(
     identity_of_entry: EntryIdentity | None = None,
     together: tuple[tuple[RunPlan, RunLayout], ...] = (),
 ) -> RunLedger:
-    """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started.
-
-    Raises:
-        PrivacyGuardError: The ledger cannot be reached, read or written, has lost the run, leaves no room under a cap,
-            or knows more of the run's measurements than the run itself does; or the records of the input are counted
-            under another name.
-        InputError: The input cannot be read, or is not there.
-    """
+    """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started."""
     folder = ledger_folder(plan, layout)
     if plan.ledger.path is not None and Path(plan.ledger.path).absolute() != folder:
         progress.report(f"ledger: the run goes on with that of {folder}, with which it was begun")
@@ -122,38 +115,20 @@ def open_ledger(
 
 
 def enter_invariants(run: RunLedger) -> LedgerEntry:
-    """Enter the run in the ledger before its invariants are public; a run that was entered finds its entry again.
-
-    Raises:
-        PrivacyGuardError: As `enter_run`.
-        OutputError: If another driver has taken over the run, or the disk is full.
-    """
+    """Enter the run in the ledger before its invariants are public; a run that was entered finds its entry again."""
     own = OwnEntry.find(run.layout.restricted)
     entry = _new_entry(run) if own is None else own.entry
     return _enter(run, own, entry)[0]
 
 
 def is_charged(layout: RunLayout) -> bool:
-    """Whether the budget of a run is spent: the ledger of its dataset is known to have it as charged.
-
-    Raises:
-        PrivacyGuardError: The run's own entry cannot be understood.
-    """
+    """Whether the budget of a run is spent: the ledger of its dataset is known to have it as charged."""
     own = OwnEntry.find(layout.restricted)
     return own is not None and own.is_charged
 
 
 def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
-    """Charge the dataset with this run before anything is drawn; a resumed run finds its own entry again.
-
-    Returns:
-        The entry of the run, and the whole ledger of its dataset.
-
-    Raises:
-        PrivacyGuardError: If the run was begun under another kind of key, or charged with another budget; a cap leaves
-            no room; or the ledger has lost the run, or cannot be understood or written.
-        OutputError: If another driver has taken over the run, or the disk is full.
-    """
+    """Charge the dataset with this run before anything is drawn; a resumed run finds its own entry again."""
     own = OwnEntry.find(run.layout.restricted)
     _require_same(run, own)
     entry, ledger = _enter(run, own, _as_charged(run, own))
@@ -163,11 +138,7 @@ def enter_run(run: RunLedger) -> tuple[LedgerEntry, Ledger]:
 
 
 def enter_level(run: RunLedger, entry: LedgerEntry, geolevel: str) -> tuple[LedgerEntry, Ledger]:
-    """Enter in the ledger that the measurements of a level are public.
-
-    Returns:
-        As `enter_run`.
-    """
+    """Enter in the ledger that the measurements of a level are public."""
     require_held(run.layout)  # another driver may be further
     # The run's own entry goes first: it is never behind the ledger, which refuses to lose a level.
     entry, ledger = _enter(run, OwnEntry.find(run.layout.restricted), entry.with_completed(geolevel))
@@ -185,10 +156,6 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
     """Bring the ledger up to what the journal says of a level, or refuse where the two cannot both be true.
 
     Called before an attempt is destroyed or opened and before one is promoted, and after each step of the journal.
-
-    Raises:
-        PrivacyGuardError: The run is not charged, so that nothing may be drawn; or the ledger knows of attempts that
-            the journal does not know, or the other way round, or of one that is open in another place.
     """
     own = OwnEntry.find(run.layout.restricted)
     if own is None or not own.is_charged:
@@ -205,14 +172,7 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
 
 
 def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[str]) -> tuple[str, ...]:
-    """What runs on one input cost, those that are not charged yet, against the caps that hold for them.
-
-    Returns:
-        A sentence for each cap.
-
-    Raises:
-        PrivacyGuardError: The ledger cannot be reached or understood, or a cap is raised without naming it.
-    """
+    """What runs on one input cost, those that are not charged yet, against the caps that hold for them."""
     plan, layout = plans[0]
     ledger = DatasetLedger.of(ledger_folder(plan, layout), plan.input, contents).read()
     left = []
@@ -412,9 +372,6 @@ def place_of(layout: RunLayout) -> str:
 
     A copy of the file, or one that was restored, has another number on its disk or another time of change. The identity
     stands in the ledger alone, so that no copy can bring it along.
-
-    Raises:
-        OutputError: The disk is full.
     """
     file = layout.restricted.instance
     if not file.is_file():
@@ -428,11 +385,7 @@ def place_of(layout: RunLayout) -> str:
 def new_lines(
     ledger: Ledger, run_id: str, geolevel: str, journal: Sequence[Attempt], place: str
 ) -> tuple[AttemptLine, ...]:
-    """What the ledger lacks of the attempts in a journal, if both can be true.
-
-    Raises:
-        PrivacyGuardError: See `require_agreement`.
-    """
+    """What the ledger lacks of the attempts in a journal, if both can be true."""
     require_agreement(ledger, run_id, geolevel, journal, place)
     known = {each.number: each for each in ledger.attempts_at(run_id, geolevel)}
     lines = []
@@ -451,9 +404,6 @@ def require_agreement(ledger: Ledger, run_id: str, geolevel: str, journal: Seque
 
     A driver may have died between the step of the journal and that of the ledger: then one is a single step ahead,
     which is no contradiction.
-
-    Raises:
-        PrivacyGuardError: Both cannot be true.
     """
     own = {each.number: each for each in journal}
     known = {each.number: each for each in ledger.attempts_at(run_id, geolevel)}

@@ -106,11 +106,7 @@ class RunContext:
         return is_insecure(self.key, self.origin)
 
     def required_key(self) -> RunKey:
-        """The run key, for what draws.
-
-        Raises:
-            PrivacyGuardError: The run estimates from measurements that exist: it has no key, and never draws.
-        """
+        """The run key, for what draws."""
         if self.key is None:
             raise PrivacyGuardError(
                 f"run {self.layout.run_id} estimates from measurements that exist; it draws nothing"
@@ -118,11 +114,7 @@ class RunContext:
         return self.key
 
     def required_ledger(self) -> RunLedger:
-        """The ledger of the dataset, for what charges it.
-
-        Raises:
-            PrivacyGuardError: It was not opened: without it nothing confidential is published.
-        """
+        """The ledger of the dataset, for what charges it."""
         if self.ledger is None:
             raise PrivacyGuardError(f"run {self.layout.run_id}: the ledger of its dataset was not opened")
         return self.ledger
@@ -140,12 +132,7 @@ class RunContext:
         return not self.spine.is_census
 
     def shares_of(self, geolevel: str) -> Mapping[str, Fraction]:
-        """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's.
-
-        Returns:
-            Exact shares of the whole budget by the text of the table of shares; geounits that are not measured are left
-            out.
-        """
+        """The shares of the budget that measured geounits of a level have, by their text; "" stands for the level's."""
         if not self.has_shares:
             return {"": self.plan.budget.level(geolevel).share}
         return self.tables.measured_shares(geolevel)
@@ -161,15 +148,7 @@ class RunContext:
         return published_estimates(self.spine)
 
     def spread(self, geolevel: str) -> FamilySpread:
-        """Over which files and partitions the families whose children are of a level are spread.
-
-        Returns:
-            Files by the numbers of geounits, which are public; partitions at most `partitions_per_core` for each core
-            of the session, and never more than files.
-
-        Raises:
-            GeographyError: The spine has no such level.
-        """
+        """Over which files and partitions the families whose children are of a level are spread."""
         depth = self.spine.index(geolevel)
         counts = self.tables.geounit_counts()
         families = counts[self.spine.names[max(depth - 1, 0)]]

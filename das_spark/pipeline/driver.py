@@ -69,16 +69,7 @@ def at_work(
     spark: SparkSession | None = None,
     options: RunOptions | None = None,
 ) -> Iterator[RunContext]:
-    """Open the folders of a run and hold them; give the run to whoever works on it.
-
-    Raises:
-        OutputError: The folders belong to a run of another configuration, another driver is at work on the run, or it
-            is finished and its confidential side was removed.
-        EnvironmentProblemError: The session's properties are wrong.
-        PrivacyGuardError: The session would let key or confidential data reach a disk or wire in clear, measurements
-            are published that the journal does not know, or the ledger of the dataset forbids the run (`open_ledger`).
-        InputError: The input of a run with a key is not there.
-    """
+    """Open the folders of a run and hold them; give the run to whoever works on it."""
     insecure = is_insecure(key, origin)
     ledgers = (
         "" if key is None else str(ledger_folder(plan, layout))

@@ -79,11 +79,7 @@ class ExternalSource:
     _bounded: bool = False
 
     def check(self, spark: SparkSession) -> None:
-        """Examine the rows: levels, queries, layouts, variances, geocodes, and which totals are exact.
-
-        Raises:
-            InputError: They are not what the run file says; all problems together.
-        """
+        """Examine the rows: levels, queries, layouts, variances, geocodes, and which totals are exact."""
         with reading(str(self.dataset)):
             self._summarised(spark)
             findings = Findings(str(self.dataset))
@@ -95,12 +91,7 @@ class ExternalSource:
             findings.refuse()
 
     def adopt(self, context: RunContext) -> None:
-        """Write geounits, invariants, bounds and measurements.
-
-        Raises:
-            InfeasibleError: The constraints leave no possible estimate.
-            OutputError: The disk is full.
-        """
+        """Write geounits, invariants, bounds and measurements."""
         plan, spark = self.plan, context.spark
         known = self._summarised(spark)
         if not context.tables.is_finished("geounits"):
@@ -201,12 +192,7 @@ class ExternalSource:
 
 
 def open_external(path: Path, plan: RunPlan) -> ExternalSource:
-    """Find out what a folder of external measurements holds, as far as that needs no Spark.
-
-    Raises:
-        ConfigurationError: The run file declares units, which such files do not hold.
-        InputError: A level or a column is missing, or a file is cut off.
-    """
+    """Find out what a folder of external measurements holds, as far as that needs no Spark."""
     if plan.invariants.units:
         raise ConfigurationError(
             f"{path}: measurement files of others hold no units, and the run file declares them",

@@ -78,11 +78,7 @@ class MeasurementsSource:
     _known: Known | None = None
 
     def check(self, spark: SparkSession) -> None:
-        """Examine the rows: every level, geounit and query, each laid out as asked, with the variance of the budget.
-
-        Raises:
-            InputError: They are not what they must be; all problems together.
-        """
+        """Examine the rows: every level, geounit and query, each laid out as asked, with the variance of the budget."""
         self._queries(spark)
         findings = Findings(str(self.layout.path))
         geounits = self._table(spark, "geounits")
@@ -97,13 +93,7 @@ class MeasurementsSource:
         findings.refuse()
 
     def adopt(self, context: RunContext) -> None:
-        """Write the public tables: bounds are computed anew, and must be those that the files hold as constraints.
-
-        Raises:
-            InputError: They are not.
-            InfeasibleError: The invariants leave no possible estimate.
-            OutputError: The disk is full.
-        """
+        """Write the public tables: bounds are computed anew, and must be those that the files hold as constraints."""
         for table in EXTRA_TABLES:
             for name in self.plan.spine.names:
                 adopt_level(context, table, name, self.layout.table(table, name))
@@ -161,13 +151,7 @@ class MeasurementsSource:
 
 
 def open_measurements(path: Path, settings: Sequence[str]) -> MeasurementsSource:
-    """Verify the checksums of a folder of measurements, and find out what it holds. Needs no Spark.
-
-    Raises:
-        ConfigurationError: A setting is about what the measurements fix.
-        InputError: A file is missing, changed or cut off, or the folder is of a product or schema that this software
-            does not have.
-    """
+    """Verify the checksums of a folder of measurements, and find out what it holds. Needs no Spark."""
     path = path.absolute()
     layout = NoisyLayout(path)
     record = _load(layout)

@@ -60,11 +60,7 @@ class RunSource:
     origin: Origin
 
     def check(self, spark: SparkSession) -> None:
-        """Examine the measurements: whole files, known geounits, and the variances of the budget.
-
-        Raises:
-            InputError: They are not what they must be.
-        """
+        """Examine the measurements: whole files, known geounits, and the variances of the budget."""
         for path in _parts(self.public, self.plan.spine.names):
             try:
                 parquet.read_metadata(path)
@@ -86,11 +82,7 @@ class RunSource:
         return not self.plan.spine.is_census
 
     def adopt(self, context: RunContext) -> None:
-        """Copy every table that comes before estimation.
-
-        Raises:
-            OutputError: The disk is full.
-        """
+        """Copy every table that comes before estimation."""
         copy_spine(context, self.public)
         # Shares first: a run that died meanwhile finds out from the others that it must go on.
         for table in (*(("shares",) if self.has_shares else ()), *ADOPTED):
@@ -99,14 +91,7 @@ class RunSource:
 
 
 def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
-    """Find out what the public folder of a finished run holds.
-
-    Raises:
-        ConfigurationError: A setting is about what the measurements fix, or asks for other estimates of a run that
-            has not kept every noisy answer.
-        InputError: The manifest contradicts itself.
-        OutputError: It is not the folder of a finished run.
-    """
+    """Find out what the public folder of a finished run holds."""
     public = open_public(path)
     manifest = PublicManifest.load(public.manifest)
     where = str(public.manifest)
@@ -136,11 +121,7 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
 
 
 def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) -> None:
-    """Copy one level of a public table into the run, unless it is there.
-
-    Raises:
-        OutputError: The disk is full, or another driver has taken over the run.
-    """
+    """Copy one level of a public table into the run, unless it is there."""
     target = context.tables.folder(table, geolevel)
     if finished(target):
         return

@@ -47,14 +47,7 @@ WRITTEN = ("geounits", "histograms", "invariants", "bounds")
 
 
 def ingest(context: RunContext, identity: str) -> None:
-    """Read the input and write every table that is made before noise: leaves, histograms, invariants, bounds.
-
-    Raises:
-        InputError: If the input cannot be read, contradicts itself, or has changed since the run read it or while it
-            did.
-        OutputError: If the input of another run is to be taken over, and cannot be.
-        InfeasibleError: If invariants and bounds leave no possible estimate.
-    """
+    """Read the input and write every table that is made before noise: leaves, histograms, invariants, bounds."""
     if _is_finished(context):
         load_input_record(context, identity)
         if context.has_shares:
@@ -85,16 +78,7 @@ def _is_finished(context: RunContext) -> bool:
 
 
 def placed_leaves(context: RunContext, identity: str) -> DataFrame:
-    """Read the input, unless that is done, and build the spine where it is made of areas: all that tells what exists.
-
-    Returns:
-        Columns of `tables.LEAVES` under the geocodes of the spine.
-
-    Raises:
-        InputError: As `ingest`.
-        OutputError: As `ingest`.
-        GeographyError: No spine can be made of the areas.
-    """
+    """The leaves of the run: the input is read, and the spine built where it is made of areas, unless that is done."""
     if context.ingested_by is not None:
         enter_invariants(context.required_ledger())  # they are among what is taken over
         reuse_input(context, context.ingested_by, identity)
@@ -203,12 +187,7 @@ def _units_file(settings: InputSettings) -> str:
 
 
 def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
-    """Write every bound that follows from the invariants of the run and from public constants.
-
-    Raises:
-        InfeasibleError: They leave no possible estimate.
-        OutputError: The disk is full.
-    """
+    """Write every bound that follows from the invariants of the run and from public constants."""
     plan = context.plan
     invariants, formulas = context.tables.read_all("invariants"), plan.product.unit_bounds
     staging = staging_of(context.layout, context.layout.public) / "boxes"
@@ -244,13 +223,7 @@ def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: 
 
 
 def refuse_impossible(context: RunContext, written: DataFrame) -> None:
-    """Find contradictions while nothing is spent; what only the estimator can find is named by it.
-
-    Raises:
-        InfeasibleError: A total does not lie between the least and the most people of the units, or an added constraint
-            asks for more people than the total, or leaves no room for them. The tables of geounits and of invariants
-            are removed first.
-    """
+    """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
     grouped = context.spine.total_key_at(context.plan.invariants.total_at) is not None
     indivisible = [row["geocode"] for row in bounds.indivisible(written, grouped=grouped).limit(NAMED).collect()]
     if indivisible:

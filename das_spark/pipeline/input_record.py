@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 
 def save_input_record(context: RunContext, identity: str, leaves: DataFrame, problems: Sequence[Problem]) -> None:
-    """Keep what ingestion found, before its leaves appear.
-
-    Raises:
-        InputError: The input holds nobody.
-        OutputError: Rows of the leaves stand there twice, the disk is full, or another driver has taken over the run.
-    """
+    """Keep what ingestion found, before its leaves appear."""
     rows = leaf_facts(leaves)
     if rows["geounits"] != rows.pop("different"):
         # Each person would be counted as often: a loss of privacy that no ledger knows.
@@ -56,11 +51,7 @@ def save_input_record(context: RunContext, identity: str, leaves: DataFrame, pro
 
 
 def load_input_record(context: RunContext, identity: str) -> None:
-    """Give a run what its ingestion found, for the restricted manifest.
-
-    Raises:
-        InputError: The input is another one than the run has read.
-    """
+    """Give a run what its ingestion found, for the restricted manifest."""
     record = json.loads(context.layout.restricted.input_record.read_text(encoding="utf-8"))
     if record["identity"] != identity:
         raise InputError(
@@ -76,9 +67,6 @@ def identity_of_input(plan: RunPlan, layout: RunLayout) -> tuple[str, list[dict[
 
     They are asked for their sizes and times of change as long as something is to be measured. After that the input may
     be withdrawn: it is what the run has recorded.
-
-    Raises:
-        InputError: A file that is asked for cannot be read.
     """
     restricted = layout.restricted
     if finished(restricted.table("leaves")) and restricted.input_record.is_file():
@@ -105,11 +93,7 @@ def read_identity(layout: RunLayout) -> str:
 
 @contextmanager
 def problems_kept(context: RunContext) -> Iterator[None]:
-    """Keep what makes the input unusable, and tell where.
-
-    Raises:
-        BadInputError: The one that was raised meanwhile; its hint names the file that holds row numbers.
-    """
+    """Keep what makes the input unusable, and tell where."""
     try:
         yield
     except BadInputError as error:
@@ -132,15 +116,7 @@ _BLOCK = 1 << 22
 
 
 def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
-    """Identity of an input: a checksum over its files' contents, or over the simulator's arguments.
-
-    Returns:
-        SHA-256 in hexadecimal, and name, size, time of change and checksum of each file (restricted), and whether it
-        is confidential: a table that only says which geounits exist is not, nor is what the reader does not read.
-
-    Raises:
-        InputError: If a file cannot be read.
-    """
+    """Identity of an input: a checksum over its files' contents, or over the simulator's arguments."""
     whole = hashlib.sha256()
     if settings.is_simulated:
         whole.update(json.dumps(settings.population.to_json(), sort_keys=True).encode())
@@ -155,20 +131,12 @@ def fingerprint(settings: InputSettings) -> tuple[str, list[dict[str, object]]]:
 
 
 def is_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> bool:
-    """Whether the files of an input have the sizes and times of change that they had, and there is no other one.
-
-    Raises:
-        InputError: A file or folder of the settings is not there.
-    """
+    """Whether the files of an input have the sizes and times of change that they had, and there is no other one."""
     return not _changed(settings, files)
 
 
 def require_unchanged(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> None:
-    """Refuse an input that is not, after it was read, what its identity was taken from before.
-
-    Raises:
-        InputError: A file has changed, is gone, or has come.
-    """
+    """Refuse an input that is not, after it was read, what its identity was taken from before."""
     changed = _changed(settings, files)
     if changed:
         raise InputError(
@@ -189,11 +157,7 @@ def _changed(settings: InputSettings, files: Iterable[Mapping[str, object]]) -> 
 
 
 def contents_of(settings: InputSettings, identity: str, files: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """What the confidential files hold, whatever else lies beside them: by this the same people are known again.
-
-    Returns:
-        Checksums, sorted; of an invented population, that of its arguments.
-    """
+    """What the confidential files hold, whatever else lies beside them: by this the same people are known again."""
     if settings.is_simulated:
         return (identity,)
     return tuple(sorted({str(each["sha256"]) for each in files if each.get("confidential", True)}))

@@ -52,11 +52,7 @@ SLOWEST = 20
 
 @contextmanager
 def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
-    """Run a stage under its name, with the number of its families where it is one of a level.
-
-    Raises:
-        OutputError: Another driver has taken over the run: stages begin by clearing places that it may be writing to.
-    """
+    """Run a stage under its name, with the number of its families where it is one of a level."""
     require_held(context.layout)
     number = None
     if stage.kind in OF_A_LEVEL:
@@ -102,12 +98,7 @@ def journal_of(context: RunContext) -> Journal:
 
 
 def measure(context: RunContext, geolevel: str) -> None:
-    """Measure one level, once.
-
-    Raises:
-        PrivacyGuardError: If journal, files and ledger do not agree, or the session does not protect the key.
-        OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
-    """
+    """Measure one level, once."""
     journal = journal_of(context)
     # Before anything is destroyed or drawn, and after each step of the journal: the ledger lies outside this folder,
     # and knows whether another copy of it has gone on.
@@ -192,21 +183,13 @@ def _draw(
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
-    """What the tasks of one attempt at a level are given.
-
-    Raises:
-        PrivacyGuardError: The run has no key: it never draws.
-    """
+    """What the tasks of one attempt at a level are given."""
     plan = measurement_plan(context.plan, geolevel, context.shares_of(geolevel), context.required_key(), attempt)
     return MeasurementTask(replace(plan, blind=context.blind), top=_level_above(context, geolevel) is None)
 
 
 def carry_upward(context: RunContext, geolevel: str) -> None:
-    """Carry one level upwards, from what is public.
-
-    Raises:
-        OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
-    """
+    """Carry one level upwards, from what is public."""
     target = context.tables.folder("upward", geolevel)
     if finished(target):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="upward")
@@ -234,12 +217,7 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
 
 
 def estimate(context: RunContext, geolevel: str) -> None:
-    """Estimate one level from what is public.
-
-    Raises:
-        EstimationError: If a family is infeasible, or none of its solutions could be certified.
-        OutputError: If the disk is full, a file of what is read is gone, or another driver has taken over the run.
-    """
+    """Estimate one level from what is public."""
     target = context.tables.folder("estimates", geolevel)
     if finished(target):
         context.progress.log(Event.LEVEL_SKIPPED, geolevel=geolevel, work="estimate")

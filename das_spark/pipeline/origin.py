@@ -57,27 +57,14 @@ class Source(Protocol):
         """What is known of them."""
 
     def check(self, spark: SparkSession) -> None:
-        """Examine the rows before anything is written.
-
-        Raises:
-            InputError: They are not what they must be.
-        """
+        """Examine the rows before anything is written."""
 
     def adopt(self, context: RunContext) -> None:
-        """Write the public tables of a run that come before estimation: those that are not there yet.
-
-        Raises:
-            InputError: They are not what they must be.
-            OutputError: The disk is full.
-        """
+        """Write the public tables of a run that come before estimation: those that are not there yet."""
 
 
 def entry_of(ledger: Mapping[str, Any], where: str) -> LedgerEntry:
-    """The ledger entry that a manifest holds.
-
-    Raises:
-        InputError: It is none.
-    """
+    """The ledger entry that a manifest holds."""
     try:
         return LedgerEntry.of(ledger)
     except PrivacyGuardError as error:

@@ -75,18 +75,7 @@ Trials = Callable[[Ahead], Iterable[Trial]]
 
 
 def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, files: bool = True) -> None:
-    """Try what the stages of a run will need; of a run that is charged its disks alone: what is spent is spent.
-
-    Args:
-        plan: The run.
-        layout: Where it lies, or will lie.
-        stages: Those that it will carry out, sooner or later.
-        files: Whether the files that the plan names, and its roots, are on this machine.
-
-    Raises:
-        DasError: Something will fail; all that was found, with stage, setting and fix. One problem keeps its kind of
-            error; several have that of a guard of privacy, or else of the first.
-    """
+    """Try what the stages of a run will need; of a run that is charged its disks alone: what is spent is spent."""
     kinds = tuple(dict.fromkeys(stage.kind for stage in stages))
     found: list[DasError] = []
     with _scratch() as scratch:

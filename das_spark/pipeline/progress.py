@@ -38,11 +38,7 @@ class Progress(Reporter):
 
     @contextmanager
     def stage(self, spark: SparkSession, name: str, families: int | None = None) -> Iterator[None]:
-        """Run a stage under its name: Spark job group and description, a line while it runs, a line when it ends.
-
-        Raises:
-            SessionError: The cluster has given no executor for too long.
-        """
+        """Run a stage under its name: Spark job group and description, a line while it runs, a line when it ends."""
         context = spark.sparkContext
         group = f"{self.run_id}/{name}"
         context.setJobGroup(group, f"das_spark {self.run_id}: {name}", interruptOnCancel=True)
@@ -183,11 +179,7 @@ def _step(context: SparkContext, group: str) -> _SparkStage | None:
 
 @contextmanager
 def logged(layout: RunLayout, plan: RunPlan, progress: Progress, *, resumed: bool, insecure: bool) -> Iterator[None]:
-    """Open the log of a run that is held, and log how the driver ends. A killed driver logs nothing more.
-
-    Raises:
-        OutputError: The log cannot be written.
-    """
+    """Open the log of a run that is held, and log how the driver ends. A killed driver logs nothing more."""
     log = progress.run_log = RunLog(layout.restricted.log, layout.run_id)
     progress.log(
         Event.RUN_RESUMED if resumed else Event.RUN_OPENED,

@@ -69,11 +69,7 @@ def notices_of(context: RunContext) -> tuple[str, ...]:
 
 
 def planned_notices(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
-    """Sentences that every public file of a run must carry.
-
-    Returns:
-        That the run is insecure, that numbers follow from people, that consistency may be relaxed; or nothing.
-    """
+    """Sentences that every public file of a run must carry."""
     found = [INSECURE] if insecure else []
     found += notice_of_people(published_from_people(plan.acknowledged, plan.spine.leaf.name))
     if plan.estimation.failsafe:
@@ -82,12 +78,7 @@ def planned_notices(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
 
 
 def publish_microdata(context: RunContext) -> None:
-    """Write the microdata of what is counted and, where people are assigned to units, of the units.
-
-    Raises:
-        OutputError: If people cannot be assigned to their units, the disk is full, or another driver has taken over the
-            run.
-    """
+    """Write the microdata of what is counted and, where people are assigned to units, of the units."""
     plan = context.plan
     kinds = plan.product.files(units=plan.invariants.units)
     folders = [context.layout.public.microdata(kind, each) for kind in kinds for each in plan.output.microdata]
@@ -114,11 +105,7 @@ def publish_microdata(context: RunContext) -> None:
 
 
 def publish_census(context: RunContext) -> None:
-    """Write the estimates by geounits of the census, where the spine has others.
-
-    Raises:
-        OutputError: If the disk is full.
-    """
+    """Write the estimates by geounits of the census, where the spine has others."""
     levels = context.census.names
     if context.has_shares and not context.tables.is_finished(context.published, levels):
         leaf = context.tables.read("estimates", context.spine.leaf.name)
@@ -126,14 +113,7 @@ def publish_census(context: RunContext) -> None:
 
 
 def publish_statement(context: RunContext, entry: LedgerEntry, ledger: Ledger | None) -> PublicManifest:
-    """Write the privacy statement, the ledger entry and the manifest: of the run, or of the one that it estimates from.
-
-    Returns:
-        The manifest, which answers for every other public file; it is written last.
-
-    Raises:
-        OutputError: If the disk is full, or another driver has taken over the run.
-    """
+    """Write the privacy statement, the ledger entry and, last, the manifest, which answers for all public files."""
     require_held(context.layout)
     public, all_runs = context.layout.public, ""
     if ledger is not None:

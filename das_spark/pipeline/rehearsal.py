@@ -97,12 +97,7 @@ class InventedGeounits:
 
 
 def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
-    """Estimate an invented family of a geolevel, and by the failsafe one that cannot be, where that is on.
-
-    Raises:
-        EstimationError: The family is not estimated.
-        ConfigurationError: Queries, passes or solvers do not fit.
-    """
+    """Estimate an invented family of a geolevel, and by the failsafe one that cannot be, where that is on."""
     level = level_plan(plan, geolevel)
     _require_estimated(plan, level, invented_family(plan, geolevel), _USABLE)
     if plan.estimation.failsafe and plan.product.class_query and plan.spine.index(geolevel):
@@ -111,11 +106,7 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
 
 
 def rehearse_solver(plan: RunPlan, solver: str) -> None:
-    """Let one solver of the chain try a family, which is otherwise asked only where those before it do not succeed.
-
-    Raises:
-        EstimationError: It does not start.
-    """
+    """Let one solver of the chain try a family, which is otherwise asked only where those before it do not succeed."""
     level = level_plan(plan, plan.spine.leaf.name)
     # One pass: whether this solver alone could prove every pass of the level is not asked, but that it solves.
     alone = replace(level.family, solvers=(solver,), passes=(), failsafe=False)
@@ -123,12 +114,7 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
 
 
 def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
-    """Write invented records in the layout of the product, read them back, and compare.
-
-    Raises:
-        ConfigurationError: What is read is not what was written.
-        OutputError: The records cannot be written.
-    """
+    """Write invented records in the layout of the product, read them back, and compare."""
     product, units, form = plan.product, plan.invariants.units, plan.output.microdata_files
     made = InventedGeounits.of(product, product.census(plan.spine).leaf.length, _everyone(product))
     layout = PublicLayout(folder)
@@ -165,13 +151,7 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
 
 
 def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
-    """Make a published table of invented geounits, in every format of the run, and look at what is in it.
-
-    Raises:
-        ConfigurationError: The files do not hold what they should.
-        QueryError: The table does not fit the schema.
-        OutputError: It cannot be written.
-    """
+    """Make a published table of invented geounits, in every format of the run, and look at what is in it."""
     leaf = plan.product.census(plan.spine).leaf
     made = InventedGeounits.of(plan.product, leaf.length, _everyone(plan.product))
     layout = TablesLayout(folder / "tables")
@@ -194,11 +174,7 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
 
 
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
-    """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does.
-
-    Raises:
-        ConfigurationError: What is read does not say what was written.
-    """
+    """Write the public manifest of a run that has nothing yet, and its statement; read both as verification does."""
     folder.mkdir()
     product = plan.product
     entry = LedgerEntry(_RUN, _CREATED, product.name, product.record, plan.budget, insecure=False)
@@ -212,11 +188,7 @@ def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
 
 
 def rehearse_evaluation(plan: RunPlan) -> None:
-    """Make the accuracy report of invented geounits, estimated without an error.
-
-    Raises:
-        QueryError: A query of the report is none of the schema.
-    """
+    """Make the accuracy report of invented geounits, estimated without an error."""
     subject = subject_of_plan(plan.product, plan.queries)
     census = plan.product.census(plan.spine)
     lines = []

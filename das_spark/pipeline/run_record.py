@@ -45,31 +45,13 @@ _BEGUN: Final = (Event.RUN_OPENED, Event.RUN_RESUMED)
 
 
 def write_page(layout: RunLayout) -> Path:
-    """Write the restricted page of a run.
-
-    Returns:
-        The page.
-
-    Raises:
-        OutputError: A file cannot be read, or the disk is full.
-    """
+    """Write the restricted page of a run."""
     write_durably(layout.restricted.page, report.page(present_run(run_record(layout))), mode=0o600)
     return layout.restricted.page
 
 
 def page_of(run: Path, page: Path) -> RunRecord:
-    """Write the page of a run to a file: with what is restricted where that can be read, and without it otherwise.
-
-    Args:
-        run: Folder of a run, or its public folder.
-        page: The file.
-
-    Returns:
-        What the page shows.
-
-    Raises:
-        OutputError: There is no run, or restricted facts would stand below a public root.
-    """
+    """Write the page of a run to a file: with what is restricted where that can be read, and without it otherwise."""
     record = known_run(run)
     if record.restricted and _is_public(page):
         raise OutputError(
@@ -81,14 +63,7 @@ def page_of(run: Path, page: Path) -> RunRecord:
 
 
 def known_run(run: Path) -> RunRecord:
-    """What is known of a run whose folder is named.
-
-    Args:
-        run: Folder of a run, or its public folder.
-
-    Raises:
-        OutputError: There is no run.
-    """
+    """What is known of a run whose folder is named."""
     try:
         layout = find_run(run)
     except OSError:  # no restricted root beside the public one, or one that is closed to the reader
@@ -97,11 +72,7 @@ def known_run(run: Path) -> RunRecord:
 
 
 def public_record(layout: PublicLayout) -> RunRecord:
-    """What everybody may know of a run.
-
-    Raises:
-        OutputError: A file cannot be read.
-    """
+    """What everybody may know of a run."""
     manifest = _manifest(layout)
     entry = None if manifest is None else LedgerEntry.of(manifest.ledger)
     begun = json.loads(layout.marker.read_text(encoding="utf-8"))
@@ -118,11 +89,7 @@ def public_record(layout: PublicLayout) -> RunRecord:
 
 
 def run_record(layout: RunLayout) -> RunRecord:
-    """What is known of a run, from both roots.
-
-    Raises:
-        OutputError: A file cannot be read.
-    """
+    """What is known of a run, from both roots."""
     log = read_log(layout.restricted.log)
     live = is_held(layout) and not has_ended(log.lines)
     drivers = driver_attempts(log.lines, live=live)

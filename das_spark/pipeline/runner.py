@@ -75,11 +75,7 @@ def prepare(
     until: str | None = None,
     options: RunOptions | None = None,
 ) -> None:
-    """Begin a run and read its input; nothing is charged or drawn.
-
-    Raises:
-        DasError: The input is wrong, or the place cannot be written.
-    """
+    """Begin a run and read its input; nothing is charged or drawn."""
     with _begun(plan, run_id, test_key, spark, progress, options) as context:
         _read_input(context, stages_until(plan, until))
 
@@ -93,11 +89,7 @@ def charge(
     progress: Callable[[str], None] = lambda line: None,
     options: RunOptions | None = None,
 ) -> None:
-    """Charge a run that has read its input; nothing is drawn.
-
-    Raises:
-        DasError: The run cannot be charged.
-    """
+    """Charge a run that has read its input; nothing is drawn."""
     with _begun(plan, run_id, test_key, spark, progress, options) as context:
         _charged(context)
 
@@ -110,14 +102,7 @@ def _charged(context: RunContext) -> tuple[LedgerEntry, Ledger]:
 
 
 def usual_run_id(name: str) -> str:
-    """The id of a run that was given none: its plan's name and the time.
-
-    Args:
-        name: Of the plan.
-
-    Returns:
-        The name, and date and time (UTC) to the second.
-    """
+    """The id of a run that was given none: its plan's name and the time."""
     return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
@@ -174,12 +159,7 @@ def _read_input(context: RunContext, stages: Sequence[Stage]) -> None:
 
 
 def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, until: str | None = None) -> RunSummary:
-    """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy.
-
-    Raises:
-        OutputError: Something cannot be written, or another driver has taken over the run.
-        VerificationError: What was written breaks a rule.
-    """
+    """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy."""
     stages = stages_until(context.plan, until)
     publishing = {
         StageKind.CENSUS: lambda: publish_census(context),

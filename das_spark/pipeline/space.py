@@ -106,9 +106,6 @@ def require_disk_space(context: RunContext) -> None:
     """Refuse a run that its disks cannot hold, when its input is read and nothing is charged.
 
     The message does not say how much the run needs, which tells of the input: the restricted log does.
-
-    Raises:
-        OutputError: A disk has less room than that.
     """
     room = room_of(context.plan, KnownSizes.of(context))
     context.progress.log(Event.SPACE_ESTIMATED, public=room.public, restricted=room.restricted, scratch=room.scratch)
@@ -128,11 +125,7 @@ def require_disk_space(context: RunContext) -> None:
 
 
 def require_beginning(plan: RunPlan, layout: RunLayout) -> None:
-    """Refuse to begin, or to go on with, a run where a disk is nearly full.
-
-    Raises:
-        OutputError: There is less room than `LEAST_SPACE`.
-    """
+    """Refuse to begin, or to go on with, a run where a disk is nearly full."""
     for place, needed in together([(folder, LEAST_SPACE) for folder in roots_of(plan, layout).values()]).items():
         require_space(place, needed)
 

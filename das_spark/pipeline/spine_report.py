@@ -45,41 +45,20 @@ class ReportRequest:
     categories: tuple[str, ...] = field(default_factory=lambda: tuple(ENTITY_CATEGORIES))
 
     def __post_init__(self) -> None:
-        """Check what can be checked without reading anything.
-
-        Raises:
-            GeographyError: A category is unknown.
-            BudgetError: The budget is not above 0.
-        """
+        """Check what can be checked without reading anything."""
         check_categories(self.categories)
         if self.budget <= 0:
             raise BudgetError(f"the budget of a report on a spine must be above 0, is {self.budget}")
 
     def look(self) -> None:
-        """Look for everything that is named, before Spark is started for nothing.
-
-        Raises:
-            ConfigurationError: No reader has that name.
-            InputError: The spine or the geography is not there.
-        """
+        """Look for everything that is named, before Spark is started for nothing."""
         geography_reader(self.reader)
         read_record(spine_folder(self.spine))
         require_source(self.geography)
 
 
 def report_spine(spark: SparkSession, request: ReportRequest) -> SpineReport:
-    """Compare a spine with the census spine of its blocks.
-
-    Args:
-        spark: The session.
-        request: What is compared.
-
-    Raises:
-        InputError: The spine or files of the geography are missing, damaged or malformed.
-        ConfigurationError: No reader has that name.
-        GeographyError: Spine and geography are not of the same blocks, or the shares of the spine are not those of
-            one.
-    """
+    """Compare a spine with the census spine of its blocks."""
     reader = geography_reader(request.reader)
     stored = read_spine(spark, spine_folder(request.spine))
     record = stored.record
@@ -102,25 +81,13 @@ def report_spine(spark: SparkSession, request: ReportRequest) -> SpineReport:
 
 
 def spine_folder(folder: Path) -> Path:
-    """The folder of the spine in a folder that is one, or that of a run.
-
-    Returns:
-        The folder that holds the record of the spine; the folder itself where none does.
-    """
+    """The folder of the spine in a folder that is one, or that of a run."""
     places = [folder / place for place in _PLACES]
     return next((place for place in places if (place / RECORD).is_file()), folder)
 
 
 def write_spine_report(report: SpineReport, folder: Path) -> None:
-    """Write `spine_report.json` and `spine_report.html`.
-
-    Args:
-        report: Of a spine.
-        folder: Made where it is not there yet.
-
-    Raises:
-        OutputError: The disk is full.
-    """
+    """Write `spine_report.json` and `spine_report.html`."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("json", report.to_json()), ("html", page(present_spine(report)))):

@@ -65,16 +65,7 @@ class SpineRequest:
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def look(self, out: Path) -> None:
-        """Look for everything that is named, before Spark is started for nothing.
-
-        Args:
-            out: New folder.
-
-        Raises:
-            OutputError: The folder holds something.
-            ConfigurationError: No reader has that name.
-            InputError: A file or folder is not there.
-        """
+        """Look for everything that is named, before Spark is started for nothing."""
         geography_reader(self.reader)
         require_new(out)
         for path in (self.geography, self.units, self.crosswalk):
@@ -83,21 +74,7 @@ class SpineRequest:
 
 
 def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRecord:
-    """Read a geography, build its spine and write it.
-
-    Args:
-        spark: The session.
-        request: What from.
-        out: New folder.
-
-    Returns:
-        What was written.
-
-    Raises:
-        OutputError: The folder holds something.
-        InputError: Files are missing or malformed.
-        GeographyError: The spine cannot be built from them.
-    """
+    """Read a geography, build its spine and write it."""
     require_new(out)
     found = geography_reader(request.reader).read(spark, request.geography)
     blocks, notes = found.blocks, list(found.notes)
@@ -113,14 +90,7 @@ def make_spine(spark: SparkSession, request: SpineRequest, out: Path) -> SpineRe
 def _write_built(
     built: BuiltSpine, facts: Mapping[str, str], folder: Path, staging: Staging | None = None
 ) -> SpineRecord:
-    """Write a spine that was built, and release what was kept for it, whether it could be written or not.
-
-    Returns:
-        What was written.
-
-    Raises:
-        OutputError: The folder holds something, or the disk is full.
-    """
+    """Write a spine that was built, and release what was kept for it, whether it could be written or not."""
     try:
         record = SpineRecord.of(built.national, built.settings, built.shares, built.framework, built.notes, facts)
         return write_spine(record, folder, partial(write_blocks, built.blocks), staging)
@@ -129,13 +99,7 @@ def _write_built(
 
 
 def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
-    """The leaves of a run under their geocodes on its spine, which is built where it is not there yet.
-
-    Raises:
-        GeographyError: No spine can be made of the areas.
-        InputError: Areas are given for other blocks than the input has, or cannot be read.
-        OutputError: The disk is full.
-    """
+    """The leaves of a run under their geocodes on its spine, which is built where it is not there yet."""
     if not context.has_shares:
         return leaves
     folder = context.layout.public.spine
@@ -148,14 +112,7 @@ def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
 
 
 def adopt_spine(context: RunContext) -> DataFrame:
-    """Give a run the geocodes of the spine that it was built with.
-
-    Returns:
-        Columns block, path and shares.
-
-    Raises:
-        InputError: The spine is not whole, or of other levels.
-    """
+    """Give a run the geocodes of the spine that it was built with."""
     stored = read_spine(context.spark, context.layout.public.spine)
     context.built_spine = _spine(stored.record)
     blocks: DataFrame = stored.blocks
@@ -163,12 +120,7 @@ def adopt_spine(context: RunContext) -> DataFrame:
 
 
 def copy_spine(context: RunContext, source: PublicLayout) -> None:
-    """Give a run the spine that another one was built with, unless it has one.
-
-    Raises:
-        InputError: The spine is not whole.
-        OutputError: The disk is full, or another driver has taken over the run.
-    """
+    """Give a run the spine that another one was built with, unless it has one."""
     folder = context.layout.public.spine
     if context.has_shares and not finished(folder):
         stored = read_spine(context.spark, source.spine)
@@ -178,11 +130,7 @@ def copy_spine(context: RunContext, source: PublicLayout) -> None:
 
 
 def spine_of_run(public: PublicLayout, plan: RunPlan) -> Spine:
-    """The spine of a run, from its public folder.
-
-    Raises:
-        InputError: The spine was made of areas, and is not there.
-    """
+    """The spine of a run, from its public folder."""
     return plan.spine if plan.spine.is_census else _spine(read_record(public.spine))
 
 

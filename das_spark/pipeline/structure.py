@@ -168,19 +168,7 @@ def audit_structure(
     progress: Callable[[str], None] = lambda line: None,
     variants: tuple[Variant, ...] = VARIANTS,
 ) -> StructureReport:
-    """Run a plan on neighbouring inputs, and compare what it publishes.
-
-    Args:
-        plan: A run, or a joint run; its input is not read, and nothing is written to its output.
-        folder: Where the runs are made: a folder of its own, which is removed at the end.
-        spark: The session; its properties are those of before at the end.
-        progress: Is given a line a run.
-        variants: The runs, of which the first is compared with all others.
-
-    Raises:
-        DasError: A run failed.
-        OutputError: The folder is there already.
-    """
+    """Run a plan on neighbouring inputs, and compare what it publishes."""
     if folder.exists():
         raise OutputError(f"{folder}: is there already", hint="name a folder that does not exist")
     parts = tuple(plan.parts.values()) if isinstance(plan, JointPlan) else (plan,)
@@ -211,15 +199,7 @@ def audit_structure(
 
 
 def write_structure(report: StructureReport, folder: Path) -> None:
-    """Write structure.json and structure.md.
-
-    Args:
-        report: The audit.
-        folder: Where to; made if it is not there.
-
-    Raises:
-        OutputError: The disk is full or the place cannot be written.
-    """
+    """Write structure.json and structure.md."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_durably(folder / "structure.json", report.to_json())
@@ -359,11 +339,7 @@ class Seen:
 
 
 def published(runs: Path) -> Iterator[tuple[str, Seen]]:
-    """Everything public below a folder of runs: public roots, folders of measurements, and what joint runs say.
-
-    Yields:
-        Path below it, and what is seen there.
-    """
+    """Everything public below a folder of runs: public roots, folders of measurements, and what joint runs say."""
     for root in sorted(runs.iterdir()):
         public = root / "public" if (root / "restricted").exists() else root
         if root.is_symlink() or public.name == "ledgers":

@@ -101,16 +101,7 @@ def carry_out(
     test_key: str | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> tuple[RunLayout, ...]:
-    """Carry out all runs of a grid that are not finished; say first what all of them cost.
-
-    Returns:
-        Where the runs lie, in the order of the grid.
-
-    Raises:
-        ConfigurationError: A real key is used on files of people that have no name.
-        OutputError: The folder is that of another sweep, or a run in it is another one.
-        DasError: A run failed; the sweep stops there, and goes on there when it is called again.
-    """
+    """Carry out all runs of a grid that are not finished; say first what all of them cost."""
     if test_key is None:
         require_dataset(plan.base.input)
     layouts = tuple(_run_layout(run) for run in plan)
@@ -197,12 +188,7 @@ def _noted(layout: SweepLayout, record: SweepRecord, run: GridRun, state: RunSta
 
 
 def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
-    """Whether a run is done, verified and all; a run that this sweep has not begun is taken over only under a real key.
-
-    Raises:
-        OutputError: There is a run of that name and of another configuration, input or test key.
-        PrivacyGuardError: It was made under a test key, and the sweep is not.
-    """
+    """Whether a run is done and verified; one that this sweep has not begun is accepted only under a real key."""
     if not layout.public.marker.is_file():
         return False
     insecure = record.key != _SYSTEM

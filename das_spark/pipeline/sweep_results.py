@@ -37,12 +37,7 @@ def evaluate_sweep(
     session: Callable[[], SparkSession],
     progress: Callable[[str], None] = lambda line: None,
 ) -> SweepReport:
-    """Pool the runs at each budget, and compare them with samples of the same population.
-
-    Raises:
-        InputError: What the runs or the folder hold cannot be read.
-        OutputError: The confidential histograms are needed, and no run has them any more.
-    """
+    """Pool the runs at each budget, and compare them with samples of the same population."""
     reports: dict[Fraction, list[AccuracyReport]] = {}
     for run, where in zip(plan, runs, strict=True):
         reports.setdefault(run.total, []).append(_accuracy(where, plan.base.evaluation.areas))
@@ -53,11 +48,7 @@ def evaluate_sweep(
 def write_results(
     report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[ReportTable] = (), *, insecure: bool = False
 ) -> None:
-    """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone.
-
-    Raises:
-        OutputError: The disk is full.
-    """
+    """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone."""
     found = present_sweep(report, tables_of_page, insecure=insecure)
     files = csv_files(found)
     for path in (layout.curve, layout.closest_samples):

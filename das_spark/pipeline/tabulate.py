@@ -86,11 +86,7 @@ class TablesWriting:
         return ParquetTables({table.name: TableFolder(folder, arrow_schema(table))})
 
     def promote(self, table: Table, written: Sequence[FileRecord]) -> None:
-        """Make CSV of the staged Parquet files where that is wanted, and promote level by level.
-
-        Raises:
-            OutputError: The disk is full, or the run was lost.
-        """
+        """Make CSV of the staged Parquet files where that is wanted, and promote level by level."""
         staging = self.staging.folder
         for level in self.levels:
             parts = part_files(staging / PARQUET / f"level={level}")
@@ -125,11 +121,7 @@ class _Work:
 
 
 def publish_tables(context: RunContext) -> None:
-    """Write the tables of a run, where its product has any; those that are finished are left as they are.
-
-    Raises:
-        OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
-    """
+    """Write the tables of a run, where its product has any; those that are finished are left as they are."""
     plan, public = context.plan, context.layout.public
     formats = tuple(plan.output.tables)
     facts = facts_of_run(context.layout.run_id, plan.product.name, context.created, notices_of(context))
@@ -212,11 +204,7 @@ def _rows(writing: TablesWriting, tables: Sequence[Table]) -> dict[str, int]:
 
 
 def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels: Sequence[str]) -> dict[str, int]:
-    """Count what files hold.
-
-    Returns:
-        Rows of all levels by `tables/<table>.<format>`.
-    """
+    """Count what files hold."""
     return {
         f"{PLACE}/{name}.{format}": sum(rows_of(layout.level(name, format, level), format) for level in levels)
         for name, format in written

@@ -30,17 +30,7 @@ FileStarts = Mapping[str, tuple[str, ...]]
 
 
 def file_starts(leaves: DataFrame, spine: Spine, geounits_a_file: int = GEOUNITS_A_FILE) -> FileStarts:
-    """Cut every level into files of about equal size, by geocode: a function of which geounits exist alone.
-
-    Args:
-        leaves: Column geocode: the geounits of the lowest level, once each.
-        spine: The levels and their geocode rules; geocodes nest by prefix.
-        geounits_a_file: How many geounits a file shall hold.
-
-    Returns:
-        For each level where its files but for the first begin; no geocode where one file is enough. One row a parent of
-        the lowest level is collected, if the lowest level needs several files.
-    """
+    """Cut every level into files of about equal size, by geocode: a function of which geounits exist alone."""
     if leaves.limit(geounits_a_file + 1).count() <= geounits_a_file:
         return {level.name: () for level in spine.levels}
     above = spine.levels[-2].length if len(spine.levels) > 1 else 0
@@ -65,13 +55,7 @@ def file_number(starts: Sequence[str], geocode: Column) -> Column:
 
 
 def level_files(starts: FileStarts, level: Column, geocode: Column) -> Column:
-    """The file of a row of a table of several levels: `level=<geolevel>/part-<number>`.
-
-    Args:
-        starts: As `file_starts` gives them; of every level that occurs.
-        level: Name of the geolevel of the row.
-        geocode: Of the geounit that the row belongs to.
-    """
+    """The file of a row of a table of several levels: `level=<geolevel>/part-<number>`."""
     number = F.lit(0)
     for name, codes in starts.items():
         if codes:
@@ -84,17 +68,7 @@ def write_arranged(
 ) -> DataFrame:
     """Bring the rows of each file together, sort them, and write them.
 
-    Args:
-        rows: The columns of the table, and what `file` asks for.
-        table: Its name.
-        file: Name of the file of a row, without suffix.
-        files: How many there are, about.
-        order: Columns that no two rows of a file share: what decides their order must decide it wholly.
-        finish: Writes the rows of a task.
-        report: Schema of what it reports.
-
-    Returns:
-        The report, lazy.
+    No two rows of a file may share the columns of `order`: what decides their order must decide it wholly.
     """
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

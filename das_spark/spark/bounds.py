@@ -70,8 +70,7 @@ def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) ->
     Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it. A member of a
     group has no total of its own, and is bounded as where totals are unknown.
 
-    Returns:
-        Columns level, depth, geocode, parent, units, total (null where unknown), lower, upper (arrays by class).
+    Columns level, depth, geocode, parent, units, total (null where unknown), lower, upper (arrays by class).
     """
     leaf_name = spine.leaf.name
     units = invariants.where((F.col("name") == "units") & (F.col("level") == leaf_name))
@@ -95,8 +94,7 @@ def group_boxes(
 ) -> DataFrame:
     """Bounds of the groups at the level of the totals: sums over members, tightened by the total of the group.
 
-    Returns:
-        The same columns, of that level alone, with keys for geocodes; every total is known.
+    The same columns, of that level alone, with keys for geocodes; every total is known.
     """
     key = F.substring("geocode", *total_key).alias("geocode")
     members = boxes.where(F.col("depth") == spine.index(total_at)).withColumn("geocode", key)
@@ -112,8 +110,7 @@ def boxes_above(
 ) -> DataFrame:
     """Bounds of the levels above the one with invariant totals, from the tightened bounds of that level.
 
-    Returns:
-        The same columns.
+    The same columns.
     """
     depth = spine.index(total_at)
     base = boxes.where(F.col("depth") == depth)
@@ -133,15 +130,7 @@ def all_bounds(
 ) -> DataFrame:
     """Every bound of every geounit: `tables.BOUNDS` with a column level in front.
 
-    Args:
-        invariants: Result of `all_invariants`.
-        geounits: `tables.GEOUNITS` of all levels, with a column level.
-        spine: The levels.
-        declared: The declared invariants.
-        boxes: Result of `class_boxes`, written and read back; None where units are not invariant, or bound nothing.
-        unit_bounds: The product's formulas for class margins; None where units bound nothing.
-        added: Constraints that the run file adds, with their queries.
-        total_key: Digits that the members of a group share at the level of the totals.
+    The boxes are those of `class_boxes`, written and read back; None where units are not invariant, or bound nothing.
     """
     frames = []
     if declared.total_at is not None:
@@ -289,8 +278,7 @@ def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column, *, mem
 def flow_rows(boxes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
     """Class bounds and totals of the geounits whose totals are invariant, for each geounit above them.
 
-    Returns:
-        `tables.BOUNDS` with a column level in front.
+    `tables.BOUNDS` with a column level in front.
     """
     depth = spine.index(total_at)
     members = boxes.where(F.col("depth") == depth).select(

@@ -25,33 +25,17 @@ if TYPE_CHECKING:
 
 
 def published_estimates(spine: Spine) -> str:
-    """Name of the table of estimates by geounits of the census.
-
-    Args:
-        spine: Of the run.
-    """
+    """Name of the table of estimates by geounits of the census."""
     return "estimates" if spine.is_census else "census_estimates"
 
 
 def census_geocode(column: str = "geocode") -> Column:
-    """The geocode that the census gives a block, from its geocode on the spine.
-
-    Returns:
-        A column named geocode.
-    """
+    """The geocode that the census gives a block, from its geocode on the spine. A column named geocode."""
     return F.right(F.col(column), F.lit(BLOCK)).alias("geocode")
 
 
 def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:
-    """Leaves under their geocodes on the spine.
-
-    Args:
-        leaves: Any columns, with the census geocode of a block as geocode.
-        paths: Columns block, path (array: geocodes from the root to the leaf).
-
-    Returns:
-        The same columns; leaves without a path are left out.
-    """
+    """Leaves under their geocodes on the spine. The same columns; leaves without a path are left out."""
     placed = paths.select(F.col("block").alias("geocode"), F.element_at("path", -1).alias("placed"))
     others = [name for name in leaves.columns if name != "geocode"]
     return leaves.join(placed, "geocode").select(F.col("placed").alias("geocode"), *others)
@@ -60,28 +44,18 @@ def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:
 def unknown_blocks(rows: DataFrame, known: DataFrame) -> DataFrame:
     """Geocodes of rows whose block is not among the known ones.
 
-    Returns:
-        Column geocode: one row for each row with an unknown block.
+    Column geocode: one row for each row with an unknown block.
     """
     return rows.select("geocode").join(known.select("geocode"), "geocode", "left_anti")
 
 
 def on_census(rows: DataFrame) -> DataFrame:
-    """Rows of leaves under the geocodes of the census; parents are those of the spine still.
-
-    Args:
-        rows: Any columns, with the geocode of a leaf of the spine.
-    """
+    """Rows of leaves under the geocodes of the census; parents are those of the spine still."""
     return rows.select(*[census_geocode() if name == "geocode" else F.col(name) for name in rows.columns])
 
 
 def geounit_shares(paths: DataFrame, levels: Sequence[str]) -> DataFrame:
-    """The share of every geounit: `tables.SHARES` with a column level in front.
-
-    Args:
-        paths: Columns path and shares (arrays: of the geounits from the root to the leaf).
-        levels: Names of the levels, root first.
-    """
+    """The share of every geounit: `tables.SHARES` with a column level in front."""
     structs = [
         F.struct(
             F.lit(level).alias("level"),
@@ -95,12 +69,7 @@ def geounit_shares(paths: DataFrame, levels: Sequence[str]) -> DataFrame:
 
 
 def census_histograms(leaves: DataFrame, spine: Spine) -> DataFrame:
-    """Histograms of the geounits of the census: `tables.HISTOGRAMS` with a column level in front.
-
-    Args:
-        leaves: Columns geocode (of leaves of the spine), cells and counts.
-        spine: The levels of the census.
-    """
+    """Histograms of the geounits of the census: `tables.HISTOGRAMS` with a column level in front."""
     return all_levels(leaves.select(census_geocode(), "cells", "counts"), spine)
 
 
@@ -120,16 +89,7 @@ class StoredSpine:
 
 
 def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
-    """Open a spine that `write_spine` wrote, after comparing every byte with its record.
-
-    Args:
-        spark: The session.
-        folder: Of the spine.
-
-    Raises:
-        InputError: The folder is missing or unfinished, the record damaged, or a file of the blocks is missing, has
-            been changed, or does not belong there.
-    """
+    """Open a spine that `write_spine` wrote, after comparing every byte with its record."""
     record = read_record(folder)
     check_blocks(folder / BLOCKS, record.files)
     with reading(str(folder)):

@@ -31,20 +31,7 @@ _SIDES = ("truth", "first", "second")
 def difference_frequencies(
     truth: DataFrame, first: DataFrame, second: DataFrame, strata: Query
 ) -> dict[str, Frequencies]:
-    """Differences of absolute residuals of one geolevel, below zero where the first release is nearer to the truth.
-
-    Args:
-        truth: Confidential: columns geocode, cells, counts.
-        first: Protected, the same columns.
-        second: Protected, another run.
-        strata: The query of stratified counts.
-
-    Returns:
-        `total`, and the name of the strata -> how often each difference occurs.
-
-    Raises:
-        InputError: The three are not about the same geounits.
-    """
+    """Differences of absolute residuals of one geolevel, below zero where the first release is nearer to the truth."""
     frames = dict(zip(_SIDES, (truth, first, second), strict=True))
     sides = [frame.select("geocode", F.struct("cells", "counts").alias(name)) for name, frame in frames.items()]
     joined = sides[0].join(sides[1], "geocode", "full").join(sides[2], "geocode", "full")

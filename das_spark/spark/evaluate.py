@@ -65,14 +65,7 @@ class Subject:
     counted: str = "people"
 
     def comparison(self, geolevel: str) -> Comparison:
-        """What is compared in a geolevel.
-
-        Args:
-            geolevel: Name of the geolevel, which decides the classes of population.
-
-        Returns:
-            The total, the strata, the further queries and the groups: each once, the fewest answers first.
-        """
+        """What is compared in a geolevel."""
         every = in_order([total_of(self.strata), self.strata, *self.queries, *([self.groups] if self.groups else [])])
         return Comparison(every, sizes_of(geolevel), self.strata)
 
@@ -85,21 +78,7 @@ def evaluate_levels(
     run: str,
     areas: Sequence[Areas] = (),
 ) -> AccuracyReport:
-    """Compare estimates with confidential histograms.
-
-    Args:
-        levels: Of each level its name, confidential histograms, and estimates; the leaf last.
-        subject: What is compared.
-        product: Name of the product.
-        run: Name of the run.
-        areas: Kinds of areas to evaluate besides.
-
-    Returns:
-        The report: total and stratified counts of each level, then of the areas; and every query by population.
-
-    Raises:
-        InputError: A leaf geounit lies in two areas.
-    """
+    """Compare estimates with confidential histograms, which stand before them in each level; the leaf comes last."""
     lines: list[LevelLines] = []
     of_areas: list[Entry] = []
     notes: list[str] = []
@@ -136,13 +115,7 @@ class LevelLines:
 
 
 def level_lines(name: str, subject: Subject, summed: ErrorTally) -> LevelLines:
-    """The lines of one geolevel.
-
-    Args:
-        name: Of the geolevel.
-        subject: What was compared.
-        summed: The tallies of all its geounits together.
-    """
+    """The lines of one geolevel."""
     comparison = subject.comparison(name)
     errors, criteria = metric_rows_of(name, comparison, summed)
     entries = _entries(name, errors, comparison, subject.strata)
@@ -159,16 +132,7 @@ def report_of(
     of_areas: Sequence[Entry] = (),
     notes: Sequence[str] = (),
 ) -> AccuracyReport:
-    """The report of what was found.
-
-    Args:
-        levels: Of each geolevel.
-        subject: What was compared.
-        product: Name of the product.
-        run: Name of the run.
-        of_areas: Lines of areas off the spine.
-        notes: What a reader must know.
-    """
+    """The report of what was found."""
     queries = levels[-1].comparison.queries if levels else ()
     return AccuracyReport(
         product,
@@ -198,11 +162,7 @@ def _summed(joined: DataFrame, comparison: Comparison) -> ErrorTally:
 
 
 def tally_of(rows: pa.Table) -> ErrorTally:
-    """Rows of tallies, summed and sorted, as arrays.
-
-    Args:
-        rows: Columns line, bin, value and frequency.
-    """
+    """Rows of tallies, summed and sorted, as arrays."""
     return ErrorTally(
         *(rows.column(name).to_numpy().astype(np.int64) for name in ("line", "bin", "value", "frequency"))
     )
@@ -226,11 +186,7 @@ class TallyTask:
     comparison: Comparison
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Compare both histograms of each geounit.
-
-        Yields:
-            Columns line, bin, value and frequency.
-        """
+        """Compare both histograms of each geounit. Columns line, bin, value and frequency."""
         for batch in batches:
             for begin, end in _slices(batch):
                 found = tally(self.comparison, self._paired(batch.slice(begin, end - begin)))

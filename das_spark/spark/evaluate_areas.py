@@ -60,11 +60,7 @@ def areas_of_file(spark: SparkSession, path: Path, spine: Spine) -> Areas:
 
 
 def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:
-    """Off-spine entities as areas, one a category that has any: tribal areas, places, subdivisions, school districts.
-
-    Args:
-        blocks: Columns geocode (of the census) and those of entities, as readers of geography give them.
-    """
+    """Off-spine entities as areas, one a category that has any: tribal areas, places, school districts, ..."""
     found = []
     counted = blocks.agg(
         *[F.count(F.when(F.col(each.column) != each.none, 1)).alias(name) for name, each in ENTITY_CODES.items()]
@@ -77,14 +73,7 @@ def entity_areas(blocks: DataFrame) -> tuple[Areas, ...]:
 
 
 def area_entries(joined: DataFrame, areas: Areas, strata: Query) -> tuple[list[Entry], str]:
-    """The lines of areas.
-
-    Returns:
-        Total and stratified counts, and a sentence on the leaf geounits that lie in no area.
-
-    Raises:
-        InputError: A leaf geounit lies in two areas.
-    """
+    """The lines of areas."""
     note = _check_areas(joined, areas)
     inside = joined.join(areas.frame.select("geocode", "area"), "geocode")
     sums = inside.mapInArrow(without_values(_AreaSums(strata)), _SUMS).groupBy("area", "row")

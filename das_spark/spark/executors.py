@@ -22,14 +22,7 @@ DEFAULT_TIMEOUT: Final = "900"
 
 
 def executor_timeout(context: SparkContext) -> float:
-    """How many seconds a run waits for an executor, by the session's properties.
-
-    Args:
-        context: The Spark context.
-
-    Raises:
-        EnvironmentProblemError: The property is no number of seconds.
-    """
+    """How many seconds a run waits for an executor, by the session's properties."""
     text = str(context.getConf().get(TIMEOUT, DEFAULT_TIMEOUT))
     if not text.isdecimal():
         message = f"{TIMEOUT} is {text!r}, and must be a number of seconds"
@@ -56,15 +49,7 @@ class ExecutorWait:
 
     @classmethod
     def of(cls, context: SparkContext, group: str) -> ExecutorWait:
-        """With the timeout of the session's properties.
-
-        Args:
-            context: The Spark context.
-            group: Name of the job group.
-
-        Raises:
-            EnvironmentProblemError: The property is no number of seconds.
-        """
+        """With the timeout of the session's properties."""
         return cls(context, group, -1.0 if in_local_mode(context) else executor_timeout(context))
 
     def seconds(self) -> float:
@@ -80,11 +65,7 @@ class ExecutorWait:
         return waited
 
     def cause_of(self, error: Exception) -> Exception:
-        """The error that a stage ends with: that there was no executor, if its jobs were ended for that.
-
-        Args:
-            error: What the stage raised.
-        """
+        """The error that a stage ends with: that there was no executor, if its jobs were ended for that."""
         if not self.over:
             return error
         hint = "see whether workers are alive and have room, or submit again: what is finished is kept. "

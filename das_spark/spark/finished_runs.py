@@ -59,14 +59,7 @@ class FinishedRun:
 
     @classmethod
     def at(cls, folder: Path) -> FinishedRun:
-        """Open a run.
-
-        Args:
-            folder: The folder of the run, or its public folder.
-
-        Raises:
-            OutputError: There is no run.
-        """
+        """Open a run."""
         public = open_public(folder)
         manifest = PublicManifest.load(public.manifest)
         return cls(folder, public, manifest, plan_from_config(manifest.config, source=str(public.manifest)))
@@ -91,15 +84,7 @@ class FinishedRun:
         return [item.query for level in self.plan.budget.levels for item in level.queries]
 
     def estimates(self, spark: SparkSession, geolevel: str) -> DataFrame:
-        """Protected histograms of a geolevel of the census.
-
-        Args:
-            spark: The session.
-            geolevel: Name of the level.
-
-        Raises:
-            OutputError: They are not there, or not whole.
-        """
+        """Protected histograms of a geolevel of the census."""
         folder = self.public.level(published_estimates(self.spine), geolevel)
         if not finished(folder):
             raise OutputError(f"{folder}: there are no estimates of {geolevel}", hint="finish the run first")
@@ -109,17 +94,7 @@ class FinishedRun:
 def truths(
     spark: SparkSession, restricted: RestrictedLayout, product: Product, spine: Spine
 ) -> list[tuple[str, DataFrame]]:
-    """Confidential histograms of every geolevel of the census, root first. RESTRICTED.
-
-    Args:
-        spark: The session.
-        restricted: Where they lie.
-        product: Of the run.
-        spine: Of the run.
-
-    Raises:
-        OutputError: They were removed.
-    """
+    """Confidential histograms of every geolevel of the census, root first. RESTRICTED."""
     census = product.census(spine)
     folders = _histogram_folders(restricted, spine)
     read = spark.read.schema(tables.HISTOGRAMS)
@@ -141,34 +116,14 @@ def _histogram_folders(restricted: RestrictedLayout, spine: Spine) -> dict[str, 
 
 
 def require_truths(runs: Sequence[FinishedRun], other: Path | None = None) -> None:
-    """Look for the confidential histograms that runs are compared with, before Spark is started for nothing.
-
-    Args:
-        runs: The runs.
-        other: As in `truth_of`.
-
-    Raises:
-        InputError: As `truth_of`.
-        OutputError: As `truth_of`.
-    """
+    """Look for the confidential histograms that runs are compared with, before Spark is started for nothing."""
     for run in runs:
         holder = _holder(run, other)
         _histogram_folders(find_run(holder.folder).restricted, holder.spine)
 
 
 def truth_of(spark: SparkSession, run: FinishedRun, other: Path | None = None) -> list[tuple[str, DataFrame]]:
-    """Confidential histograms that a run is compared with. RESTRICTED.
-
-    Args:
-        spark: The session.
-        run: The run.
-        other: Another run whose confidential histograms are taken; the run's own where None.
-
-    Raises:
-        InputError: The other run counts something else, or in other geolevels.
-        OutputError: There is no run, or its confidential histograms were removed.
-        PrivacyGuardError: The session would let them reach a disk or wire in clear.
-    """
+    """Confidential histograms that a run is compared with. RESTRICTED."""
     require_safe_session(spark, insecure=False)  # a test key makes noise worthless; the counts are confidential still
     holder = _holder(run, other)
     return truths(spark, find_run(holder.folder).restricted, holder.product, holder.spine)
@@ -182,16 +137,7 @@ def _holder(run: FinishedRun, other: Path | None) -> FinishedRun:
 
 
 def check_same_shape(one: FinishedRun, other: FinishedRun, hint: str) -> None:
-    """Refuse runs whose histograms cannot be set side by side.
-
-    Args:
-        one: A run.
-        other: Another one.
-        hint: What to do about it.
-
-    Raises:
-        InputError: Their products have different schemas, or they tell of different geolevels.
-    """
+    """Refuse runs whose histograms cannot be set side by side."""
     if one.product.schema != other.product.schema:
         what = f"{other.folder} is a run of {other.product.name}, and {one.folder} of {one.product.name}"
         raise InputError(f"{what}: their schemas differ", hint=hint)
@@ -201,16 +147,7 @@ def check_same_shape(one: FinishedRun, other: FinishedRun, hint: str) -> None:
 
 
 def check_same_geounits(run: FinishedRun, other: Path, levels: Sequence[Pair]) -> None:
-    """Refuse a truth of other geography.
-
-    Args:
-        run: The run.
-        other: Who holds the confidential histograms.
-        levels: Both histograms, root first.
-
-    Raises:
-        InputError: A geounit has one histogram only; geocodes are public, and the first one is named.
-    """
+    """Refuse a truth of other geography."""
     leaf = levels[-1]
     for one, another, where in (
         (leaf.truth, leaf.estimate, f"in {other} only"),
@@ -226,15 +163,7 @@ def check_same_geounits(run: FinishedRun, other: Path, levels: Sequence[Pair]) -
 
 
 def alike_runs(folders: Sequence[Path]) -> list[FinishedRun]:
-    """Open runs that can be pooled: those that were made in the same way.
-
-    Args:
-        folders: At least one.
-
-    Raises:
-        InputError: Two runs differ in settings that decide what estimates look like.
-        OutputError: A folder is no run.
-    """
+    """Open runs that can be pooled: those that were made in the same way."""
     runs = [FinishedRun.at(folder) for folder in folders]
     first = runs[0]
     for run in runs[1:]:
@@ -250,16 +179,7 @@ def alike_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 
 
 def require_one_truth(leaves: Mapping[Path, DataFrame], why: str = "", *, hint: str) -> None:
-    """Refuse runs of different confidential histograms. RESTRICTED.
-
-    Args:
-        leaves: The histograms of the lowest geolevel of each run, by its folder; one at least.
-        why: What is wrong with that, behind the sentence that names two of the runs.
-        hint: What to do.
-
-    Raises:
-        InputError: Two differ.
-    """
+    """Refuse runs of different confidential histograms. RESTRICTED."""
     (first, own), *others = leaves.items()
     for folder, theirs in others:
         if not same_histograms(own, theirs):

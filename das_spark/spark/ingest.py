@@ -30,15 +30,10 @@ if TYPE_CHECKING:
 
 
 def leaf_table(counts: DataFrame, geounits: DataFrame, *, vacant_counted: bool = False) -> DataFrame:
-    """Gather counts into one sparse histogram a leaf geounit; geounits without people get an empty one.
+    """Gather counts into one sparse histogram a leaf geounit (`tables.LEAVES`), an empty one where there are no people.
 
-    Args:
-        counts: Columns geocode, cell (int), count (long, people); a cell may occur more than once.
-        geounits: Columns geocode, units (array of long or null), vacant (long or null); every leaf geounit once.
-        vacant_counted: Whether vacant units belong to the first class; if so, nothing tells them apart any more.
-
-    Returns:
-        `tables.LEAVES`.
+    Counts have the columns geocode, cell, count (a cell may occur more than once); geounits, every leaf once, geocode,
+    units (by class, or null) and vacant (or null). Where vacant units are counted they belong to the first class.
     """
     summed = counts.groupBy("geocode", "cell").agg(F.sum("count").alias("count")).where("count > 0")
     gathered = _gather(summed, "geocode")
@@ -71,12 +66,7 @@ def _pooled() -> tuple[Column, Column]:
 def all_levels(leaves: DataFrame, spine: Spine) -> DataFrame:
     """Histograms of every geounit of every level, by one sum over the leaf cells.
 
-    Args:
-        leaves: `tables.LEAVES`.
-        spine: The levels and their geocode rules.
-
-    Returns:
-        `tables.HISTOGRAMS` with a column level in front (the geolevel's name).
+    `tables.HISTOGRAMS` with a column level in front (the geolevel's name).
     """
     exploded = leaves.select(
         F.explode(level_structs(spine)).alias("geounit"), F.arrays_zip("cells", "counts").alias("pairs")
@@ -92,12 +82,7 @@ def all_levels(leaves: DataFrame, spine: Spine) -> DataFrame:
 def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
     """Every geounit of every level with its number of children.
 
-    Args:
-        leaves: `tables.LEAVES`.
-        spine: The levels and their geocode rules.
-
-    Returns:
-        `tables.GEOUNITS` with a column level in front; geounits of the lowest level have 0 children.
+    `tables.GEOUNITS` with a column level in front; geounits of the lowest level have 0 children.
     """
     each = leaves.select(F.explode(level_structs(spine)).alias("geounit")).select("geounit.*").distinct()
     children = each.groupBy((F.col("depth") - 1).alias("depth"), F.col("parent").alias("geocode")).agg(
@@ -110,8 +95,7 @@ def all_geounits(leaves: DataFrame, spine: Spine) -> DataFrame:
 def level_structs(spine: Spine) -> Column:
     """An array column: for the leaf geocode of a row, (level, depth, geocode, parent) at every level of the spine.
 
-    Returns:
-        The array, root first; depth is 0 and parent empty at the root.
+    The array, root first; depth is 0 and parent empty at the root.
     """
     geocodes = [F.lit("0") if level.length == 0 else F.substring("geocode", 1, level.length) for level in spine.levels]
     structs = []
@@ -153,11 +137,7 @@ class UnitRule:
     unit_bounds: UnitBounds
 
     def people(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """People by class of each leaf of a batch, shape (leaves, classes).
-
-        Args:
-            batch: Rows of `tables.LEAVES`, one a leaf; columns cells and counts are read.
-        """
+        """People by class of each leaf of a batch, shape (leaves, classes)."""
         cells, offsets = flat_lists(pa.chunked_array([batch.column("cells")]), np.int32)
         counts, _ = flat_lists(pa.chunked_array([batch.column("counts")]), np.int64)
         margins = np.zeros((batch.num_rows, self.query.rows), dtype=np.int64)
@@ -166,23 +146,14 @@ class UnitRule:
         return margins
 
     def units(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """Units by class of each leaf of a batch, shape (leaves, classes).
-
-        Args:
-            batch: Rows of `tables.LEAVES`, one a leaf, with units known in each; column units is read.
-        """
+        """Units by class of each leaf of a batch, shape (leaves, classes)."""
         flat, _ = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)
         return flat.reshape(batch.num_rows, -1)
 
     def settled(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The nearest number of units, class by class, that the people allow.
 
-        Args:
-            people: People by class, shape (leaves, classes).
-            units: Units by class, shape (leaves, classes).
-
-        Returns:
-            Units by class, shape (leaves, classes).
+        Units by class, shape (leaves, classes).
         """
         least, most = np.array(self.unit_bounds.least), np.array(self.unit_bounds.most)
         fewest = -(-people // most)
@@ -192,12 +163,7 @@ class UnitRule:
 
 
 def conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
-    """Leaves whose people break the bounds of their units: columns geocode, unit_class (int). Restricted.
-
-    Args:
-        leaves: `tables.LEAVES` with units.
-        rule: The bounds.
-    """
+    """Leaves whose people break the bounds of their units: columns geocode, unit_class (int). Restricted."""
 
     def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -215,12 +181,7 @@ def conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
 def settle(leaves: DataFrame, rule: UnitRule) -> DataFrame:
     """Leaves with units changed, where they contradict the people, to the nearest number that does not.
 
-    Args:
-        leaves: `tables.LEAVES` with units.
-        rule: The bounds.
-
-    Returns:
-        `tables.LEAVES`.
+    `tables.LEAVES`.
     """
 
     def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -235,33 +196,19 @@ def settle(leaves: DataFrame, rule: UnitRule) -> DataFrame:
 
 
 def some_without_units(leaves: DataFrame, number: int) -> list[str]:
-    """Geocodes of some leaves whose units are not known.
-
-    Args:
-        leaves: `tables.LEAVES`.
-        number: How many at most.
-    """
+    """Geocodes of some leaves whose units are not known."""
     return [row["geocode"] for row in leaves.where("units is null").limit(number).collect()]
 
 
 def some_uncounted(leaves: DataFrame, number: int) -> list[str]:
-    """Geocodes of some leaves whose units of the first class are not as many as are counted, where units are counted.
-
-    Args:
-        leaves: `tables.LEAVES` with units.
-        number: How many at most.
-    """
+    """Geocodes of some leaves whose units of the first class are not as many as are counted."""
     counted = list_total("counts") == F.col("units").getItem(0)
     odd = leaves.where(~counted).select("geocode").orderBy("geocode").limit(number)
     return [row["geocode"] for row in odd.collect()]
 
 
 def leaf_facts(leaves: DataFrame) -> dict[str, int]:
-    """What leaves hold: geounits, different ones, occupied cells, people. Restricted.
-
-    Args:
-        leaves: `tables.LEAVES`.
-    """
+    """What leaves hold: geounits, different ones, occupied cells, people. Restricted."""
     (found,) = leaves.agg(
         F.count(F.lit(1)).alias("geounits"),
         F.countDistinct("geocode").alias("different"),
@@ -272,12 +219,7 @@ def leaf_facts(leaves: DataFrame) -> dict[str, int]:
 
 
 def added_against_totals(bounds: DataFrame, whole: Sequence[str]) -> DataFrame:
-    """Added constraints that ask for more people than a total, or leave no room for them: geocode, name.
-
-    Args:
-        bounds: `tables.BOUNDS` of all levels with a column level.
-        whole: Names of the added constraints whose answers are everybody.
-    """
+    """Added constraints that ask for more people than a total, or leave no room for them: geocode, name."""
     total = F.col("lower").getItem(0).alias("total")
     # Geounits with a total together are asked together, under the name of their group.
     totals = bounds.where(F.col("name").isin("total", GROUP_TOTAL)).select(

@@ -19,11 +19,7 @@ _SECONDS: Final = 60
 
 
 def usable_java() -> tuple[str, str]:
-    """The program that Spark will start, and its version.
-
-    Raises:
-        EnvironmentProblemError: There is none, it cannot be run, or it is too old; JAVA_HOME is named.
-    """
+    """The program that Spark will start, and its version."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None:

@@ -93,13 +93,7 @@ class FamilySpread:
 
     @classmethod
     def of(cls, families: int, children: int, partitions: int) -> FamilySpread:
-        """The files that the families of a level need.
-
-        Args:
-            families: How many there are.
-            children: How many geounits they have.
-            partitions: Partitions of the job that are wanted.
-        """
+        """The files that the families of a level need."""
         files = max(1, min(families, max(_LEAST_FILES, -(-children // _CHILDREN_A_FILE))))
         return cls(files, max(1, min(files, partitions)))
 
@@ -189,11 +183,7 @@ def level_pass(
     *,
     family: str = "parent",
 ) -> DataFrame:
-    """Bring together what belongs to each family, and let a task work on one after the other.
-
-    Returns:
-        The report of what was written; lazy.
-    """
+    """Bring together what belongs to each family, and let a task work on one after the other."""
     children = tables[0].frame
     if family != "parent":
         costs = children.select(F.col(family).alias("family"), F.lit(1).cast("long").alias("cost"))
@@ -234,11 +224,7 @@ def level_pass(
 
 
 def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Cut a sorted stream of record batches into one table a family, across batch borders.
-
-    Returns:
-        Tables of one rank each, in the order of the stream; one family is held at a time, beside a batch.
-    """
+    """Cut a sorted stream of record batches into one table a family, across batch borders."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if batch.num_rows == 0:
@@ -461,11 +447,7 @@ def _diagnostics_rows(geolevel: str, name: str, problem: FamilyProblem, estimate
 
 
 def saved_problem(problem: FamilyProblem) -> bytes:
-    """A family problem as compressed numpy arrays (public content only), for a failed family to be studied.
-
-    Returns:
-        The bytes of an .npz file.
-    """
+    """A family problem as compressed numpy arrays (public content only), for a failed family to be studied."""
     arrays: dict[str, object] = {"children": np.array(problem.children), "family": np.array(problem.parent_geocode)}
     if problem.parent is not None:
         arrays |= {"parent_cells": problem.parent.cells, "parent_counts": problem.parent.counts}
@@ -497,20 +479,7 @@ def measurements(
     top: bool = False,
     shares: DataFrame | None = None,
 ) -> DataFrame:
-    """Measure one level.
-
-    Args:
-        histograms: `tables.HISTOGRAMS` of the level (restricted).
-        parents: `tables.ESTIMATES` of the level above; None at the top, and where it is not estimated yet.
-        task: A `MeasurementTask`.
-        spread: Files and partitions to spread the families over.
-        writing: Writes `tables.MEASUREMENTS` in the tasks.
-        top: Whether the level is the top: each geounit is a family of its own.
-        shares: `tables.SHARES` of the level, where geounits have shares of their own.
-
-    Returns:
-        The report of what was written; lazy.
-    """
+    """Measure one level."""
     if shares is not None:
         histograms = histograms.join(shares.select("geocode", "share"), "geocode")
     columns = _HISTOGRAM if shares is None else {**_HISTOGRAM, "member": "share"}
@@ -558,18 +527,7 @@ class PublicLevel:
 def upward(
     level: PublicLevel, task: FamilyTask, spread: FamilySpread, writing: Writing, *, top: bool = False
 ) -> DataFrame:
-    """Carry the families of one level upwards.
-
-    Args:
-        level: Its public tables; `upward` holds what came from the level below.
-        task: An `UpwardTask`.
-        spread: Files and partitions to spread the families over.
-        writing: Writes `tables.UPWARD` of the level and `tables.UPWARD_SUMS` of the level above in the tasks.
-        top: Whether the level is the top.
-
-    Returns:
-        The report of what was written; lazy.
-    """
+    """Carry the families of one level upwards."""
     families, family = level.families(top=top)
     return level_pass(families, None, task, spread, writing, family=family)
 
@@ -583,19 +541,7 @@ def estimates(
     *,
     arrays: DataFrame | None = None,
 ) -> DataFrame:
-    """Estimate one level from public tables alone.
-
-    Args:
-        level: Its public tables.
-        parents: `tables.ESTIMATES` of the level above, or None at the top.
-        task: An `EstimationTask`.
-        spread: Files and partitions to spread the families over.
-        writing: Writes estimates, diagnostics, seconds, and what the estimator gives with estimates in the tasks.
-        arrays: `tables.ESTIMATE_ARRAYS` of the level above, where the estimator gives any.
-
-    Returns:
-        The report of what was written; lazy.
-    """
+    """Estimate one level from public tables alone."""
     families, family = level.families(top=parents is None)
     if arrays is not None:
         families.append(_FamilyTable(arrays, _PARENT_ARRAYS, _ARRAYS))
@@ -606,9 +552,6 @@ def shared_addresses(geounits: DataFrame) -> DataFrame:
     """Geounits of a level that would draw each other's noise: columns geocode and geounits (how many).
 
     A task sees one family at a time, so that only this looks at a whole level.
-
-    Args:
-        geounits: Column geocode, one row a geounit that is to be measured.
     """
 
     def encoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,8 +18,7 @@ Number = TypeVar("Number", bound=np.generic)
 def flat_lists(column: pa.Array | pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
     """Flatten a column of lists; a null list counts as empty.
 
-    Returns:
-        Values (flat), and offsets (int64, length rows + 1), of which the first is 0.
+    Values (flat), and offsets (int64, length rows + 1), of which the first is 0.
     """
     array = column if isinstance(column, pa.Array) else column.combine_chunks()
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
@@ -33,9 +32,5 @@ def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa
 
 
 def list_total(column: str | Column) -> Column:
-    """Sum of a list of longs.
-
-    Returns:
-        A column of longs: 0 for an empty list, null for none.
-    """
+    """Sum of a list of longs. A column of longs: 0 for an empty list, null for none."""
     return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)

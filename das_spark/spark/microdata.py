@@ -47,25 +47,7 @@ def write_microdata(  # noqa: PLR0913 - each is what another package decides
     notices: tuple[str, ...] = (),
     form: str = PARTS,
 ) -> tuple[WrittenFolder, ...]:
-    """Write the microdata of a run in the place of what an earlier driver left.
-
-    Args:
-        estimates: Leaf estimates: geocode, parent, cells, counts.
-        invariants: Leaf invariants (geocode, name, values) with `units` and, it may be, `vacant`; None without units.
-        product: Whose layout.
-        layout: Where.
-        formats: Names in `WRITERS`.
-        staging: Where all is written first.
-        created: When, as it shall stand in the metadata of text files.
-        notices: Sentences that every file must carry, such as that the run is insecure.
-        form: Of text files: see `das_spark.io.microdata_formats`.
-
-    Returns:
-        The finished folders.
-
-    Raises:
-        OutputError: People cannot be assigned to the units of a geounit, or the disk is full.
-    """
+    """Write the microdata of a run in the place of what an earlier driver left."""
     return write_files(
         lambda task: _run(estimates, invariants if task.knows_units else None, product, task),
         product,
@@ -158,28 +140,13 @@ class Digest:
     faults: tuple[Mapping[str, Any], ...]
 
     def records(self, kind: str, format: str) -> int:
-        """Records of a file.
-
-        Args:
-            kind: `person` or `unit`.
-            format: `parquet`, `text` or `ppmf`.
-        """
+        """Records of a file."""
         column = "people" if kind == self.record else "count"
         return sum(int(row[column]) for row in self.parts if row["format"] == format)
 
 
 def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: MicrodataCodes, folder: Path) -> Digest:
-    """Reduce parts by one Spark job and write the result.
-
-    Args:
-        spark: The session; its workers must be able to open the parts and the folder.
-        parts: The files.
-        codes: What their columns hold.
-        folder: Where the digest goes; what is there is destroyed.
-
-    Raises:
-        OutputError: The disk is full.
-    """
+    """Reduce parts by one Spark job and write the result."""
     discard(folder)
     absolute = tuple(
         replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts

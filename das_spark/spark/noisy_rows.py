@@ -64,15 +64,7 @@ class Binning:
 
 
 def binning(schema: Schema, text: str) -> Binning:
-    """The layout of a query.
-
-    Args:
-        schema: Of the product.
-        text: The query; names may stand in any order.
-
-    Raises:
-        QueryError: It is no query of the schema.
-    """
+    """The layout of a query."""
     query = schema.query(text)
     chosen = set(query.name.split(SEPARATOR))
     bins, kept = [], []
@@ -106,12 +98,7 @@ class _Side:
 
 
 def sides(class_query: str, added: Iterable[AddedConstraint]) -> tuple[_Side, ...]:
-    """Every constraint that the bounds of a run can hold.
-
-    Args:
-        class_query: The query that units bound; empty where they bound nothing.
-        added: Constraints of the run file.
-    """
+    """Every constraint that the bounds of a run can hold."""
     found = [_Side("total", "total", "total", Sense.EQUAL)]
     if class_query:
         found.append(_Side("class", f"{class_query}_total_lb", class_query, Sense.AT_LEAST))
@@ -121,29 +108,12 @@ def sides(class_query: str, added: Iterable[AddedConstraint]) -> tuple[_Side, ..
 
 
 def zero_sides(schema: Schema, zeros: Iterable[StructuralZero]) -> tuple[_Side, ...]:
-    """Structural zeros as constraints.
-
-    Args:
-        schema: Of the product.
-        zeros: Cells in which nobody can be.
-
-    Raises:
-        QueryError: The columns of files cannot name the cells of one.
-    """
+    """Structural zeros as constraints."""
     return tuple(_Side(zero.name, zero.name, zero.query(schema), Sense.EQUAL) for zero in zeros)
 
 
 def measurement_rows(measurements: DataFrame, schema: Schema, budget: Budget) -> DataFrame:
-    """Measurements, all answers of each kept, in the published columns.
-
-    Args:
-        measurements: `tables.MEASUREMENTS` with a column level.
-        schema: Of the product.
-        budget: Of the run.
-
-    Returns:
-        Columns level, then those of the files.
-    """
+    """Measurements, all answers of each kept, in the published columns. Columns level, then those of the files."""
     names = [attribute.name for attribute in schema.attributes]
     specs = []
     for level in budget.levels:
@@ -167,16 +137,7 @@ def measurement_rows(measurements: DataFrame, schema: Schema, budget: Budget) ->
 
 
 def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[_Side]) -> DataFrame:
-    """Bounds in the published columns, one row a side.
-
-    Args:
-        bounds: `tables.BOUNDS` with a column level, or the result of `with_zeros`.
-        schema: Of the product.
-        given: Result of `sides`, and of `zero_sides` where the bounds hold structural zeros.
-
-    Returns:
-        Columns level, then those of the files.
-    """
+    """Bounds in the published columns, one row a side. Columns level, then those of the files."""
     names = [attribute.name for attribute in schema.attributes]
     specs = []
     for side in given:
@@ -206,13 +167,7 @@ def constraint_rows(bounds: DataFrame, schema: Schema, given: Sequence[_Side]) -
 def with_zeros(bounds: DataFrame, geounits: DataFrame, zeros: Sequence[StructuralZero]) -> DataFrame:
     """Bounds and structural zeros, which bound one answer of every geounit by 0 from both sides.
 
-    Args:
-        bounds: `tables.BOUNDS` with a column level.
-        geounits: `tables.GEOUNITS` with a column level.
-        zeros: Cells in which nobody can be.
-
-    Returns:
-        Columns level, geocode, name, lower, upper.
+    Columns level, geocode, name, lower, upper.
     """
     names = _constants(geounits.sparkSession, [(zero.name,) for zero in zeros], [("name", _TEXT)])
     nothing = F.array(F.lit(0).cast("long"))
@@ -222,13 +177,7 @@ def with_zeros(bounds: DataFrame, geounits: DataFrame, zeros: Sequence[Structura
 
 
 def with_root(rows: DataFrame, spine: Spine, geocode: str = _OWN_ROOT) -> DataFrame:
-    """Rows whose root is called otherwise, where it is one geounit by definition: a level of geocodes of length 0.
-
-    Args:
-        rows: With columns level and geocode.
-        spine: The levels.
-        geocode: What to call it; as the tables of a run do, unless told otherwise.
-    """
+    """Rows whose root is called otherwise, where it is one geounit by definition: a level of geocodes of length 0."""
     top = spine.levels[0]
     if top.length:
         return rows
@@ -240,9 +189,6 @@ def summary(rows: DataFrame) -> DataFrame:
 
     Columns: these, rows, geounits, shortest and longest value, least and greatest variance, least and greatest plb
     (text), broken (rows with a missing geocode or value), nonzero (rows with a value that is not 0).
-
-    Args:
-        rows: Result of `das_spark.spark.noisy_rows.read_rows`.
     """
     size = F.size("value")
     broken = F.col("geocode").isNull() | F.col("value").isNull() | F.exists("value", lambda each: each.isNull())
@@ -263,13 +209,8 @@ def summary(rows: DataFrame) -> DataFrame:
 def variances(measured: DataFrame, shares: DataFrame | None) -> DataFrame:
     """Variances and sizes of the answers of each level, query and share of the budget.
 
-    Args:
-        measured: `tables.MEASUREMENTS` with a column level.
-        shares: `tables.SHARES` with a column level; None where geounits have no shares of their own.
-
-    Returns:
-        Columns level, query, share (null where there are none), least and greatest variance, length of the longest
-        answer, and in how many rows answers and their numbers do not fit (`uneven`).
+    Columns level, query, share (null where there are none), least and greatest variance, length of the longest answer,
+    and in how many rows answers and their numbers do not fit (`uneven`).
     """
     size = F.size("values")
     kept = F.coalesce(F.when(F.size("rows") >= 0, F.size("rows")), size)
@@ -287,12 +228,7 @@ def variances(measured: DataFrame, shares: DataFrame | None) -> DataFrame:
 
 
 def unknown_geounits(rows: DataFrame, geounits: DataFrame) -> DataFrame:
-    """Level and geocode of geounits that rows speak of and that do not exist.
-
-    Args:
-        rows: With columns level and geocode.
-        geounits: `tables.GEOUNITS` with a column level.
-    """
+    """Level and geocode of geounits that rows speak of and that do not exist."""
     spoken = rows.select("level", "geocode").distinct()
     return spoken.join(geounits.select("level", "geocode"), ["level", "geocode"], "left_anti")
 
@@ -300,16 +236,7 @@ def unknown_geounits(rows: DataFrame, geounits: DataFrame) -> DataFrame:
 def as_measurements(
     rows: DataFrame, geounits: DataFrame, known: Mapping[tuple[str, str], tuple[str, float]]
 ) -> DataFrame:
-    """Measured rows as the table of a run.
-
-    Args:
-        rows: Result of `das_spark.spark.noisy_rows.read_rows`, kind `DPQuery`, checked.
-        geounits: `tables.GEOUNITS` with a column level.
-        known: Level and query name of the file -> name of the query in the budget, and exact variance.
-
-    Returns:
-        `tables.MEASUREMENTS` with a column level.
-    """
+    """Measured rows as the table of a run. `tables.MEASUREMENTS` with a column level."""
     specs = [(*key, *value) for key, value in known.items()]
     fields = [*((name, _TEXT) for name in ("level", "query_name", "query")), ("exact", DoubleType())]
     names = F.broadcast(_constants(rows.sparkSession, specs, fields))
@@ -330,24 +257,14 @@ def as_measurements(
 
 
 def as_constraints(rows: DataFrame, schema: Schema) -> DataFrame:
-    """Written constraints in the columns in which `read_rows` gives them, to be compared.
-
-    Args:
-        rows: Result of `constraint_rows`.
-        schema: Of the product.
-    """
+    """Written constraints in the columns in which `read_rows` gives them, to be compared."""
     names = [attribute.name for attribute in schema.attributes]
     bins = F.array(*[F.when(F.col(name) == DETAILED, name).otherwise(F.col(name)) for name in names])
     return rows.select("level", "geocode", "query_name", bins.alias("bins"), "query_shape", "value", "sign")
 
 
 def unequal(one: DataFrame, other: DataFrame) -> DataFrame:
-    """Level, geocode and query name of constraints that are not the same in both; one below the other, one shuffle.
-
-    Args:
-        one: Result of `as_constraints`, or the same columns as they were read.
-        other: The other ones.
-    """
+    """Level, geocode and query name of constraints that are not the same in both; one below the other, one shuffle."""
     columns = ["level", "geocode", "query_name", "bins", "query_shape", "value", "sign"]
     signed = [each.select(*columns, F.lit(sign).alias("more")) for each, sign in ((one, 1), (other, -1))]
     counted = reduce(lambda left, right: left.unionByName(right), signed).groupBy(*columns)
@@ -357,12 +274,7 @@ def unequal(one: DataFrame, other: DataFrame) -> DataFrame:
 def prefix_geounits(rows: DataFrame, spine: Spine) -> DataFrame:
     """The geounits that rows speak of, nested by the prefixes of their geocodes.
 
-    Args:
-        rows: With columns level and geocode.
-        spine: The levels.
-
-    Returns:
-        `tables.GEOUNITS` with a column level.
+    `tables.GEOUNITS` with a column level.
     """
     spoken = rows.select("level", "geocode").distinct()
     each = spoken.select("level", "geocode", parent_of(spine).alias("parent"))
@@ -375,11 +287,7 @@ def prefix_geounits(rows: DataFrame, spine: Spine) -> DataFrame:
 
 
 def parent_of(spine: Spine) -> Column:
-    """Geocode of the parent, from columns level and geocode; empty at the top.
-
-    Args:
-        spine: The levels and their geocode rules.
-    """
+    """Geocode of the parent, from columns level and geocode; empty at the top."""
 
     def parent(depth: int) -> Column:
         length = spine.levels[depth - 1].length if depth else 0
@@ -389,12 +297,7 @@ def parent_of(spine: Spine) -> Column:
 
 
 def by_level(spine: Spine, value: Callable[[int], Column]) -> Column:
-    """What depends on the level of a row.
-
-    Args:
-        spine: The levels.
-        value: Gives it for a depth.
-    """
+    """What depends on the level of a row."""
     first = F.when(F.col("level") == spine.names[0], value(0))
     return reduce(
         lambda chosen, depth: chosen.when(F.col("level") == spine.names[depth], value(depth)),
@@ -415,14 +318,7 @@ def _constants(spark: SparkSession, rows: Sequence[tuple[Any, ...]], fields: Seq
 def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequence[str], size: int) -> DataFrame:
     """Read the rows of many files, each by one task, whatever the widths of their numbers.
 
-    Args:
-        spark: The session.
-        files: The files, checked by `check_whole`.
-        attributes: Names of the attributes, in the order of the schema.
-        size: Cells of the schema: the most values that a row can have.
-
-    Returns:
-        A lazy frame of columns `ROWS`.
+    A lazy frame of columns `ROWS`.
     """
     if not files:
         return spark.createDataFrame([], ROWS)

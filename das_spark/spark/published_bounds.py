@@ -20,12 +20,7 @@ _KEYS = ("level", "geocode")
 
 
 def published_totals(rows: DataFrame, geounits: DataFrame) -> DataFrame:
-    """Exact totals: `tables.INVARIANTS` with a column level in front.
-
-    Args:
-        rows: Constraints as `das_spark.spark.noisy_rows.read_rows` gives them.
-        geounits: `tables.GEOUNITS` with a column level.
-    """
+    """Exact totals: `tables.INVARIANTS` with a column level in front."""
     totals = rows.where(F.col("query_name") == f"total{EXACT}").join(geounits.select(*_KEYS, "parent"), [*_KEYS])
     return totals.select(*_KEYS, "parent", F.lit("total").alias("name"), F.col("value").alias("values"))
 
@@ -35,16 +30,7 @@ def published_boxes(
 ) -> DataFrame:
     """Bounds on the class margins of every geounit: the tighter of its own constraints and the sums of its children's.
 
-    Args:
-        rows: Constraints as `das_spark.spark.noisy_rows.read_rows` gives them, both sides at every level.
-        geounits: `tables.GEOUNITS` with a column level.
-        totals: Result of `published_totals`.
-        spine: The levels.
-        class_query: The query that is bounded.
-        classes: Number of its answers.
-
-    Returns:
-        Columns level, depth, geocode, parent, total (null where it is not exact), lower, upper (arrays by class).
+    Columns level, depth, geocode, parent, total (null where it is not exact), lower, upper (arrays by class).
     """
     low, high = (
         rows.where(F.col("query_name") == f"{class_query}_total_{side}{EXACT}").select(
@@ -65,10 +51,7 @@ def published_boxes(
 def published_class_bounds(boxes: DataFrame, spine: Spine, total_at: str | None) -> DataFrame:
     """Class bounds and flows: `tables.BOUNDS` with a column level in front.
 
-    Args:
-        boxes: Result of `published_boxes`, written and read back (it is used more than once).
-        spine: The levels.
-        total_at: Level where totals are exact, or None.
+    The boxes are used more than once: they should be written and read back.
     """
     frame = bound_rows(boxes, "class", F.col("lower"), F.col("upper"))
     if total_at is not None and spine.index(total_at) > 0:

@@ -92,11 +92,7 @@ class LevelTables:
         return self._sizes
 
     def require_complete(self, table: str, geolevel: str) -> None:
-        """Refuse a level of a table of one row a geounit that has lost a file since it was finished.
-
-        Raises:
-            OutputError: It has more or fewer rows than there are geounits, or a file of it cannot be read.
-        """
+        """Refuse a level of a table of one row a geounit that has lost a file since it was finished."""
         folder, expected = self.folder(table, geolevel), self.geounit_counts()[geolevel]
         hint = "restore the folder, and run the same command again; nothing was made of it"
         try:
@@ -123,16 +119,6 @@ class LevelTables:
 
         A public table is written by `ParquetTables`: its files, their names and the order of their rows follow from
         which geounits exist, and never from the order or size of what it was made of.
-
-        Args:
-            table: Its name.
-            frame: The table's columns with a column level.
-            check: Is given the written rows before any folder appears.
-            levels: The levels; of the run, where none are named.
-            leaves: Column geocode: the geounits of the lowest level, where the table of geounits is not written yet.
-
-        Raises:
-            OutputError: If the disk is full, the place cannot be written, or another driver has taken over the run.
         """
         schema, restricted = LEVEL_TABLES[table]
         staging = staging_of(self.layout, self._side(table)) / table

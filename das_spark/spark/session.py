@@ -31,15 +31,7 @@ _STOPPED = "on a running MetricsSystem"
 
 
 def session(name: str) -> SparkSession:
-    """The active session (of spark-submit or of the caller), or a new one with the properties of `conf/spark`.
-
-    Args:
-        name: How the application is called, where a session is started.
-
-    Raises:
-        EnvironmentProblemError: If Java is missing or too old, or properties are wrong or not found.
-        SessionError: If the session cannot be started for another reason, such as a cluster that does not answer.
-    """
+    """The active session (of spark-submit or of the caller), or a new one with the properties of `conf/spark`."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -87,11 +79,7 @@ def _not_started(error: Exception) -> EnvironmentProblemError:
 
 
 def properties_file() -> Path:
-    """conf/spark/<DAS_SPARK_ENV or local>.conf, of the working folder or else of das_spark, installed or checked out.
-
-    Raises:
-        EnvironmentProblemError: If there is none of that name. Spark's own properties would protect nothing.
-    """
+    """conf/spark/<DAS_SPARK_ENV or local>.conf, of the working folder or else of das_spark, installed or not."""
     name = f"{os.environ.get(ENVIRONMENT_VARIABLE, 'local')}.conf"
     folders = (Path("conf/spark"), FOLDER / "spark")
     file = next((folder / name for folder in folders if (folder / name).is_file()), None)
@@ -103,11 +91,7 @@ def properties_file() -> Path:
 
 
 def properties(file: Path) -> dict[str, str]:
-    """Spark properties of a file of `key value` lines; `#` starts a comment.
-
-    Returns:
-        Values by key; a line without a value gives an empty one.
-    """
+    """Spark properties of a file of `key value` lines; `#` starts a comment."""
     pairs = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         text = line.strip()
@@ -129,11 +113,7 @@ def _with_properties(builder: SparkSession.Builder, file: Path) -> SparkSession.
 
 @contextmanager
 def adaptive(spark: SparkSession) -> Iterator[None]:
-    """Let Spark size shuffles by what flows through them, for plans of many small tables; then as before.
-
-    Args:
-        spark: The session; other threads should not plan meanwhile.
-    """
+    """Let Spark size shuffles by what flows through them, for plans of many small tables; then as before."""
     before = spark.conf.get(_ADAPTIVE, "false")
     spark.conf.set(_ADAPTIVE, "true")
     try:
@@ -143,25 +123,12 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
 
 
 def in_local_mode(context: SparkContext) -> bool:
-    """Whether the driver does all the work itself; "local-cluster[...]" has processes of its own, joined by sockets.
-
-    Args:
-        context: The Spark context.
-    """
+    """Whether the driver does all the work itself; "local-cluster[...]" has processes of its own, joined by sockets."""
     return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
 
 
 def require_safe_session(spark: SparkSession, *, insecure: bool) -> None:
-    """Refuse to draw under a real key where Spark would let key or confidential data reach a disk or wire in clear.
-
-    Args:
-        spark: The session.
-        insecure: Whether the run is made under a test key, whose outputs are marked insecure anyway.
-
-    Raises:
-        PrivacyGuardError: If encryption of local files is off, or, beyond local mode, that of the network; or if
-            Spark's event log, which tells of confidential row counts, goes to a folder that others may enter.
-    """
+    """Refuse to draw under a real key where Spark would let key or confidential data reach a disk or wire in clear."""
     if insecure:
         return
     conf = spark.sparkContext.getConf()

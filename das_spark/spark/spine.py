@@ -76,8 +76,7 @@ PATHS: Final = StructType(
 def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
     """Cut a stream of rows, sorted by county, into one table a county.
 
-    Returns:
-        Code of each county (5 digits) and its rows.
+    Code of each county (5 digits) and its rows.
     """
     return together(batches, COUNTY)
 
@@ -106,22 +105,14 @@ def together(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[tuple[s
 def by_county(blocks: DataFrame) -> DataFrame:
     """Rows brought together by county in one shuffle, and sorted by county and geocode.
 
-    Returns:
-        The same rows, with the county in front.
+    The same rows, with the county in front.
     """
     county = F.substring("geocode", 1, _COUNTY_DIGITS).alias(COUNTY)
     return blocks.select(county, "*").repartition(F.col(COUNTY)).sortWithinPartitions(COUNTY, "geocode")
 
 
 def of_counties(held: DataFrame, task: Callable[[pa.Table], Sequence[str]]) -> list[str]:
-    """What a task finds in every county, as texts on the driver; what fails comes as a row, and is said once.
-
-    Returns:
-        The texts in the order of counties, so that sums of floating-point numbers are the same every time.
-
-    Raises:
-        GeographyError: Counties were refused; the first one is named.
-    """
+    """What a task finds in every county, as texts on the driver; what fails comes as a row, and is said once."""
     rows = held.mapInArrow(without_values(partial(_found, task)), _FOUND).collect()
     rows.sort(key=lambda row: str(row[COUNTY]))
     failed = [row for row in rows if row["error"] is not None]
@@ -144,21 +135,13 @@ def _found(task: Callable[[pa.Table], Sequence[str]], batches: Iterator[pa.Recor
 
 
 def block_table(rows: pa.Table) -> BlockTable:
-    """The blocks of a county as the core takes them.
-
-    Raises:
-        GeographyError: A code is null or of another form, a block stands twice, or a list has another length.
-    """
+    """The blocks of a county as the core takes them."""
     columns = {name: text_column(rows, name) for name in ENTITY_COLUMNS}
     return BlockTable(geocode16=text_column(rows, "geocode"), gq=_flags(rows.column("gq")), **columns)
 
 
 def text_column(rows: pa.Table, name: str) -> NDArray[np.str_]:
-    """A column of text, shape (blocks,).
-
-    Raises:
-        GeographyError: It holds nulls.
-    """
+    """A column of text, shape (blocks,)."""
     column = rows.column(name)
     if column.null_count:
         raise GeographyError(f"column {name!r} of the blocks holds {column.null_count:,} nulls")
@@ -181,11 +164,7 @@ def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 
 def path_rows(paths: CountyPaths) -> pa.RecordBatch:
-    """The paths of a county as rows of `PATHS`.
-
-    Returns:
-        One row a block; shares are in lowest terms.
-    """
+    """The paths of a county as rows of `PATHS`."""
     codes = _lists([level.codes for level in paths.levels], paths.positions)
     shares: list[NDArray[Any]] = []
     places: list[NDArray[np.int64]] = []
@@ -285,19 +264,8 @@ def build_spine(
 ) -> BuiltSpine:
     """Build a spine: all counties, joined; the paths of the blocks are computed when `blocks` of the result is used.
 
-    Args:
-        blocks: Columns geocode (16 digits), those of `ENTITY_COLUMNS`, and, if wanted, gq (array of 7 booleans, or null
-            for none): whether the block has a facility of each major type of group quarters.
-        settings: Shape of the spine.
-        shares: Shares of its levels.
-        framework: "pure_dp" or "zcdp", which decides on bypassing.
-        primitive: For spines of kind "dhc" the crosswalk: columns geocode (16 digits) and primitive, every block once;
-            None takes the built-in rule.
-        notes: Sentences about the geography, kept with the spine.
-
-    Raises:
-        GeographyError: A column is missing, levels, shares and framework do not fit the kind of spine, a county cannot
-            be built (the first one is named), or the crosswalk does not give every block one primitive geounit.
+    Blocks have the columns geocode (16 digits), those of `ENTITY_COLUMNS` and, if wanted, gq (7 booleans, or null for
+    none); the crosswalk `primitive`, for spines of kind "dhc", geocode and primitive, every block once.
     """
     check_levels(settings, shares)
     bypass_rule(framework)
@@ -371,15 +339,7 @@ def path_leaves(paths: DataFrame) -> DataFrame:
 
 
 def write_blocks(blocks: DataFrame, folder: Path) -> tuple[FileRecord, ...]:
-    """Write the blocks of a spine, by geocode: in files and in an order that which blocks exist decides alone.
-
-    Args:
-        blocks: Columns block, path and shares; computed once.
-        folder: Where; every worker can write to it.
-
-    Returns:
-        The files.
-    """
+    """Write the blocks of a spine, by geocode: in files and in an order that which blocks exist decides alone."""
     writer = ParquetTables({"blocks": TableFolder(folder.absolute(), to_arrow_schema(blocks.schema))})
     kept = blocks.persist()  # cut by which blocks there are, then written
     try:
@@ -396,16 +356,7 @@ def write_blocks(blocks: DataFrame, folder: Path) -> tuple[FileRecord, ...]:
 
 
 def blocks_in_areas(leaves: DataFrame, areas: DataFrame, path: str) -> DataFrame:
-    """The blocks of a run with the areas that they lie in, and which types of group quarters they have.
-
-    Args:
-        leaves: `tables.LEAVES` under the geocodes of the census.
-        areas: What a reader of geography gives.
-        path: Where the areas come from, for the message.
-
-    Raises:
-        InputError: Areas are given for other blocks than the input has.
-    """
+    """The blocks of a run with the areas that they lie in, and which types of group quarters they have."""
     unknown = unknown_blocks(leaves, areas)
     named = [row["geocode"] for row in unknown.limit(NAMED).collect()]
     if named:

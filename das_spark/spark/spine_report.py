@@ -54,15 +54,7 @@ class ComparisonTask:
     categories: tuple[str, ...]
 
     def county(self, rows: pa.Table) -> CountyComparison:
-        """The comparison of the county that the rows are: blocks of the geography and of the spine.
-
-        Args:
-            rows: All rows of one county: columns geocode, `ENTITY_COLUMNS`, gq, path and shares. A block of the
-                geography has no path and no shares, one of the spine no entities.
-
-        Raises:
-            GeographyError: They are not the same blocks, or the paths are not those of a spine.
-        """
+        """The comparison of the county that the rows are: blocks of the geography and of the spine."""
         in_spine = rows.column("path").is_valid()
         blocks, paths = rows.filter(_inverted(in_spine)), rows.filter(in_spine)
         _check_same(text_column(blocks, "geocode"), text_column(paths, "geocode"))
@@ -71,32 +63,12 @@ class ComparisonTask:
         )
 
     def comparisons(self, rows: pa.Table) -> list[str]:
-        """The comparison of the county as JSON.
-
-        Args:
-            rows: As `county` takes them.
-
-        Returns:
-            One text, as `of_counties` asks for.
-
-        Raises:
-            GeographyError: As of `county`.
-        """
+        """The comparison of the county as JSON."""
         return [self.county(rows).to_json()]
 
 
 def compare_spines(blocks: DataFrame, paths: DataFrame, task: ComparisonTask) -> SpineComparison:
-    """Compare a spine with the census spine of its blocks.
-
-    Args:
-        blocks: Columns geocode (16 digits, each once) and those of `ENTITY_COLUMNS`.
-        paths: Columns block, path and shares of the spine, as `PATHS` says.
-        task: What is compared.
-
-    Raises:
-        GeographyError: A category is unknown, blocks of the geography and of the spine differ, or the paths are not
-            those of a spine; the first county is named.
-    """
+    """Compare a spine with the census spine of its blocks."""
     check_categories(task.categories)
     # Distances are about entities alone: which blocks have group quarters makes no difference.
     nobody = F.lit(None).cast("array<boolean>").alias("gq")
@@ -110,16 +82,7 @@ def compare_spines(blocks: DataFrame, paths: DataFrame, task: ComparisonTask) ->
 
 
 def share_paths(paths: DataFrame, depth: int) -> tuple[SharePath, ...]:
-    """Every distinct path of shares, with its number of blocks; most blocks first.
-
-    Args:
-        paths: Columns path and shares of the spine.
-        depth: Number of its levels.
-
-    Raises:
-        GeographyError: A path has another number of levels, a share is no fraction, or the shares on a path do not
-            sum to 1.
-    """
+    """Every distinct path of shares, with its number of blocks; most blocks first."""
     grouped = paths.groupBy("shares", F.size("path").alias("depth")).count().collect()
     for row in grouped:
         if not row["depth"] == len(row["shares"]) == depth:

@@ -55,12 +55,7 @@ class StageMeter:
 
     @classmethod
     def started(cls, context: SparkContext, group: str) -> StageMeter | None:
-        """A meter that counts from now on; None where Spark does not answer.
-
-        Args:
-            context: The Spark context.
-            group: Name of the job group that the stage's jobs will have.
-        """
+        """A meter that counts from now on; None where Spark does not answer."""
         try:
             return cls(context, group, frozenset(context.statusTracker().getJobIdsForGroup(group)))
         except Exception:  # noqa: BLE001 - figures are worth no failed run, and the JVM fails in many ways

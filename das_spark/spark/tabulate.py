@@ -38,26 +38,14 @@ _DENSE = 1 << 22
 
 
 def table_schema(tables: Sequence[Table], *more: str) -> StructType:
-    """Columns of tables as files hold them: geocode, then the published names.
-
-    Args:
-        tables: The tables, whose columns stand one behind the other.
-        *more: Further text columns, in front.
-    """
+    """Columns of tables as files hold them: geocode, then the published names."""
     texts = [StructField(name, StringType(), nullable=False) for name in (*more, GEOCODE)]
     numbers = [StructField(name, LongType(), nullable=False) for table in tables for name in table.names]
     return StructType([*texts, *numbers])
 
 
 def tabulated(estimates: DataFrame, tables: Sequence[Table], *more: str) -> DataFrame:
-    """Sum histograms into the columns of tables.
-
-    Returns:
-        `table_schema`: a row for every row of the estimates, in their order.
-
-    Raises:
-        QueryError: The tables have different schemas, or share column names.
-    """
+    """Sum histograms into the columns of tables."""
     chosen = estimates.select(*more, GEOCODE, "cells", "counts")
     return chosen.mapInArrow(
         without_values(TabulateTask(incidence(tables), (*more, GEOCODE))), table_schema(tables, *more)
@@ -103,14 +91,7 @@ def _offsets(column: pa.Array) -> NDArray[np.int64]:
 
 
 def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:
-    """All levels of a public table by one scan, with a column level.
-
-    Args:
-        spark: The session.
-        layout: The public root.
-        table: Name in `das_spark.spark.tables.LEVEL_TABLES`.
-        levels: Geolevels of the run.
-    """
+    """All levels of a public table by one scan, with a column level."""
     schema, _ = LEVEL_TABLES[table]
     whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
     folders = [str(layout.level(table, level)) for level in levels]
@@ -120,15 +101,7 @@ def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: S
 def read_published(
     spark: SparkSession, layout: TablesLayout, tables: Sequence[Table], formats: Sequence[str], levels: Sequence[str]
 ) -> tuple[PublishedTable, ...]:
-    """The tables of a run as their files hold them, for verification.
-
-    Args:
-        spark: The session.
-        layout: Where they are.
-        tables: Tables of the product.
-        formats: Formats that were written.
-        levels: Geolevels of the run.
-    """
+    """The tables of a run as their files hold them, for verification."""
     return tuple(
         PublishedTable(
             table,
@@ -154,17 +127,7 @@ def _misnamed(layout: TablesLayout, table: Table, level: str) -> bool:
 
 
 def write_table(estimates: DataFrame, table: Table, spine: Spine, writer: ParquetTables) -> list[dict[str, Any]]:
-    """Write all levels of a table by one Spark job, in files by geocode.
-
-    Args:
-        estimates: Columns level, geocode, cells and counts.
-        table: The table.
-        spine: Its geolevels.
-        writer: What writes its files.
-
-    Returns:
-        What the tasks report of their files.
-    """
+    """Write all levels of a table by one Spark job, in files by geocode."""
     starts = file_starts(estimates.where(F.col("level") == spine.leaf.name).select(GEOCODE), spine)
     report = write_arranged(
         tabulated(estimates, [table], "level"),
@@ -179,9 +142,5 @@ def write_table(estimates: DataFrame, table: Table, spine: Spine, writer: Parque
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """Columns of a table as its Parquet files have them.
-
-    Args:
-        table: The table.
-    """
+    """Columns of a table as its Parquet files have them."""
     return to_arrow_schema(table_schema([table]))
