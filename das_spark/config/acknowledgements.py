@@ -36,17 +36,11 @@ UNITS_ALONE: Final = "of records of housing units, not of the people that are pu
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """Something exact that follows from people.
+    """Something exact that follows from people."""
 
-    Attributes:
-        cause: What of the run file causes it.
-        text: What anybody can read, half a sentence; `{leaf}` is the lowest geolevel, `{whether}` what is told of it.
-        rule: How the numbers are made, in sentences.
-    """
-
-    cause: str
-    text: str
-    rule: str
+    cause: str  # what of the run file causes it
+    text: str  # what anybody can read, half a sentence; `{leaf}` is the lowest geolevel, `{whether}` what is told of it
+    rule: str  # how the numbers are made, in sentences
 
     def published(self, leaf: str) -> str:
         """What anybody can read."""
@@ -122,12 +116,7 @@ def resolve_acknowledgements(
 
 
 def published_from_people(acknowledged: Iterable[str], leaf: str) -> tuple[str, ...]:
-    """What a run publishes exactly although it follows from people, for banners: one half sentence each.
-
-    Args:
-        acknowledged: Names of it.
-        leaf: Name of the lowest geolevel.
-    """
+    """What a run publishes exactly although it follows from people, for banners: one half sentence each."""
     return tuple(GIVEN_UP[name].published(leaf) for name in acknowledged)
 
 
@@ -143,40 +132,24 @@ def notice_of_people(published: Sequence[str]) -> list[str]:
 
 
 def rules_from_people(acknowledged: Iterable[str]) -> tuple[str, ...]:
-    """How numbers are made that follow from people, in sentences.
-
-    Args:
-        acknowledged: Names of them.
-    """
+    """How numbers are made that follow from people, in sentences."""
     return tuple(GIVEN_UP[name].rule for name in acknowledged)
 
 
 def extent_of_loss(plan: RunPlan) -> str:
-    """Of what the total of a run is the cost, where that is not everything; empty where it is.
-
-    Args:
-        plan: The run.
-    """
+    """Of what the total of a run is the cost, where that is not everything; empty where it is."""
     if not plan.acknowledged:
         return ""
     return ANSWERS_ALONE if is_void(plan) else UNITS_ALONE
 
 
 def is_void(plan: RunPlan) -> bool:
-    """Whether the claim about whole records fails: it is one about people, and numbers that follow from them are exact.
-
-    Args:
-        plan: The run.
-    """
+    """Whether the claim about whole records fails: it is about people, and numbers that follow from them are exact."""
     return bool(plan.acknowledged) and plan.product.record == "person"
 
 
 def stays_within(plan: RunPlan) -> str | None:
-    """The geolevel whose geounits a record does not leave between neighbours; None where it may go anywhere.
-
-    Args:
-        plan: The run.
-    """
+    """The geolevel whose geounits a record does not leave between neighbours; None where it may go anywhere."""
     if plan.product.record == "unit" and plan.invariants.units:
         return plan.spine.leaf.name  # how many units there are is exact there, whatever the level of totals
     return plan.invariants.total_at

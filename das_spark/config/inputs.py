@@ -28,29 +28,20 @@ FILE_KEYS = ("path", "persons", "units", "geography")
 
 @dataclass(frozen=True, slots=True)
 class ReaderNeeds:
-    """The keys of `[input]` that one reader understands.
+    """The keys of `[input]` that one reader understands."""
 
-    Attributes:
-        what: One sentence for `das-spark list readers`.
-        person_keys: Keys of which one must say where the people are; none needed where empty.
-        housing_keys: The same where housing units are counted and people are not read; empty where one table holds
-            whatever is counted.
-        optional: Keys that may be there besides.
-        unit_keys: Keys of which one must be there where units are invariant; none needed where empty.
-        geounit_keys: Keys of which one must say which geounits exist; none needed where empty.
-        facilities_from_people: Whether its files have no counts of facilities, so that it takes one facility of a type
-            of group quarters where there are people of it.
-        geounits_of_units: Whether the units say which geounits exist where no table of geography does.
-    """
-
-    what: str
-    person_keys: tuple[str, ...]
-    optional: tuple[str, ...] = ()
+    what: str  # one sentence for `das-spark list readers`
+    person_keys: tuple[str, ...]  # keys of which one must say where the people are; none needed where empty
+    optional: tuple[str, ...] = ()  # keys that may be there besides
+    # keys of which one must be there where units are invariant; none needed where empty
     unit_keys: tuple[str, ...] = ()
-    geounit_keys: tuple[str, ...] = ()
+    geounit_keys: tuple[str, ...] = ()  # keys of which one must say which geounits exist; none needed where empty
+    # the same where housing units are counted and people are not read; empty where one table holds whatever is counted
     housing_keys: tuple[str, ...] = ()
+    # whether its files have no counts of facilities, so that it takes one facility of a type of group quarters where
+    # there are people of it
     facilities_from_people: bool = False
-    geounits_of_units: bool = False
+    geounits_of_units: bool = False  # whether the units say which geounits exist where no table of geography does
 
 
 def _tidy(what: str, geounit_keys: tuple[str, ...]) -> ReaderNeeds:
@@ -131,9 +122,6 @@ def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
 
 def require_dataset(settings: InputSettings) -> None:
     """Refuse files without the name of a dataset, for a real key: see `check_dataset`.
-
-    Args:
-        settings: Of the run.
 
     Raises:
         ConfigurationError: There is no name.

@@ -14,29 +14,17 @@ from das_spark.privacy import KeyedStream, RunKey, StreamDomain, cumulative_tabl
 
 
 def steps_of(plan: RunPlan) -> tuple[LevelStep, ...]:
-    """The steps through the levels of a run, in order, as its estimator needs them.
-
-    Args:
-        plan: The run.
-    """
+    """The steps through the levels of a run, in order, as its estimator needs them."""
     return level_steps(plan.spine.names, needs_of(plan))
 
 
 def needs_of(plan: RunPlan) -> Needs:
-    """What the estimator of a run needs.
-
-    Args:
-        plan: The run.
-    """
+    """What the estimator of a run needs."""
     return ESTIMATORS[plan.estimation.estimator].needs
 
 
 def lazy_levels(plan: RunPlan) -> tuple[str, ...]:
-    """Levels of which answers that the parents' estimates cannot touch, and single children, are not measured.
-
-    Args:
-        plan: The run.
-    """
+    """Levels of which answers that the parents' estimates cannot touch, and single children, are not measured."""
     names = plan.spine.names
     return tuple(
         name for name in names[1:] if plan.measurement_rows == "support" and not needs_of(plan).all_rows(name, names)
@@ -44,12 +32,7 @@ def lazy_levels(plan: RunPlan) -> tuple[str, ...]:
 
 
 def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
-    """How the families of a level are estimated.
-
-    Args:
-        plan: The run.
-        geolevel: The level of the children.
-    """
+    """How the families of a level are estimated."""
     schema = plan.product.schema
     queries = {each.query: plan.queries[each.query] for each in plan.budget.level(geolevel).queries}
     queries["total"] = schema.query("total")

@@ -30,19 +30,14 @@ _Tables = TypeVar("_Tables", bound=Section)
 
 @dataclass(slots=True)
 class Problems:
-    """Problems of one run file, each with the path of its key.
+    """Problems of one run file, each with the path of its key."""
 
-    Attributes:
-        source: The file, for the message.
-        found: Pairs of key path and sentence, in the order of finding.
-        muted: Key paths that are known to be wrong already: what follows from that is not said again.
-        met: Problems met so far, those included that were not said.
-    """
-
-    source: str
+    source: str  # the file, for the message
+    # pairs of key path and sentence, in the order of finding
     found: list[tuple[str, str]] = field(default_factory=list)
+    # key paths that are known to be wrong already: what follows from that is not said again
     muted: set[str] = field(default_factory=set)
-    met: int = 0
+    met: int = 0  # problems met so far, those included that were not said
 
     def add(self, key: str, sentence: str) -> None:
         """Note a problem; a repeated one, or one at or below a muted key, is counted but not said."""
@@ -90,11 +85,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """The same where all names are listed anyhow.
-
-    Args:
-        name: The unknown name.
-        known: The names that exist.
+    """A half sentence about the nearest name, where one is near; for messages that list all names.
 
     Returns:
         "did you mean 'x'?", or nothing where none is near.

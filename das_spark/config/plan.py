@@ -121,19 +121,14 @@ class InputSettings:
 
 @dataclass(frozen=True, slots=True)
 class GeographySettings:
-    """How the spine of a run is made.
+    """How the spine of a run is made."""
 
-    Attributes:
-        spine: Kind and shape.
-        reader: Who reads which areas blocks lie in, a name in `AREA_READERS` of `das_spark.config.geography`; None
-            where neither spine nor accuracy report ask for them.
-        path: What it reads.
-        crosswalk: Table of primitive geounits by block, for a spine of kind "dhc"; None takes the built-in rule (S-9).
-    """
-
-    spine: SpineSettings
+    spine: SpineSettings  # kind and shape
+    # who reads which areas blocks lie in, a name in `AREA_READERS` of `das_spark.config.geography`; None where neither
+    # spine nor accuracy report ask for them
     reader: str | None = None
-    path: str | None = None
+    path: str | None = None  # what it reads
+    # table of primitive geounits by block, for a spine of kind "dhc"; None takes the built-in rule (S-9)
     crosswalk: str | None = None
 
 
@@ -175,26 +170,18 @@ class LedgerSettings:
 
 @dataclass(frozen=True, slots=True)
 class EstimationSettings:
-    """How families are solved, rounded and certified.
+    """How families are solved, rounded and certified."""
 
-    Attributes:
-        solvers: Chain of solvers, tried in this order until one is certified.
-        gap_tolerance: Largest accepted relative duality gap.
-        rounding: Objective of the rounder: the distance to the real solution ("nearest") or the Bureau's ("released").
-        failsafe: Whether an infeasible family may relax consistency with its parent (marks the run).
-        partitions_per_core: Spark partitions of a level for each core, at most.
-        passes: Geolevel -> its outer passes, by canonical names of queries; geolevels that are missing have one fit of
-            all that is measured and the cell-wise rounder.
-        estimator: Name of the estimator, one of `das_spark.core.ESTIMATORS`.
-    """
-
-    solvers: tuple[str, ...]
-    gap_tolerance: float = 1e-6
+    solvers: tuple[str, ...]  # chain of solvers, tried in this order until one is certified
+    gap_tolerance: float = 1e-6  # largest accepted relative duality gap
+    # objective of the rounder: the distance to the real solution ("nearest") or the Bureau's ("released")
     rounding: Rounding = "nearest"
-    failsafe: bool = False
-    partitions_per_core: int = 4
+    failsafe: bool = False  # whether an infeasible family may relax consistency with its parent (marks the run)
+    partitions_per_core: int = 4  # Spark partitions of a level for each core, at most
+    # geolevel -> its outer passes, by canonical names of queries; geolevels that are missing have one fit of all that
+    # is measured and the cell-wise rounder
     passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
-    estimator: str = DEFAULT_ESTIMATOR
+    estimator: str = DEFAULT_ESTIMATOR  # name of the estimator, one of `das_spark.core.ESTIMATORS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,9 +365,6 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
 
     `das_spark.config.reopen.plan_from_config` is the reverse. The order of keys is that of the manifest.
 
-    Args:
-        plan: The run.
-
     Returns:
         JSON values of `public_plan`.
     """
@@ -471,11 +455,7 @@ def _geography_to_config(plan: RunPlan) -> dict[str, Any]:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a configuration.
-
-    Args:
-        config: The configuration as JSON values.
-    """
+    """SHA-256 of the canonical JSON of a configuration."""
     canonical = json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
@@ -501,10 +481,6 @@ _SHOWN: Final = 80
 def differing_settings(one: RunPlan, other: RunPlan) -> dict[str, tuple[Any, Any]]:
     """Settings in which two runs differ, of those that decide what estimates look like.
 
-    Args:
-        one: A run.
-        other: Another one.
-
     Returns:
         Key path -> both values; a value that is not there is None. Empty where the runs can be pooled.
     """
@@ -527,22 +503,14 @@ def same_estimation(one: RunPlan, other: RunPlan) -> bool:
 
 
 def without_total(plan: RunPlan) -> dict[str, Any]:
-    """A configuration without the total of the budget and the name of the run: what the runs of a sweep have in common.
-
-    Args:
-        plan: A run.
-    """
+    """A configuration without the total of the budget and the name of the run: what runs of a sweep have in common."""
     config = plan_to_config(plan)
     del config["budget"]["total"], config["run"]["name"]
     return config
 
 
 def sweep_config(plan: RunPlan) -> dict[str, Any]:
-    """What all runs of a sweep have in common, their roots included: the record of a sweep is restricted.
-
-    Args:
-        plan: One of the runs.
-    """
+    """What all runs of a sweep have in common, their roots included: the record of a sweep is restricted."""
     config = without_total(plan)
     roots = {key: getattr(plan.output, key) for _, key in ROOTS}
     return {**config, "output": {**config["output"], **{key: root for key, root in roots.items() if root is not None}}}
@@ -550,10 +518,6 @@ def sweep_config(plan: RunPlan) -> dict[str, Any]:
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Every key in which two trees of JSON values differ.
-
-    Args:
-        one: Such as a configuration.
-        other: Another one.
 
     Returns:
         Key path -> both values; a value that is not there is None.
@@ -578,13 +542,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
 
 
 def difference(one: object, other: object, at: str = "") -> str:
-    """The first key in which two trees of JSON values differ, with what stands there; empty where they are the same.
-
-    Args:
-        one: A value.
-        other: Another one.
-        at: Path of the two.
-    """
+    """The first key in which two trees of JSON values differ, with what stands there; empty where they are the same."""
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         first, second = (json.dumps(value, sort_keys=True) for value in (one, other))
         return "" if first == second else f"{at} ({shorten(first, _SHOWN)}, and {shorten(second, _SHOWN)})"

@@ -470,13 +470,7 @@ def measured_queries(budget: Budget, queries: Mapping[str, Query]) -> dict[str, 
 
 
 def unused_queries(passes: Passes, level: str, measured: Sequence[str]) -> tuple[str, ...]:
-    """Measured queries that no pass of a level reads; none where the level has no passes, since all are read then.
-
-    Args:
-        passes: Of the run.
-        level: The geolevel.
-        measured: Names of its measured queries.
-    """
+    """Measured queries that no pass of a level reads; none where the level has no passes, since all are read then."""
     if level not in passes:
         return ()
     read = {name for each in passes[level] for inner in each.least_squares for name in inner}

@@ -34,19 +34,12 @@ _WAYS: Final = "give --shares FILE, or --product NAME with --strategy NAME"
 
 @dataclass(frozen=True, slots=True)
 class SpineChoice:
-    """Everything that decides about a spine but the geography.
+    """Everything that decides about a spine but the geography."""
 
-    Attributes:
-        settings: Shape.
-        shares: Shares of the levels.
-        framework: "pure_dp" or "zcdp".
-        facts: Where the shares come from, for the record of the spine.
-    """
-
-    settings: SpineSettings
-    shares: LevelShares
-    framework: str
-    facts: Mapping[str, str]
+    settings: SpineSettings  # shape
+    shares: LevelShares  # shares of the levels
+    framework: str  # "pure_dp" or "zcdp"
+    facts: Mapping[str, str]  # where the shares come from, for the record of the spine
 
 
 def choose_spine(

@@ -58,11 +58,7 @@ class Stage:
 
 
 def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
-    """The stages of a run, in order.
-
-    Args:
-        plan: The run.
-    """
+    """The stages of a run, in order."""
     wanted = {
         StageKind.SPINE: not plan.spine.is_census,
         StageKind.CENSUS: not plan.spine.is_census,
@@ -85,11 +81,7 @@ def stages_of(plan: RunPlan) -> tuple[Stage, ...]:
 
 
 def stages_from_measurements(plan: RunPlan) -> tuple[Stage, ...]:
-    """The stages of a run that estimates from measurements that exist, in order.
-
-    Args:
-        plan: The run.
-    """
+    """The stages of a run that estimates from measurements that exist, in order."""
     drawing = (*PREPARING, StageKind.MEASURE)
     later = (stage for stage in stages_of(plan) if stage.kind not in drawing)
     return (Stage(StageKind.CHECK), Stage(StageKind.ADOPT), *later)

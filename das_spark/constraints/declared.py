@@ -124,9 +124,6 @@ class StructuralZero:
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that must be zero.
 
-        Args:
-            schema: The attributes and their order.
-
         Returns:
             (schema.size,), True where a cell must be zero.
 
@@ -137,9 +134,6 @@ class StructuralZero:
 
     def query(self, schema: Schema) -> str:
         """Spell the cells as a query, by recodes: its only answer counts them and no others.
-
-        Args:
-            schema: The attributes and their order.
 
         Returns:
             For example ``"gqNursingTotal * nonvoting"``.

@@ -132,13 +132,7 @@ class InProcess:
         return measure_family(self.levels[geolevel].confidential[family], support, self.noise[geolevel])
 
     def estimate_family(self, geolevel: str, family: str, measured: MeasuredFamily) -> FamilyEstimate:
-        """Estimate one family.
-
-        Args:
-            geolevel: The level of the children.
-            family: Its name.
-            measured: What is public of it.
-        """
+        """Estimate one family."""
         plan = self.plans[geolevel]
         return plan.estimator.estimate(measured, plan.family)
 

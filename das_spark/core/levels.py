@@ -137,24 +137,13 @@ class Executor(Protocol):
     """
 
     def measure(self, geolevel: str) -> None:
-        """Measure every family of a level; where not all rows are measured, the level above is estimated.
-
-        Args:
-            geolevel: The level of the children.
-        """
+        """Measure every family of a level; where not all rows are measured, the level above is estimated."""
 
     def upward(self, geolevel: str) -> None:
-        """Carry the families of a level upwards; it is measured, and so was every level below it.
-
-        Args:
-            geolevel: The level of the children.
-        """
+        """Carry the families of a level upwards; it is measured, and so was every level below it."""
 
     def estimate(self, geolevel: str) -> None:
         """Estimate every family of a level; it is measured, and the level above it is estimated.
-
-        Args:
-            geolevel: The level of the children.
 
         Raises:
             EstimationError: A family is infeasible or was not solved; nothing of the level is kept.

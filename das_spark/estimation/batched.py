@@ -26,37 +26,24 @@ from das_spark.estimation.support import Partition, Support, hand_out
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """One way to sum cells.
+    """One way to sum cells."""
 
-    Attributes:
-        index: Row of each cell, -1 where none counts it, shape ``(n,)``.
-        rows: Number of rows.
-    """
-
-    index: Integers
-    rows: int
+    index: Integers  # row of each cell, -1 where none counts it, shape (n,)
+    rows: int  # number of rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """The finest groupings of a family, stacked, and how every grouping follows from them.
+    """The finest groupings of a family, stacked, and how every grouping follows from them."""
 
-    Attributes:
-        index: Stacked row of each cell in each of the finest groupings, shape ``(P, n)``; cells that a grouping does
-            not count have a row of their own, which no answer reads.
-        rows: Number of stacked rows r.
-        owner: Grouping that each answer belongs to, shape ``(a,)``: of the first grouping, then of the next.
-        sums: C, which makes all answers from the stacked rows, shape ``(a, r)``.
-        matrix: B, which sums cells by stacked row, shape ``(r, n)``.
-        overlap: B B': cells that two stacked rows share, shape ``(r, r)``.
-    """
-
+    # stacked row of each cell in each of the finest groupings, shape (P, n); cells that a grouping does not count have
+    # a row of their own, which no answer reads
     index: Integers
-    rows: int
-    owner: Integers
-    sums: sp.csr_matrix
-    matrix: sp.csr_matrix
-    overlap: Floats
+    rows: int  # number of stacked rows r
+    owner: Integers  # grouping that each answer belongs to, shape (a,): of the first grouping, then of the next
+    sums: sp.csr_matrix  # C, which makes all answers from the stacked rows, shape (a, r)
+    matrix: sp.csr_matrix  # B, which sums cells by stacked row, shape (r, n)
+    overlap: Floats  # B B': cells that two stacked rows share, shape (r, r)
 
     def weighted(self, weight: Floats) -> Floats:
         """C' diag(weight) C for one weight an answer: the middle M of a sum of groupings (E-41), shape ``(r, r)``."""
@@ -120,15 +107,10 @@ def _sums(sizes: Integers, placed: dict[int, tuple[int, Integers]], width: int) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inverse:
-    """The inverse of (d + rho) I + B' M B, as a (I - a B' core B) with a = 1 / (d + rho).
+    """The inverse of (d + rho) I + B' M B, as a (I - a B' core B) with a = 1 / (d + rho)."""
 
-    Attributes:
-        scale: a.
-        core: Shape ``(r, r)``, symmetric.
-    """
-
-    scale: float
-    core: Floats
+    scale: float  # a
+    core: Floats  # shape (r, r), symmetric
 
 
 def inverse(stacked: Stack, weight: Floats, diagonal: float) -> Inverse:
@@ -150,21 +132,13 @@ MOST_ROWS = 2500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """The answers that have bounds which can bind; L of them.
+    """The answers that have bounds which can bind; L of them."""
 
-    Attributes:
-        partitions: The partitions that they belong to, in order.
-        first: First answer of each partition, and their number at the end.
-        answer: Number of each among all answers of the stack, shape ``(L,)``.
-        lower: Shape ``(L, K)``.
-        upper: Shape ``(L, K)``.
-    """
-
-    partitions: tuple[Partition, ...]
-    first: Integers
-    answer: Integers
-    lower: Floats
-    upper: Floats
+    partitions: tuple[Partition, ...]  # the partitions that they belong to, in order
+    first: Integers  # first answer of each partition, and their number at the end
+    answer: Integers  # number of each among all answers of the stack, shape (L,)
+    lower: Floats  # shape (L, K)
+    upper: Floats  # shape (L, K)
 
     def part(self, number: int) -> slice:
         """The answers of a partition, as positions among the limited ones."""
@@ -173,31 +147,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchedFamily:
-    """A family of K children on n cells; weights are divided by a typical one.
+    """A family of K children on n cells; weights are divided by a typical one."""
 
-    Attributes:
-        support: Where it comes from.
-        live: Whether a child can hold people in a cell, shape ``(n, K)``.
-        needed: People of the parent in each cell, shape ``(n,)``; -1 at the root, where nothing is divided.
-        diagonal: Weight of each child's answers to the single cells, shape ``(K,)``.
-        weights: Weight of each other answer for each child, shape ``(a, K)``.
-        linear: Linear term of the objective, shape ``(n, K)``.
-        stacked: The finest groupings.
-        limits: Answers with bounds.
-        kind: Number of each child's kind, shape ``(K,)``; children of a kind share all weights.
-        unit: What weights were divided by, people^-2.
-    """
-
-    support: Support
-    live: Booleans
-    needed: Floats
-    diagonal: Floats
-    weights: Floats
-    linear: Floats
-    stacked: Stack
-    limits: Limits
-    kind: Integers
-    unit: float
+    support: Support  # where it comes from
+    live: Booleans  # whether a child can hold people in a cell, shape (n, K)
+    needed: Floats  # people of the parent in each cell, shape (n,); -1 at the root, where nothing is divided
+    diagonal: Floats  # weight of each child's answers to the single cells, shape (K,)
+    weights: Floats  # weight of each other answer for each child, shape (a, K)
+    linear: Floats  # linear term of the objective, shape (n, K)
+    stacked: Stack  # the finest groupings
+    limits: Limits  # answers with bounds
+    kind: Integers  # number of each child's kind, shape (K,); children of a kind share all weights
+    unit: float  # what weights were divided by, people^-2
 
     def sums(self, x: Floats) -> Floats:
         """Sum points by stacked row: shape ``(n, K)`` to ``(r, K)``."""
@@ -211,13 +172,7 @@ class BatchedFamily:
 
 
 def batched_family(support: Support) -> BatchedFamily | None:
-    """Lay a family out.
-
-    Returns:
-        Its arrays, or None where the method does not serve: at the root of few cells, under the failsafe, with flows,
-        with bounds on single cells (other than that nobody can be there), with more than `MOST_KINDS` kinds of children
-        or more than `MOST_ROWS` rows.
-    """
+    """Lay a family out; None where the method does not serve."""
     cells, children = len(support.cells), support.children
     if support.relaxation is not None or support.problem.flows is not None:
         return None

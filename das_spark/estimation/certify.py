@@ -21,21 +21,13 @@ from das_spark.estimation.support import Relaxation
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A proposed real-valued estimate, with hints of multipliers that may help to prove it best.
+    """A proposed real-valued estimate, with hints of multipliers that may help to prove it best."""
 
-    Attributes:
-        x: People, shape ``(K, n)``.
-        flows: Flows, shape ``(D, C)``, or None.
-        parent_multipliers: Hint for the sums over children, shape ``(n,)``.
-        bound_multipliers: Hints for each of the family's bounds, each of shape ``(K, rows)``.
-        flow_multipliers: Hint for the class margins, shape ``(K, C)``, or None.
-    """
-
-    x: Floats
-    flows: Floats | None
-    parent_multipliers: Floats
-    bound_multipliers: tuple[Floats, ...]
-    flow_multipliers: Floats | None
+    x: Floats  # people, shape (K, n)
+    flows: Floats | None  # flows, shape (D, C), or None
+    parent_multipliers: Floats  # hint for the sums over children, shape (n,)
+    bound_multipliers: tuple[Floats, ...]  # hints for each of the family's bounds, each of shape (K, rows)
+    flow_multipliers: Floats | None  # hint for the class margins, shape (K, C), or None
 
 
 def sums(x: Floats, rows: Integers, count: int) -> Floats:
@@ -57,16 +49,11 @@ _ROUNDING_ERROR = 1e-12
 
 @dataclass(slots=True)
 class Worst:
-    """Keeps the worst violation.
+    """Keeps the worst violation."""
 
-    Attributes:
-        absolute: In people.
-        relative: Relative to max(1, size of what is violated).
-        worth: What all violations together are worth, in units of the objective, at the candidate's multipliers.
-    """
-
-    absolute: float = 0.0
-    relative: float = 0.0
+    absolute: float = 0.0  # in people
+    relative: float = 0.0  # relative to max(1, size of what is violated)
+    # what all violations together are worth, in units of the objective, at the candidate's multipliers
     worth: float = 0.0
 
     def note(self, violation: Floats, size: Floats, multiplier: Floats | float = 0.0) -> None:
@@ -132,21 +119,13 @@ def _note_flows(worst: Worst, flows: FamilyFlows, margins: Floats, witness: Floa
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What was proved of a candidate.
+    """What was proved of a candidate."""
 
-    Attributes:
-        certified: Whether gap and violations are within the plan's tolerances.
-        primal_residual: Worst violation of any constraint, in people.
-        violation: Worst violation relative to max(1, size of what is violated) (E-17).
-        gap: Objective less a proved lower bound, relative to max(1, objective) (E-20).
-        objective: Weighted squared distance to the noisy answers (E-2).
-    """
-
-    certified: bool
-    primal_residual: float
-    violation: float
-    gap: float
-    objective: float
+    certified: bool  # whether gap and violations are within the plan's tolerances
+    primal_residual: float  # worst violation of any constraint, in people
+    violation: float  # worst violation relative to max(1, size of what is violated) (E-17)
+    gap: float  # objective less a proved lower bound, relative to max(1, objective) (E-20)
+    objective: float  # weighted squared distance to the noisy answers (E-2)
 
 
 Proof = Callable[[Candidate], Certificate]
@@ -154,17 +133,11 @@ Proof = Callable[[Candidate], Certificate]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """What a solver proposes.
+    """What a solver proposes."""
 
-    Attributes:
-        candidate: The estimate.
-        status: What the solver says of it.
-        iterations: As the solver counts them.
-    """
-
-    candidate: Candidate
-    status: Status
-    iterations: int
+    candidate: Candidate  # the estimate
+    status: Status  # what the solver says of it
+    iterations: int  # as the solver counts them
 
 
 def certify(
@@ -174,18 +147,7 @@ def certify(
     candidate: Candidate,
     relaxation: Relaxation | None = None,
 ) -> Certificate:
-    """Certify a candidate.
-
-    Args:
-        problem: The family.
-        plan: Tolerances.
-        cells: The cells of the candidate, shape ``(n,)``.
-        candidate: People, flows and hints of multipliers.
-        relaxation: Given when the failsafe has replaced consistency with the parent.
-
-    Returns:
-        The certificate.
-    """
+    """Certify a candidate; `relaxation` is what the failsafe has kept of the parent."""
     x, parent = candidate.x, _parent(problem, cells)
     worst = worst_violation(problem, cells, candidate, parent, relaxation)
     objective, gradient, places = _objective(problem.measurements, cells, x)

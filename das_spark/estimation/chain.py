@@ -36,13 +36,9 @@ REFINEMENTS = 2
 
 @dataclass(frozen=True)
 class PosedFamily:
-    """A family as solvers get it; the program is written only when one asks for it.
+    """A family as solvers get it; the program is written only when one asks for it."""
 
-    Attributes:
-        presolved: The family.
-    """
-
-    presolved: Presolved
+    presolved: Presolved  # the family
 
     @cached_property
     def assembly(self) -> Assembly:
@@ -75,13 +71,9 @@ class BatchedSolver:
 
 @dataclass(frozen=True, slots=True)
 class ThroughProgram:
-    """A solver of quadratic programs as a solver of families.
+    """A solver of quadratic programs as a solver of families."""
 
-    Attributes:
-        name: Its name in `SOLVERS`.
-    """
-
-    name: str
+    name: str  # its name in `SOLVERS`
 
     def propose(self, family: PosedFamily, proof: Proof) -> Proposal | None:
         """Solve the family's quadratic program; again around the solution, where that is not proved at once."""
@@ -110,15 +102,10 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Feasibility:
-    """Whether constraints can be met.
+    """Whether constraints can be met."""
 
-    Attributes:
-        feasible: Whether they can.
-        message: Bounds that conflict; empty when feasible.
-    """
-
-    feasible: bool
-    message: str = ""
+    feasible: bool  # whether they can
+    message: str = ""  # bounds that conflict; empty when feasible
 
 
 def feasibility(presolved: Presolved) -> Feasibility:
@@ -189,39 +176,20 @@ LARGE_AND_NOISY: Final = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """The best candidate of the chain of solvers.
+    """The best candidate of the chain of solvers."""
 
-    Attributes:
-        candidate: The candidate.
-        certificate: What was proved of it.
-        name: Its solver.
-        iterations: Its solver's iterations.
-        tried: All attempts, in order.
-        contradiction: Why the family is infeasible, where it was found to be.
-    """
-
-    candidate: Candidate
-    certificate: Certificate
-    name: str
-    iterations: int
-    tried: tuple[Attempt, ...]
-    contradiction: str = ""
+    candidate: Candidate  # the candidate
+    certificate: Certificate  # what was proved of it
+    name: str  # its solver
+    iterations: int  # its solver's iterations
+    tried: tuple[Attempt, ...]  # all attempts, in order
+    contradiction: str = ""  # why the family is infeasible, where it was found to be
 
 
 def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
     """Try the plan's solvers in order until a solution is certified, or the family is found to be infeasible.
 
     Whether it can be met at all is asked once, after the first solver that proves nothing.
-
-    Args:
-        presolved: The family.
-        plan: Solvers and tolerances.
-
-    Returns:
-        The certified candidate, or else the one with the smallest violation, then gap.
-
-    Raises:
-        ConfigurationError: When the plan names a solver that does not exist.
     """
     support = presolved.support
 

@@ -21,17 +21,11 @@ SLACK = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failsafe:
-    """A family whose consistency with the parent is relaxed.
+    """A family whose consistency with the parent is relaxed."""
 
-    Attributes:
-        presolved: The relaxed family.
-        relaxation: What is kept of the parent.
-        distance: Least possible L1 distance between the children's sum and the parent, in people (E-31).
-    """
-
-    presolved: Presolved
-    relaxation: Relaxation
-    distance: float
+    presolved: Presolved  # the relaxed family
+    relaxation: Relaxation  # what is kept of the parent
+    distance: float  # least possible L1 distance between the children's sum and the parent, in people (E-31)
 
 
 def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Failsafe | str:
@@ -118,23 +112,14 @@ def _whole(program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Distance:
-    """Linear programs over variables, flows, steps (none or three a variable), and distances up and down.
+    """Linear programs over variables, flows, steps (none or three a variable), and distances up and down."""
 
-    Attributes:
-        presolved: The relaxed family.
-        own: Which cell each variable is in, shape ``(n, N)``.
-        limits: Rows over variables and flows: the groups that are kept, bounded aggregates, flows.
-        parent: The parent's people, shape ``(n,)``.
-        lower: Lower bounds of variables and flows.
-        upper: Upper bounds of variables and flows.
-    """
-
-    presolved: Presolved
-    own: sp.csc_matrix
-    limits: Inequalities
-    parent: Floats
-    lower: Floats
-    upper: Floats
+    presolved: Presolved  # the relaxed family
+    own: sp.csc_matrix  # which cell each variable is in, shape (n, N)
+    limits: Inequalities  # rows over variables and flows: the groups that are kept, bounded aggregates, flows
+    parent: Floats  # the parent's people, shape (n,)
+    lower: Floats  # lower bounds of variables and flows
+    upper: Floats  # upper bounds of variables and flows
 
     @property
     def cells(self) -> int:

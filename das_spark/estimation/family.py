@@ -202,10 +202,6 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
 
     The same arguments give the same result, bit for bit, on one kind of processor and one set of library versions.
 
-    Args:
-        problem: The family.
-        plan: How to estimate it.
-
     Returns:
         Whole numbers for every child, with a status; never raises because a family is infeasible or unsolved.
 

@@ -25,21 +25,13 @@ SLACK = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passed:
-    """How the passes of a family ended.
+    """How the passes of a family ended."""
 
-    Attributes:
-        presolved: The family of the last pass.
-        solved: Its real-valued estimate: the worst certificate of all passes, all attempts.
-        rounded: Its whole numbers, or None where a rounding found none.
-        count: Least-squares passes made.
-        contradiction: Why the family is infeasible, where it is.
-    """
-
-    presolved: Presolved
-    solved: Solved | None
-    rounded: Rounded | None
-    count: int
-    contradiction: str = ""
+    presolved: Presolved  # the family of the last pass
+    solved: Solved | None  # its real-valued estimate: the worst certificate of all passes, all attempts
+    rounded: Rounded | None  # its whole numbers, or None where a rounding found none
+    count: int  # least-squares passes made
+    contradiction: str = ""  # why the family is infeasible, where it is
 
 
 def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:

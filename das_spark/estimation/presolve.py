@@ -23,63 +23,36 @@ class _SharedRows:
     """Rows of one partition that count two or more variables of a child.
 
     The flat number of a row is child * (r + 1) + row, where column r stands for cells that no row counts.
-
-    Attributes:
-        number: The partition's number.
-        key: Flat row of each variable, shape ``(N,)``; empty where no row is kept.
-        flat: Flat rows kept, shape ``(m,)``.
-        target: Their noisy answers less what is fixed, shape ``(m,)``.
-        lower: Their lower bounds less what is fixed, ``-inf`` where none can bind.
-        upper: Their upper bounds less what is fixed, ``inf`` where none can bind.
     """
 
-    number: int
-    key: Integers
-    flat: Integers
-    target: Floats
-    lower: Floats
-    upper: Floats
+    number: int  # the partition's number
+    key: Integers  # flat row of each variable, shape (N,); empty where no row is kept
+    flat: Integers  # flat rows kept, shape (m,)
+    target: Floats  # their noisy answers less what is fixed, shape (m,)
+    lower: Floats  # their lower bounds less what is fixed, -inf where none can bind
+    upper: Floats  # their upper bounds less what is fixed, inf where none can bind
 
 
 @dataclass(slots=True, eq=False)
 class _Elimination:
-    """Collects what each variable is told by the rows that count it alone.
+    """Collects what each variable is told by the rows that count it alone."""
 
-    Attributes:
-        support: The family.
-        child: Child of each variable, shape ``(N,)``.
-        cell: Cell of each variable, shape ``(N,)``.
-        fixed_child: Child of each fixed cell with people.
-        fixed_cell: Cell of each.
-        fixed_people: People of each.
-        supply: People there are to put in each variable, shape ``(N,)``.
-        room: Most people each variable can hold, shape ``(N,)``.
-        weight: Inverse variances so far.
-        weighted: Noisy answers so far, times their weights.
-        lower: Lower bounds so far.
-        upper: Upper bounds so far.
-        lower_from: Partition that each lower bound comes from, -1 where it is just zero.
-        upper_from: Partition that each upper bound comes from, -1 where there is none.
-        trouble: A row that no division can satisfy; empty when there is none.
-        done: Number of partitions absorbed.
-    """
-
-    support: Support
-    child: Integers
-    cell: Integers
-    fixed_child: Integers
-    fixed_cell: Integers
-    fixed_people: Floats
-    supply: Floats
-    room: Floats
-    weight: Floats
-    weighted: Floats
-    lower: Floats
-    upper: Floats
-    lower_from: Integers
-    upper_from: Integers
-    trouble: str = ""
-    done: int = 0
+    support: Support  # the family
+    child: Integers  # child of each variable, shape (N,)
+    cell: Integers  # cell of each variable, shape (N,)
+    fixed_child: Integers  # child of each fixed cell with people
+    fixed_cell: Integers  # cell of each
+    fixed_people: Floats  # people of each
+    supply: Floats  # people there are to put in each variable, shape (N,)
+    room: Floats  # most people each variable can hold, shape (N,)
+    weight: Floats  # inverse variances so far
+    weighted: Floats  # noisy answers so far, times their weights
+    lower: Floats  # lower bounds so far
+    upper: Floats  # upper bounds so far
+    lower_from: Integers  # partition that each lower bound comes from, -1 where it is just zero
+    upper_from: Integers  # partition that each upper bound comes from, -1 where there is none
+    trouble: str = ""  # a row that no division can satisfy; empty when there is none
+    done: int = 0  # number of partitions absorbed
 
     @classmethod
     def start(
@@ -181,32 +154,20 @@ def _padded(values: Floats, edge: float) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregates:
-    """Sums of two or more variables of one child that are measured or bounded; M of them.
+    """Sums of two or more variables of one child that are measured or bounded; M of them."""
 
-    Attributes:
-        child: Child of each, shape ``(M,)``.
-        weight: Inverse variance, 0 where not measured.
-        target: Noisy answer less what is fixed.
-        lower: Lower bound less what is fixed, ``-inf`` where none can bind.
-        upper: Upper bound less what is fixed, ``inf`` where none can bind.
-        entry_aggregate: Aggregate of each incidence, shape ``(E,)``.
-        entry_variable: Variable of each incidence, shape ``(E,)``.
-        of_row: For each partition the aggregate of each row of each child, -1 where there is none, shape ``(K, r)``;
-            empty where the partition has no bounds.
-        lower_from: Partition that each lower bound comes from, shape ``(M,)``.
-        upper_from: Partition that each upper bound comes from, shape ``(M,)``.
-    """
-
-    child: Integers
-    weight: Floats
-    target: Floats
-    lower: Floats
-    upper: Floats
-    entry_aggregate: Integers
-    entry_variable: Integers
+    child: Integers  # child of each, shape (M,)
+    weight: Floats  # inverse variance, 0 where not measured
+    target: Floats  # noisy answer less what is fixed
+    lower: Floats  # lower bound less what is fixed, -inf where none can bind
+    upper: Floats  # upper bound less what is fixed, inf where none can bind
+    entry_aggregate: Integers  # aggregate of each incidence, shape (E,)
+    entry_variable: Integers  # variable of each incidence, shape (E,)
+    # for each partition the aggregate of each row of each child, -1 where there is none, shape (K, r); empty where the
+    # partition has no bounds
     of_row: tuple[Integers, ...]
-    lower_from: Integers
-    upper_from: Integers
+    lower_from: Integers  # partition that each lower bound comes from, shape (M,)
+    upper_from: Integers  # partition that each upper bound comes from, shape (M,)
 
     def sums(self, values: Floats) -> Floats:
         """Sum up each aggregate."""
@@ -334,37 +295,21 @@ def _codes(count: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Presolved:
-    """A family with N variables.
+    """A family with N variables."""
 
-    Attributes:
-        support: Where it comes from.
-        child: Child of each variable, sorted, shape ``(N,)``.
-        cell: Cell of each, as position in the support, shape ``(N,)``.
-        fixed: People known beforehand, shape ``(K, n)``; 0 in free cells.
-        weight: Folded inverse variances of each variable, shape ``(N,)``.
-        target: Folded noisy answers, shape ``(N,)``; 0 where the weight is 0.
-        lower: Lower bound of each variable, not negative.
-        upper: Upper bound of each, ``inf`` where there is none.
-        lower_from: Partition that each lower bound comes from, -1 where it is just zero.
-        upper_from: Partition that each upper bound comes from, -1 where there is none.
-        needed: People still to divide in each cell, shape ``(n,)``; None at the root.
-        aggregates: What is asked or demanded of sums.
-        contradiction: Why the family is infeasible, where presolve sees it.
-    """
-
-    support: Support
-    child: Integers
-    cell: Integers
-    fixed: Integers
-    weight: Floats
-    target: Floats
-    lower: Floats
-    upper: Floats
-    lower_from: Integers
-    upper_from: Integers
-    needed: Integers | None
-    aggregates: Aggregates
-    contradiction: str = ""
+    support: Support  # where it comes from
+    child: Integers  # child of each variable, sorted, shape (N,)
+    cell: Integers  # cell of each, as position in the support, shape (N,)
+    fixed: Integers  # people known beforehand, shape (K, n); 0 in free cells
+    weight: Floats  # folded inverse variances of each variable, shape (N,)
+    target: Floats  # folded noisy answers, shape (N,); 0 where the weight is 0
+    lower: Floats  # lower bound of each variable, not negative
+    upper: Floats  # upper bound of each, inf where there is none
+    lower_from: Integers  # partition that each lower bound comes from, -1 where it is just zero
+    upper_from: Integers  # partition that each upper bound comes from, -1 where there is none
+    needed: Integers | None  # people still to divide in each cell, shape (n,); None at the root
+    aggregates: Aggregates  # what is asked or demanded of sums
+    contradiction: str = ""  # why the family is infeasible, where presolve sees it
 
     @property
     def variables(self) -> int:

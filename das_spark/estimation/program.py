@@ -23,30 +23,18 @@ class FlowVariables:
     """Flows that are not fixed, and the rows that tie them to cells; W flows, L rows.
 
     Rows come first for descendants (flows sum to the total), then for child and class (cells less flows are zero).
-
-    Attributes:
-        flows: The family's flows.
-        descendant: Descendant of each flow, shape ``(W,)``.
-        kind: Class of each flow, shape ``(W,)``.
-        lower: Least people, shape ``(W,)``.
-        upper: Most people, shape ``(W,)``.
-        fixed: Flows known beforehand, shape ``(D, C)``; 0 where free.
-        cells: Incidence of rows with the variables of the family, shape ``(L, N)``.
-        matrix: Incidence of rows with flows, shape ``(L, W)``.
-        right: Right-hand sides, shape ``(L,)``.
-        link: Row of each child and class, shape ``(K, C)``.
     """
 
-    flows: FamilyFlows
-    descendant: Integers
-    kind: Integers
-    lower: Floats
-    upper: Floats
-    fixed: Integers
-    cells: sp.csc_matrix
-    matrix: sp.csc_matrix
-    right: Floats
-    link: Integers
+    flows: FamilyFlows  # the family's flows
+    descendant: Integers  # descendant of each flow, shape (W,)
+    kind: Integers  # class of each flow, shape (W,)
+    lower: Floats  # least people, shape (W,)
+    upper: Floats  # most people, shape (W,)
+    fixed: Integers  # flows known beforehand, shape (D, C); 0 where free
+    cells: sp.csc_matrix  # incidence of rows with the variables of the family, shape (L, N)
+    matrix: sp.csc_matrix  # incidence of rows with flows, shape (L, W)
+    right: Floats  # right-hand sides, shape (L,)
+    link: Integers  # row of each child and class, shape (K, C)
 
 
 def flow_variables(presolved: Presolved) -> FlowVariables | None:
@@ -130,19 +118,12 @@ def guessed_flows(variables: FlowVariables, guess: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraints:
-    """Rows over some variables and then all flows.
+    """Rows over some variables and then all flows."""
 
-    Attributes:
-        rows: The rows.
-        aggregate: Margin of each row, -1 for the others, shape ``(rows,)``.
-        variables: Number of variables before the flows.
-        flows: Number of flows.
-    """
-
-    rows: Inequalities
-    aggregate: Integers
-    variables: int
-    flows: int
+    rows: Inequalities  # the rows
+    aggregate: Integers  # margin of each row, -1 for the others, shape (rows,)
+    variables: int  # number of variables before the flows
+    flows: int  # number of flows
 
 
 def constraints(presolved: Presolved, flows: FlowVariables | None, chosen: Booleans | None = None) -> Constraints:
@@ -205,26 +186,16 @@ class Layout:
 
     Columns are variables, auxiliary aggregates, flows, slacks of the failsafe (above the parent, then below); rows are
     sums over children, aggregates, flows, groups of the failsafe.
-
-    Attributes:
-        row_of_cell: Row of each cell's sum over children, -1 where there is none, shape ``(n,)``.
-        auxiliary: Position among auxiliary variables of each aggregate, -1 where it is an equality, shape ``(M,)``.
-        variables: Number of variables N.
-        shown: Number of auxiliary variables.
-        flows: Number of flows.
-        slacks: Number of slacks.
-        sums: Number of sums over children.
-        aggregates: Number of aggregates M.
     """
 
-    row_of_cell: Integers
-    auxiliary: Integers
-    variables: int
-    shown: int
-    flows: int
-    slacks: int
-    sums: int
-    aggregates: int
+    row_of_cell: Integers  # row of each cell's sum over children, -1 where there is none, shape (n,)
+    auxiliary: Integers  # position among auxiliary variables of each aggregate, -1 where it is an equality, shape (M,)
+    variables: int  # number of variables N
+    shown: int  # number of auxiliary variables
+    flows: int  # number of flows
+    slacks: int  # number of slacks
+    sums: int  # number of sums over children
+    aggregates: int  # number of aggregates M
 
     @property
     def width(self) -> int:
@@ -256,23 +227,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assembly:
-    """A quadratic program and what is needed to read its solution.
+    """A quadratic program and what is needed to read its solution."""
 
-    Attributes:
-        presolved: The family.
-        program: The program in scaled deviations.
-        layout: Where things stand in it.
-        scale: People to a unit of the program.
-        centre: The guess in people, one for each column.
-        flows: Flow variables, or None.
-    """
-
-    presolved: Presolved
-    program: QuadraticProgram
-    layout: Layout
-    scale: float
-    centre: Floats
-    flows: FlowVariables | None
+    presolved: Presolved  # the family
+    program: QuadraticProgram  # the program in scaled deviations
+    layout: Layout  # where things stand in it
+    scale: float  # people to a unit of the program
+    centre: Floats  # the guess in people, one for each column
+    flows: FlowVariables | None  # flow variables, or None
 
 
 def assemble(presolved: Presolved) -> Assembly:

@@ -42,31 +42,17 @@ NODES = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rounded:
-    """Whole numbers.
+    """Whole numbers."""
 
-    Attributes:
-        counts: People, int64, shape ``(K, n)``.
-        method: How they were found; empty when there was nothing to round.
-        cost: Distance to the real-valued estimate less its least possible value (E-23).
-        gap: How far the objective may be from the best possible, relative to it; 0 where it is proved to be the best.
-    """
-
-    counts: Integers
-    method: str
-    cost: float
+    counts: Integers  # people, int64, shape (K, n)
+    method: str  # how they were found; empty when there was nothing to round
+    cost: float  # distance to the real-valued estimate less its least possible value (E-23)
+    # how far the objective may be from the best possible, relative to it; 0 where it is proved to be the best
     gap: float = 0.0
 
 
 def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
-    """Round an estimate.
-
-    Args:
-        presolved: The family.
-        x: Real-valued estimate, people, shape ``(K, n)``.
-
-    Returns:
-        The closest whole numbers that keep the constraints, or None when none were found.
-    """
+    """The closest whole numbers to an estimate (K, n) that keep the constraints, or None when none were found."""
     base, fraction = split(x[presolved.child, presolved.cell])
     up, exact = largest_remainders(presolved, base, fraction)
     violated = violations(presolved, base + up) if exact else None
@@ -249,15 +235,10 @@ _EXACT = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """The sums of one query that count two or more variables of a child, and the variables that stand alone.
+    """The sums of one query that count two or more variables of a child, and the variables that stand alone."""
 
-    Attributes:
-        matrix: Incidence, shape ``(sums, N)``.
-        alone: Variables that are the only ones of their row, as positions, sorted.
-    """
-
-    matrix: sp.csr_matrix
-    alone: Integers
+    matrix: sp.csr_matrix  # incidence, shape (sums, N)
+    alone: Integers  # variables that are the only ones of their row, as positions, sorted
 
     @property
     def all(self) -> sp.csr_matrix:
@@ -297,25 +278,15 @@ def slope(target: Floats, *, released: bool) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The constraints of a family over steps up from the floor; W columns.
+    """The constraints of a family over steps up from the floor; W columns."""
 
-    Attributes:
-        program: Steps up, flows, and if widened further steps up and steps down (E-26).
-        moves: How far each column moves each variable, shape ``(N, W)``.
-        further: Columns of further steps up and steps down, shape ``(W,)``.
-        moving: Columns that move a variable: all but the flows, shape ``(W,)``.
-        rows: The program's rows.
-        sums: How many of them are sums of cells over children; they come first.
-        cell: Cell of each variable, shape ``(N,)``.
-    """
-
-    program: Program
-    moves: sp.csr_matrix
-    further: Booleans
-    moving: Booleans
-    rows: Inequalities
-    sums: int
-    cell: Integers
+    program: Program  # steps up, flows, and if widened further steps up and steps down (E-26)
+    moves: sp.csr_matrix  # how far each column moves each variable, shape (N, W)
+    further: Booleans  # columns of further steps up and steps down, shape (W,)
+    moving: Booleans  # columns that move a variable: all but the flows, shape (W,)
+    rows: Inequalities  # the program's rows
+    sums: int  # how many of them are sums of cells over children; they come first
+    cell: Integers  # cell of each variable, shape (N,)
 
 
 def frame_of(presolved: Presolved, flows: FlowVariables | None, base: Integers, *, widened: bool) -> Frame:
@@ -338,34 +309,20 @@ class Goal:
     """One pass: S sums whose distances from their targets are minimised.
 
     Its rows are those of the frame, then the sums of the pass, then the sums that earlier passes settled.
-
-    Attributes:
-        frame: The constraints.
-        fraction: Fraction of each variable, shape ``(N,)``.
-        cost: Cost of each column of the frame, shape ``(W,)``.
-        matrix: All rows over the frame's columns, shape ``(R, W)``.
-        lower: Least value of each row, shape ``(R,)``; of the sums of the pass the floors of their targets.
-        upper: Largest value of each row, likewise.
-        slope: Cost of the step from the floor of each sum's target to the next whole number, shape ``(S,)``.
-        price: Cost of a person beyond these two numbers.
-        above: Whether a sum can exceed them, shape ``(S,)``.
-        below: Whether it can stay below the floor, shape ``(S,)``.
-        constant: What is missing for the objective to be a distance.
-        likely: Columns to begin with, shape ``(W,)``.
     """
 
-    frame: Frame
-    fraction: Floats
-    cost: Floats
-    matrix: sp.csc_matrix
-    lower: Floats
-    upper: Floats
-    slope: Floats
-    price: float
-    above: Booleans
-    below: Booleans
-    constant: float
-    likely: Booleans
+    frame: Frame  # the constraints
+    fraction: Floats  # fraction of each variable, shape (N,)
+    cost: Floats  # cost of each column of the frame, shape (W,)
+    matrix: sp.csc_matrix  # all rows over the frame's columns, shape (R, W)
+    lower: Floats  # least value of each row, shape (R,); of the sums of the pass the floors of their targets
+    upper: Floats  # largest value of each row, likewise
+    slope: Floats  # cost of the step from the floor of each sum's target to the next whole number, shape (S,)
+    price: float  # cost of a person beyond these two numbers
+    above: Booleans  # whether a sum can exceed them, shape (S,)
+    below: Booleans  # whether it can stay below the floor, shape (S,)
+    constant: float  # what is missing for the objective to be a distance
+    likely: Booleans  # columns to begin with, shape (W,)
 
     @classmethod
     def of(
@@ -526,37 +483,19 @@ _Steps = tuple[Integers, str, float]  # steps of each variable, how they were fo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Posed:
-    """What does not change from pass to pass.
+    """What does not change from pass to pass."""
 
-    Attributes:
-        presolved: The family.
-        base: Floor of each variable.
-        fraction: Fraction of each.
-        released: Whether distances are from the nearest whole number, as in the public release (E-52).
-        frame: Constraints in the unit box.
-    """
-
-    presolved: Presolved
-    base: Integers
-    fraction: Floats
-    released: bool
-    frame: Frame
+    presolved: Presolved  # the family
+    base: Integers  # floor of each variable
+    fraction: Floats  # fraction of each
+    released: bool  # whether distances are from the nearest whole number, as in the public release (E-52)
+    frame: Frame  # constraints in the unit box
 
 
 def round_in_passes(
     presolved: Presolved, x: Floats, passes: Sequence[Sequence[Query]], rounding: Rounding
 ) -> Rounded | None:
-    """Round an estimate pass by pass.
-
-    Args:
-        presolved: The family.
-        x: Real-valued estimate, people, shape ``(K, n)``.
-        passes: The queries of each pass; the last one ends with the query of every cell.
-        rounding: "nearest": distance to the real value; "released": to the nearest whole number.
-
-    Returns:
-        Whole numbers, or None when none were found.
-    """
+    """Round an estimate (K, n) pass by pass, the last one ending with every cell; None where none are found."""
     base, fraction = split(x[presolved.child, presolved.cell])
     if not presolved.variables:
         return _pass_by_pass(presolved, base, fraction, (base, "", 0.0))

@@ -30,63 +30,38 @@ _NO_BOUNDS: Final = np.zeros((0, 0))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """All that is asked of, or demanded from, one way to group the cells of the support.
+    """All that is asked of, or demanded from, one way to group the cells of the support."""
 
-    Attributes:
-        index: Row of each cell, shape ``(n,)``; -1 where none counts it.
-        rows: Number of rows r.
-        weight: Inverse noise variance by child, 0 where nothing is measured, shape ``(K,)``.
-        values: Noisy answers, shape ``(K, r)``.
-        lower: Lower bounds, shape ``(K, r)``; empty where nothing is bounded.
-        upper: Upper bounds, likewise.
-        limits: Which of the family's bounds are in it, each with its own column of every row, shape ``(r,)``.
-    """
-
-    index: Integers
-    rows: int
-    weight: Floats
-    values: Floats
-    lower: Floats
-    upper: Floats
+    index: Integers  # row of each cell, shape (n,); -1 where none counts it
+    rows: int  # number of rows r
+    weight: Floats  # inverse noise variance by child, 0 where nothing is measured, shape (K,)
+    values: Floats  # noisy answers, shape (K, r)
+    lower: Floats  # lower bounds, shape (K, r); empty where nothing is bounded
+    upper: Floats  # upper bounds, likewise
+    # which of the family's bounds are in it, each with its own column of every row, shape (r,)
     limits: tuple[tuple[int, Integers], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxation:
-    """Consistency with the parent, given up by the failsafe as far as it must be (E-30 to E-32).
+    """Consistency with the parent, given up by the failsafe as far as it must be (E-30 to E-32)."""
 
-    Attributes:
-        group: Group of each cell: cells that differ only in the attributes summed out, shape ``(n,)``.
-        totals: The parent's people in each group, which the children must keep, shape ``(G,)``.
-        allowance: Largest L1 distance between the children's sum and the parent, in people.
-    """
-
-    group: Integers
-    totals: Integers
-    allowance: float
+    group: Integers  # group of each cell: cells that differ only in the attributes summed out, shape (n,)
+    totals: Integers  # the parent's people in each group, which the children must keep, shape (G,)
+    allowance: float  # largest L1 distance between the children's sum and the parent, in people
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Support:
-    """A family on the cells that can be occupied.
+    """A family on the cells that can be occupied."""
 
-    Attributes:
-        problem: The family itself.
-        cells: Those cells, int32, sorted, shape ``(n,)``.
-        parent: The parent's people in each, shape ``(n,)``; None at the root.
-        most: Upper bound of each child in each cell, from every row that counts it, shape ``(K, n)``.
-        partitions: What is asked and demanded.
-        relaxation: Given by the failsafe only.
-        contradiction: What already cannot be; empty when nothing.
-    """
-
-    problem: FamilyProblem
-    cells: NDArray[np.int32]
-    parent: Integers | None
-    most: Floats
-    partitions: tuple[Partition, ...]
-    relaxation: Relaxation | None = None
-    contradiction: str = ""
+    problem: FamilyProblem  # the family itself
+    cells: NDArray[np.int32]  # those cells, int32, sorted, shape (n,)
+    parent: Integers | None  # the parent's people in each, shape (n,); None at the root
+    most: Floats  # upper bound of each child in each cell, from every row that counts it, shape (K, n)
+    partitions: tuple[Partition, ...]  # what is asked and demanded
+    relaxation: Relaxation | None = None  # given by the failsafe only
+    contradiction: str = ""  # what already cannot be; empty when nothing
 
     @property
     def children(self) -> int:

@@ -24,19 +24,7 @@ _NINE: Final = ord("9")
 
 
 def text_column(values: ArrayLike, width: int, column: str) -> NDArray[np.str_]:
-    """Check that every value of a column is text of one width.
-
-    Args:
-        values: Array (n,) of text.
-        width: Characters that each value has.
-        column: Name of the column, for the message.
-
-    Returns:
-        Array (n,) of fixed-width text.
-
-    Raises:
-        GeographyError: The values are no text, or one has another width; it is named.
-    """
+    """Fixed-width text (n,) of a column; GeographyError names a value that is no text of this width."""
     given: NDArray[Any] = np.asarray(values)
     if given.size == 0:
         return np.empty(0, dtype=f"U{width}")
@@ -53,19 +41,7 @@ def text_column(values: ArrayLike, width: int, column: str) -> NDArray[np.str_]:
 
 
 def digit_column(values: ArrayLike, width: int, column: str) -> NDArray[np.str_]:
-    """Check that every value of a column consists of exactly `width` digits.
-
-    Args:
-        values: Array (n,) of text.
-        width: Digits that each value has.
-        column: Name of the column, for the message.
-
-    Returns:
-        Array (n,) of fixed-width text.
-
-    Raises:
-        GeographyError: A value is no text of so many digits 0-9; it is named.
-    """
+    """Fixed-width text (n,) of a column; GeographyError names a value that is not exactly `width` digits."""
     texts = text_column(values, width, column)
     points = characters(texts)
     wrong = np.flatnonzero(((points < _ZERO) | (points > _NINE)).any(axis=1))
@@ -75,55 +51,29 @@ def digit_column(values: ArrayLike, width: int, column: str) -> NDArray[np.str_]
 
 
 def characters(texts: NDArray[np.str_]) -> NDArray[np.uint32]:
-    """Code points of fixed-width text: array (n, width).
-
-    Args:
-        texts: (n,) fixed-width text.
-    """
+    """Code points of fixed-width text: array (n, width)."""
     width = texts.dtype.itemsize // 4
     return np.ascontiguousarray(texts).view(np.uint32).reshape(texts.size, width)
 
 
 def from_characters(points: NDArray[np.uint32]) -> NDArray[np.str_]:
-    """Fixed-width text (n,) of code points (n, width): the inverse of `characters`.
-
-    Args:
-        points: (n, width) code points.
-    """
+    """Fixed-width text (n,) of code points (n, width): the inverse of `characters`."""
     count, width = points.shape
     return np.ascontiguousarray(points).view(f"U{width}").reshape(count)
 
 
 def slice_column(texts: NDArray[np.str_], start: int, stop: int) -> NDArray[np.str_]:
-    """The characters from `start` up to `stop` of every value of fixed-width text: array (n,).
-
-    Args:
-        texts: (n,) fixed-width text.
-        start: First character, from 0.
-        stop: The character behind the last one.
-    """
+    """The characters from `start` up to `stop` of every value of fixed-width text: array (n,)."""
     return from_characters(characters(texts)[:, start:stop])
 
 
 def whole_numbers(texts: NDArray[np.str_]) -> NDArray[np.int64]:
-    """Decimal values (n,) of a checked column of at most 18 digits.
-
-    Args:
-        texts: (n,) text of digits, as `digit_column` gives it.
-    """
+    """Decimal values (n,) of a checked column of at most 18 digits."""
     return texts.astype(np.int64)
 
 
 def zero_padded(numbers: NDArray[np.int64], width: int) -> NDArray[np.str_]:
-    """Numbers (n,) as text, filled with zeros on the left up to a width.
-
-    Args:
-        numbers: (n,) not negative, and of at most `width` digits: what is longer is cut.
-        width: Digits of every text.
-
-    Returns:
-        Array (n,).
-    """
+    """Numbers (n,) as text, filled with zeros on the left up to a width; what is longer is cut."""
     return np.strings.zfill(numbers.astype(f"U{max(width, 20)}"), width).astype(f"U{width}")
 
 
@@ -282,21 +232,13 @@ _CODE_DIGITS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class AianCategory:
-    """One kind of area, and the codes that belong to it.
+    """One kind of area, and the codes that belong to it."""
 
-    Attributes:
-        name: How settings name the category.
-        first: Its lowest code.
-        last: Its highest code, inclusive.
-        production: Whether the production runs of 2020 had it on the branch.
-        title: What it is called.
-    """
-
-    name: str
-    first: int
-    last: int
-    production: bool
-    title: str
+    name: str  # how settings name the category
+    first: int  # its lowest code
+    last: int  # its highest code, inclusive
+    production: bool  # whether the production runs of 2020 had it on the branch
+    title: str  # what it is called
 
 
 #: All categories, in the order of their codes; a code in none of the ranges is invalid, 4990 to 4999 among them.
@@ -320,17 +262,7 @@ _LAST: Final = np.array([category.last for category in AIAN_CATEGORIES], dtype=n
 
 
 def check_aian_selection(names: Iterable[str]) -> tuple[str, ...]:
-    """Check a selection of categories.
-
-    Args:
-        names: Names of categories.
-
-    Returns:
-        The same names.
-
-    Raises:
-        GeographyError: A name is unknown, with the nearest one as a hint, or stands twice.
-    """
+    """Check names of categories; GeographyError names one that is unknown, with the nearest, or stands twice."""
     chosen, known = tuple(names), [category.name for category in AIAN_CATEGORIES]
     for name in chosen:
         if name not in known:
@@ -342,17 +274,7 @@ def check_aian_selection(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def aian_category(codes: ArrayLike) -> NDArray[np.int64]:
-    """Category of every code.
-
-    Args:
-        codes: Array (n,) of text, AIANNHCE codes of four digits.
-
-    Returns:
-        Array (n,): position in `AIAN_CATEGORIES`, -1 for 9999, which is no area.
-
-    Raises:
-        GeographyError: A code has not four digits, or lies in no range; it is named.
-    """
+    """Category (n,) of every code: position in `AIAN_CATEGORIES`, -1 for 9999, which is no area."""
     texts = digit_column(codes, _CODE_DIGITS, "AIANNHCE")
     numbers = whole_numbers(texts)
     category = np.searchsorted(_FIRST, numbers, side="right") - 1
@@ -367,18 +289,7 @@ def aian_category(codes: ArrayLike) -> NDArray[np.int64]:
 
 
 def in_aian_branch(codes: ArrayLike, selected: Iterable[str] = PRODUCTION_AIAN) -> NDArray[np.bool_]:
-    """Whether a block lies on the branch of the selected areas: A = 1 (S-4).
-
-    Args:
-        codes: Array (n,) of text, AIANNHCE codes.
-        selected: Names of the categories that make up the branch.
-
-    Returns:
-        Array (n,).
-
-    Raises:
-        GeographyError: As `aian_category` and `check_aian_selection`.
-    """
+    """Whether a block lies on the branch of the selected areas: A = 1 (S-4)."""
     chosen = set(check_aian_selection(selected))
     # The last entry stands for "no area", which position -1 finds.
     on_branch = np.array([category.name in chosen for category in AIAN_CATEGORIES] + [False])
@@ -386,18 +297,7 @@ def in_aian_branch(codes: ArrayLike, selected: Iterable[str] = PRODUCTION_AIAN) 
 
 
 def aian_area(codes: ArrayLike, selected: Iterable[str] = PRODUCTION_AIAN) -> NDArray[np.str_]:
-    """The area as an off-spine entity: its code on the branch, 9999 elsewhere (S-5).
-
-    Args:
-        codes: Array (n,) of text, AIANNHCE codes.
-        selected: Names of the categories that make up the branch.
-
-    Returns:
-        Array (n,) of four digits.
-
-    Raises:
-        GeographyError: As `in_aian_branch`.
-    """
+    """The area as an off-spine entity: its code of four digits on the branch, 9999 elsewhere (S-5)."""
     on_branch = in_aian_branch(codes, selected)
     return np.where(on_branch, np.asarray(codes, dtype="U4"), NO_AIAN_AREA)
 
@@ -415,40 +315,20 @@ _PUERTO_RICO: Final = "72"
 
 
 def places_or_subdivisions(table: BlockTable, aian: NDArray[np.bool_]) -> NDArray[np.str_]:
-    """PM: the county subdivision in strong-MCD states outside AIAN areas, the place elsewhere (S-6).
-
-    Args:
-        table: Blocks of one county.
-        aian: (n,) whether each block is on the AIAN branch.
-
-    Returns:
-        Array (n,) of five digits.
-    """
+    """PM: the county subdivision in strong-MCD states outside AIAN areas, the place elsewhere (S-6)."""
     if table.state in STRONG_MCD_STATES:
         return np.where(aian, table.placefp, table.cousubfp)
     return table.placefp
 
 
 def group_quarters(table: BlockTable, considered: bool) -> NDArray[np.str_]:
-    """GQ: seven characters, "1" where the block has a facility of that major type (S-7).
-
-    Args:
-        table: Blocks of one county.
-        considered: False gives zeros throughout, as in runs on housing units.
-
-    Returns:
-        Array (n,).
-    """
+    """GQ: seven characters, "1" where the block has a facility of that major type (S-7)."""
     present = table.gq if considered else np.zeros_like(table.gq)
     return from_characters(present.astype(np.uint32) + np.uint32(ord("0")))
 
 
 def school_districts(table: BlockTable) -> NDArray[np.str_]:
-    """SD: codes of the unified, secondary and elementary district, concatenated: (n,), 15 digits (S-8).
-
-    Args:
-        table: Blocks of one county.
-    """
+    """SD: codes of the unified, secondary and elementary district, concatenated: (n,), 15 digits (S-8)."""
     return joined(table.sdunilea, table.sdseclea, table.sdelmlea)
 
 
@@ -457,12 +337,6 @@ def primitive_geounits(table: BlockTable) -> NDArray[np.str_]:
 
     County subdivisions count only in counties where one of them governs; a municipio of Puerto Rico is one primitive
     geounit.
-
-    Args:
-        table: All blocks of the county, on the AIAN branch or not.
-
-    Returns:
-        Array (n,) of 15 digits: state, county, county subdivision, place.
     """
     county = slice_column(table.geocode16, 0, 5)
     none = np.full(len(table), NO_ENTITY)
@@ -476,24 +350,15 @@ def primitive_geounits(table: BlockTable) -> NDArray[np.str_]:
 
 @dataclass(frozen=True, slots=True)
 class EntityCode:
-    """Where the entities of a category stand in the columns of blocks.
+    """Where the entities of a category stand in the columns of blocks."""
 
-    Attributes:
-        column: Column of `BlockTable` with the code.
-        within: Digits of the geocode in which a code is unique: none of the nation's, 2 of a state's, 5 of a county's.
-        none: The code of blocks that lie in no such entity.
-    """
-
-    column: str
+    column: str  # column of `BlockTable` with the code
+    # digits of the geocode in which a code is unique: none of the nation's, 2 of a state's, 5 of a county's
     within: int
-    none: str
+    none: str  # the code of blocks that lie in no such entity
 
     def names(self, table: BlockTable) -> NDArray[np.str_]:
-        """Name of the entity of every block, (n,), "" where it lies in none.
-
-        Args:
-            table: Blocks of one county.
-        """
+        """Name of the entity of every block, (n,), "" where it lies in none."""
         codes = getattr(table, self.column)
         prefix = slice_column(table.geocode16, 0, self.within) if self.within else None
         named = codes if prefix is None else joined(prefix, codes)

@@ -42,19 +42,9 @@ _PRECISION_POWER: Final = {"pure_dp": 2, "zcdp": 1}
 
 
 def precisions(shares: Sequence[NDArray[Any]], denominator: int, framework: str, budget: float = 1.0) -> ByLevel:
-    """Precision of the measurement of every geounit's total (Lemma 4).
+    """Precision of every geounit's total (Lemma 4): for each level 1/variance (geounits,), 0 where it is not measured.
 
-    Args:
-        shares: For each level an array (geounits,) of numerators of shares.
-        denominator: What the numerators are parts of.
-        framework: "zcdp": variance 1/(rho g). "pure_dp": variance 2 b^2 of Laplace noise of scale b = 2/(epsilon g).
-        budget: rho or epsilon, times the share of the total query in its level.
-
-    Returns:
-        For each level an array (geounits,): 1/variance, in 1/people^2; 0 where nothing is measured.
-
-    Raises:
-        GeographyError: The framework is unknown.
+    The variance is 1/(rho g) under zCDP, 2 b^2 of Laplace noise of scale b = 2/(epsilon g) under pure DP.
     """
     if framework not in _PRECISION_POWER:
         raise GeographyError(f"no noise is known for {framework!r}; known: {', '.join(_PRECISION_POWER)}")
@@ -64,15 +54,7 @@ def precisions(shares: Sequence[NDArray[Any]], denominator: int, framework: str,
 
 
 def upward(parents: Sequence[NDArray[np.int64]], precision: Sequence[NDArray[np.float64]]) -> ByLevel:
-    """Variance of every geounit's total, estimated from the measurements in its own subtree.
-
-    Args:
-        parents: For each level, top first, the positions of the parents; those of the top are not used.
-        precision: For each level an array (geounits,), as `precisions` gives it.
-
-    Returns:
-        For each level an array (geounits,) in people^2; infinite where the subtree does not determine the total.
-    """
+    """Variance of every geounit's total from its own subtree; infinite where that does not determine the total."""
     found = [_inverse(precision[-1])]
     for level in reversed(range(len(parents) - 1)):
         below = _sums(parents[level + 1], found[-1], precision[level].size)
@@ -82,44 +64,21 @@ def upward(parents: Sequence[NDArray[np.int64]], precision: Sequence[NDArray[np.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
-    """How the part of an entity inside a geounit depends on the geounit's total, for pairs that touch.
+    """How the part of an entity inside a geounit depends on the geounit's total, for pairs that touch."""
 
-    Attributes:
-        entity: (pairs,) number of the entity.
-        unit: (pairs,) position of the geounit in its level.
-        slope: (pairs,) how much the part changes with the total.
-        residual: (pairs,) variance of the part if the total were known, people^2.
-    """
-
-    entity: NDArray[np.int64]
-    unit: NDArray[np.int64]
-    slope: NDArray[np.float64]
-    residual: NDArray[np.float64]
+    entity: NDArray[np.int64]  # (pairs,) number of the entity
+    unit: NDArray[np.int64]  # (pairs,) position of the geounit in its level
+    slope: NDArray[np.float64]  # (pairs,) how much the part changes with the total
+    residual: NDArray[np.float64]  # (pairs,) variance of the part if the total were known, people^2
 
 
 def regression_of(touch: Touch) -> Regression:
-    """Regressions of entities on the totals of the blocks that they consist of.
-
-    Args:
-        touch: Touches of the blocks.
-
-    Returns:
-        For each pair slope 1 and residual 0: a block lies wholly inside.
-    """
+    """Regressions of entities on the totals of the blocks that they consist of."""
     return Regression(touch.entity, touch.unit, np.ones(touch.unit.size), np.zeros(touch.unit.size))
 
 
 def climb_regression(parts: Regression, parents: NDArray[np.int64], subtree: NDArray[np.float64]) -> Regression:
-    """From regressions on the geounits of a level to regressions on those of the level above.
-
-    Args:
-        parts: Regressions on a level.
-        parents: (geounits,) positions of the parents of that level.
-        subtree: (geounits,) what `upward` gave for that level.
-
-    Returns:
-        Regressions on the parents.
-    """
+    """From regressions on the geounits of a level to regressions on those of the level above."""
     width = int(parents.max(initial=0)) + 1
     pairs, place = np.unique(parts.entity * width + parents[parts.unit], return_inverse=True)
     entity, unit = pairs // width, pairs % width
@@ -141,16 +100,7 @@ def climb_regression(parts: Regression, parents: NDArray[np.int64], subtree: NDA
 
 
 def top_variances(parts: Regression, top: NDArray[np.float64], entities: int) -> NDArray[np.float64]:
-    """Variances of entities from their regressions on the geounits of the top, which are independent of each other.
-
-    Args:
-        parts: Regressions on the geounits of the top level.
-        top: (geounits,) variances of their totals.
-        entities: Number of entities.
-
-    Returns:
-        Array (entities,) in people^2.
-    """
+    """Variances of entities from their regressions on the geounits of the top, which are independent of each other."""
     known = np.where(parts.slope == 0, 0, parts.slope**2 * top[parts.unit])
     return _sums(parts.entity, known + parts.residual, entities)
 
@@ -201,19 +151,14 @@ class SpinePaths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelArrays:
-    """The geounits on the paths of some leaves.
+    """The geounits on the paths of some leaves."""
 
-    Attributes:
-        codes: For each level an array (geounits,); those of the last level are the leaves, in their order.
-        parents: For each level an array (geounits,): position of the parent in the level above; zeros at the top.
-        shares: For each level an array (geounits,).
-        first: For each level an array (geounits,): the first leaf in each geounit.
-    """
-
+    # for each level an array (geounits,); those of the last level are the leaves, in their order
     codes: tuple[NDArray[np.str_], ...]
+    # for each level an array (geounits,): position of the parent in the level above; zeros at the top
     parents: tuple[NDArray[np.int64], ...]
-    shares: tuple[NDArray[np.float64], ...]
-    first: tuple[NDArray[np.int64], ...]
+    shares: tuple[NDArray[np.float64], ...]  # for each level an array (geounits,)
+    first: tuple[NDArray[np.int64], ...]  # for each level an array (geounits,): the first leaf in each geounit
 
     def fan_outs(self) -> tuple[FanOut, ...]:
         """Fan-outs of each level but the last."""
@@ -245,12 +190,7 @@ def census_shares(shares: LevelShares, kind: str) -> LevelShares:
 
 
 def census_paths(geocode16: NDArray[np.str_], shares: LevelShares) -> SpinePaths:
-    """Where blocks stand in the census spine.
-
-    Args:
-        geocode16: (blocks,).
-        shares: Of its levels.
-    """
+    """Where blocks stand in the census spine."""
     root = np.full(geocode16.size, ROOT_GEOCODE)
     codes = [slice_column(geocode16, 0, PREFIXES[level]) if level in PREFIXES else root for level in shares.levels]
     parts = [np.full(geocode16.size, part / shares.denominator) for part in shares.numerators]
@@ -258,15 +198,7 @@ def census_paths(geocode16: NDArray[np.str_], shares: LevelShares) -> SpinePaths
 
 
 def level_arrays(codes: Sequence[NDArray[np.str_]], shares: Sequence[NDArray[np.float64]]) -> LevelArrays:
-    """The geounits on the paths of leaves.
-
-    Args:
-        codes: For each level an array (leaves,): geocode of the geounit that contains each leaf.
-        shares: For each level an array (leaves,): its share.
-
-    Raises:
-        GeographyError: A geounit has two parents or two shares.
-    """
+    """The geounits on the paths of leaves; GeographyError where one has two parents or two shares."""
     leaves = np.arange(codes[-1].size, dtype=np.int64)
     above = np.zeros_like(leaves)
     found, parents, firsts = [], [], []
@@ -289,42 +221,28 @@ def level_arrays(codes: Sequence[NDArray[np.str_]], shares: Sequence[NDArray[np.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountyParts:
-    """The parts of the entities of one category in the geounits at the level of the county, a row a pair.
+    """The parts of the entities of one category in the geounits at the level of the county, a row a pair."""
 
-    Attributes:
-        entity: (pairs,) number of the entity in the county.
-        unit: (pairs,) position of the geounit.
-        inside: (pairs,) as in `Touch`.
-        outside: (pairs,) as in `Touch`.
-        slope: (pairs,) as in `Regression`.
-        residual: (pairs,) as in `Regression`, in people^2.
-    """
-
-    entity: NDArray[np.int64]
-    unit: NDArray[np.int64]
-    inside: NDArray[np.int64]
-    outside: NDArray[np.int64]
-    slope: NDArray[np.float64]
-    residual: NDArray[np.float64]
+    entity: NDArray[np.int64]  # (pairs,) number of the entity in the county
+    unit: NDArray[np.int64]  # (pairs,) position of the geounit
+    inside: NDArray[np.int64]  # (pairs,) as in `Touch`
+    outside: NDArray[np.int64]  # (pairs,) as in `Touch`
+    slope: NDArray[np.float64]  # (pairs,) as in `Regression`
+    residual: NDArray[np.float64]  # (pairs,) as in `Regression`, in people^2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountySide:
-    """A county on one spine.
+    """A county on one spine."""
 
-    Attributes:
-        codes: For each level from the root to the county an array (county geounits,) of geocodes.
-        shares: For each level above the county an array (county geounits,): shares of the geounits that contain them.
-        variance: (county geounits,) variance of the total from the measurements in the subtree, people^2.
-        fan_outs: Fan-outs of each level from the county to the one above the blocks.
-        parts: Of each category.
-    """
-
+    # for each level from the root to the county an array (county geounits,) of geocodes
     codes: tuple[NDArray[np.str_], ...]
+    # for each level above the county an array (county geounits,): shares of the geounits that contain them
     shares: tuple[NDArray[np.float64], ...]
+    # (county geounits,) variance of the total from the measurements in the subtree, people^2
     variance: NDArray[np.float64]
-    fan_outs: tuple[FanOut, ...]
-    parts: tuple[CountyParts, ...]
+    fan_outs: tuple[FanOut, ...]  # fan-outs of each level from the county to the one above the blocks
+    parts: tuple[CountyParts, ...]  # of each category
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -349,11 +267,7 @@ class CountyComparison:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote.
-
-        Args:
-            text: The text of one county.
-        """
+        """Read what `to_json` wrote."""
         data = json.loads(text)
         names = tuple(tuple(category) for category in data["names"])
         return cls(names, _integers(data["blocks"]), _side(data["before"]), _side(data["after"]))
@@ -563,13 +477,7 @@ class _Upper:
     def entities(
         self, parts: Sequence[CountyParts], numbers: Sequence[NDArray[np.int64]], size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Distances and variances of the entities of a category.
-
-        Args:
-            parts: Of each county.
-            numbers: For each county an array (its entities,): number of each among all.
-            size: How many entities there are.
-        """
+        """Distances and variances of the entities of a category."""
         entity = np.concatenate([number[own.entity] for own, number in zip(parts, numbers, strict=True)])
         unit = np.concatenate([own.unit + start for own, start in zip(parts, self.starts, strict=True)])
         inside, outside = (np.concatenate([getattr(own, name) for own in parts]) for name in ("inside", "outside"))

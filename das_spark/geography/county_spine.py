@@ -37,29 +37,12 @@ _GROUP_QUARTERS: Final = "gq"
 
 
 def prefix_labels(table: BlockTable, widths: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Geounits of a plain spine, by prefixes of the geocode.
-
-    Args:
-        table: Blocks of one county and branch.
-        widths: Digits of the prefix of each level between county and block.
-
-    Returns:
-        For each level an array (blocks,) of numbers.
-    """
+    """Geounits of a plain spine, by prefixes of the geocode: for each level the number (blocks,) of each block's."""
     return [ranks(slice_column(table.geocode16, 0, width)) for width in widths]
 
 
 def optimized_labels(table: BlockTable, aian: bool, settings: SpineSettings) -> list[NDArray[np.int64]]:
-    """Tract groups, tracts and optimized block groups of the spine for P.L. 94-171.
-
-    Args:
-        table: Blocks of one county and branch, in order of geocode.
-        aian: Whether the branch is that of AIAN areas.
-        settings: Shape of the spine.
-
-    Returns:
-        Three arrays (blocks,): siblings are numbered in the order in which they stand.
-    """
+    """Tract groups, tracts and optimized block groups of the spine for P.L. 94-171."""
     tract = ranks(table.tract)
     components = _components(table, aian, settings)
     kind = ranks(joined(*components.values()))
@@ -81,17 +64,7 @@ def optimized_labels(table: BlockTable, aian: bool, settings: SpineSettings) -> 
 def dhc_labels(
     table: BlockTable, aian: bool, settings: SpineSettings, primitive: NDArray[np.str_]
 ) -> list[NDArray[np.int64]]:
-    """Primitive geounits, tract subset groups, tract subsets and optimized block groups of the DHC spine (S-11, S-13).
-
-    Args:
-        table: Blocks of one county and branch, in order of geocode.
-        aian: Whether the branch is that of AIAN areas.
-        settings: Shape of the spine.
-        primitive: (blocks,) primitive geounit of each block.
-
-    Returns:
-        Four arrays (blocks,).
-    """
+    """Primitive geounits, tract subset groups, tract subsets, optimized block groups of the DHC spine (S-11, S-13)."""
     prim = ranks(primitive)
     tract = ranks(table.tract)
     width = int(tract.max()) + 1
@@ -129,17 +102,7 @@ def _components(table: BlockTable, aian: bool, settings: SpineSettings) -> dict[
 def tract_distances(
     tract: NDArray[np.int64], group: NDArray[np.int64], categories: Mapping[str, NDArray[np.str_]]
 ) -> TractDistances:
-    """Distances of all entities of a county from its tracts, for merging them.
-
-    Args:
-        tract: (blocks,) number of the tract.
-        group: (blocks,) number of the optimized block group.
-        categories: Category of entities -> (blocks,) codes, each code an entity: combinations of group quarters where
-            the category is "gq", else areas.
-
-    Returns:
-        Distances; the entities stand by category and code.
-    """
+    """Distances of all entities of a county from its tracts, for merging them."""
     tree = tree_of(tract.size, [tract, group], (0, 0, 0, 0), 1)
     entity, block, coded, named, start = [], [], [], [], 0
     for category, codes in categories.items():

@@ -15,57 +15,31 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Touch:
-    """Pairs of an entity and a geounit of one level that has a part of it, each pair once.
+    """Pairs of an entity and a geounit of one level that has a part of it, each pair once."""
 
-    Attributes:
-        entity: (pairs,) number of the entity.
-        unit: (pairs,) position of the geounit in its level.
-        inside: (pairs,) least number of geounits, this one or below, that make up the part inside the entity.
-        outside: (pairs,) the same for the part outside.
-    """
-
-    entity: NDArray[np.int64]
-    unit: NDArray[np.int64]
+    entity: NDArray[np.int64]  # (pairs,) number of the entity
+    unit: NDArray[np.int64]  # (pairs,) position of the geounit in its level
+    # (pairs,) least number of geounits, this one or below, that make up the part inside the entity
     inside: NDArray[np.int64]
-    outside: NDArray[np.int64]
+    outside: NDArray[np.int64]  # (pairs,) the same for the part outside
 
 
 def name_entities(names: NDArray[np.str_]) -> tuple[NDArray[np.str_], Touch]:
-    """Entities of a category that gives every block one name at most.
-
-    Args:
-        names: (blocks,) name of the entity of each leaf of a tree, "" for none.
-
-    Returns:
-        The sorted names (entities,), and the touches of the blocks.
-    """
+    """Entities of a category that gives every block one name at most, "" for none: sorted names, touches of blocks."""
     blocks = np.flatnonzero(names != "")
     found, entity = np.unique(names[blocks], return_inverse=True)
     return found, touch_blocks(entity.astype(np.int64), blocks)
 
 
 def touch_blocks(entity: NDArray[np.int64], block: NDArray[np.int64]) -> Touch:
-    """Touches of blocks: each is wholly inside (S-14).
-
-    Args:
-        entity: (pairs,) number of the entity; entities may overlap, and pairs may repeat.
-        block: (pairs,) position of a block of it.
-    """
+    """Touches of blocks: each is wholly inside (S-14); entities may overlap, and pairs may repeat."""
     width = int(block.max(initial=0)) + 1
     pairs = np.unique(entity * width + block)
     return Touch(pairs // width, pairs % width, np.ones(pairs.size, np.int64), np.zeros(pairs.size, np.int64))
 
 
 def climb(touch: Touch, parents: NDArray[np.int64]) -> Touch:
-    """From touches of a level to touches of the level above (S-15, S-16).
-
-    Args:
-        touch: Touches of a level.
-        parents: (geounits,) position of the parent of each geounit of that level.
-
-    Returns:
-        Touches of the parents.
-    """
+    """From touches of a level to touches of the level above (S-15, S-16)."""
     width = int(parents.max(initial=0)) + 1
     pairs, place = np.unique(touch.entity * width + parents[touch.unit], return_inverse=True)
     entity, unit = pairs // width, pairs % width
@@ -77,15 +51,7 @@ def climb(touch: Touch, parents: NDArray[np.int64]) -> Touch:
 
 
 def climb_to_top(touch: Touch, parents: Sequence[NDArray[np.int64]]) -> Touch:
-    """From touches of the blocks to touches of the top level.
-
-    Args:
-        touch: Touches of the last level.
-        parents: For each level, top first, the positions of the parents; those of the top are not used.
-
-    Returns:
-        Touches of the top level.
-    """
+    """From touches of the blocks to touches of the top level; parents by level, top first."""
     for level in reversed(parents[1:]):
         touch = climb(touch, level)
     return touch
@@ -95,14 +61,6 @@ def entity_distances(touch: Touch, parents: Sequence[NDArray[np.int64]], entitie
     """Off-spine distance of every entity (S-17).
 
     A geounit that was bypassed, or one that only copies its parent, changes nothing: a single child is the same area.
-
-    Args:
-        touch: Touches of the blocks.
-        parents: For each level, top first, the positions of the parents; those of the top are not used.
-        entities: Number of entities.
-
-    Returns:
-        Array (entities,). Distances from several geounits of the top level, such as a county's parts, add up.
     """
     top = climb_to_top(touch, parents)
     return _sums(top.entity, top.inside, entities)

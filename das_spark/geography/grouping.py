@@ -27,29 +27,12 @@ GroupRule: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 
 def size_limits(members: NDArray[np.int64], fanout_cutoff: int) -> NDArray[np.int64]:
-    """Largest number of elements of a group (S-12, S-13).
-
-    Args:
-        members: (parents,) number n of elements below each parent.
-        fanout_cutoff: What is added to the root of n, besides 1.
-
-    Returns:
-        Array (parents,): floor(sqrt(n) + fanout_cutoff + 1).
-    """
+    """Largest number of elements of a group (S-12, S-13): floor(sqrt(n) + fanout_cutoff + 1)."""
     return np.floor(np.sqrt(members)).astype(np.int64) + fanout_cutoff + 1
 
 
 def full_groups(position: NDArray[np.int64], length: NDArray[np.int64], limit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Groups of exactly the limit, and a last one of what is left ("orig").
-
-    Args:
-        position: (elements,) position of each element in its list, from 0.
-        length: (elements,) length of that list; not used.
-        limit: (elements,) largest number of elements of a group of that list.
-
-    Returns:
-        Array (elements,): number of the group in its list, from 0.
-    """
+    """Groups of exactly the limit, and a last one of what is left ("orig"): number of each element's in its list."""
     return position // limit
 
 
@@ -57,14 +40,6 @@ def even_groups(position: NDArray[np.int64], length: NDArray[np.int64], limit: N
     """As few groups, of sizes that differ by one at most, the smaller first ("even").
 
     Lists that fill their groups, or leave one element over, are cut as in `full_groups`.
-
-    Args:
-        position: (elements,) position of each element in its list, from 0.
-        length: (elements,) length of that list.
-        limit: (elements,) largest number of elements of a group of that list.
-
-    Returns:
-        Array (elements,): number of the group in its list, from 0.
     """
     groups = -(-length // limit)
     small = length // groups
@@ -79,16 +54,7 @@ GROUP_TYPES: Final[Mapping[str, GroupRule]] = {"orig": full_groups, "even": even
 
 
 def cut(elements: Sequence[_Element], limit: int, group_type: str) -> list[list[_Element]]:
-    """Cut one list into groups of neighbours.
-
-    Args:
-        elements: The list, not empty.
-        limit: Largest number of elements of a group.
-        group_type: A name in `GROUP_TYPES`.
-
-    Returns:
-        The groups, in order.
-    """
+    """Cut one list, which is not empty, into groups of neighbours."""
     length = np.full(len(elements), len(elements))
     number = GROUP_TYPES[group_type](np.arange(len(elements)), length, np.full(len(elements), limit))
     groups: list[list[_Element]] = [[] for _ in range(int(number[-1]) + 1)]
@@ -100,17 +66,7 @@ def cut(elements: Sequence[_Element], limit: int, group_type: str) -> list[list[
 def group_labels(
     parent: NDArray[np.int64], kind: NDArray[np.int64], fanout_cutoff: int, group_type: str = "orig"
 ) -> NDArray[np.int64]:
-    """Group elements that have the same parent and the same kind.
-
-    Args:
-        parent: (elements,) number of the parent of each element.
-        kind: (elements,) number of its kind, such as the rank of the entities it lies in; only one kind is in a group.
-        fanout_cutoff: What is added to the root of the number of siblings, as in `size_limits`.
-        group_type: A name in `GROUP_TYPES`.
-
-    Returns:
-        Array (elements,): number of the group, ordered by parent, then kind, then position of its elements.
-    """
+    """Group elements of one parent and one kind; groups are numbered by parent, then kind, then position."""
     order = np.lexsort((np.arange(parent.size), kind, parent))
     owner, sort = parent[order], kind[order]
     first = np.concatenate([[True], (owner[1:] != owner[:-1]) | (sort[1:] != sort[:-1])])
@@ -126,32 +82,21 @@ def group_labels(
 
 
 def ranks(values: NDArray[np.str_]) -> NDArray[np.int64]:
-    """Position (n,) of every text among the distinct ones, sorted as text.
-
-    Args:
-        values: (n,) text.
-    """
+    """Position (n,) of every text among the distinct ones, sorted as text."""
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TractDistances:
-    """Distances of all entities of a county, seen from its tracts.
+    """Distances of all entities of a county, seen from its tracts."""
 
-    Attributes:
-        inside: (entities, tracts) c[k, tract] of Algorithm 1.
-        outside: (entities, tracts) the same of the complement.
-        touched: (entities, tracts) whether a block of the tract lies in the entity.
-        coded: (entities,) whether the entity is a code of a category of areas, also the code of no area; the others are
-            combinations of group quarters.
-        named: (entities,) whether it is the code of an area.
-    """
-
-    inside: NDArray[np.int64]
-    outside: NDArray[np.int64]
-    touched: NDArray[np.bool_]
+    inside: NDArray[np.int64]  # (entities, tracts) c[k, tract] of Algorithm 1
+    outside: NDArray[np.int64]  # (entities, tracts) the same of the complement
+    touched: NDArray[np.bool_]  # (entities, tracts) whether a block of the tract lies in the entity
+    # (entities,) whether the entity is a code of a category of areas, also the code of no area; the others are
+    # combinations of group quarters
     coded: NDArray[np.bool_]
-    named: NDArray[np.bool_]
+    named: NDArray[np.bool_]  # (entities,) whether it is the code of an area
 
 
 #: From distances, the number added to the root of the number of tracts, the entity threshold, and how lists are cut (a
@@ -215,17 +160,7 @@ def _not_after(after: NDArray[np.int64], before: NDArray[np.int64]) -> NDArray[n
 
 
 def no_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: int, group_type: str) -> list[list[int]]:
-    """One group for each tract.
-
-    Args:
-        tracts: Distances of the county; only the number of its tracts is used.
-        fanout_cutoff: Not used.
-        entity_threshold: Not used.
-        group_type: Not used.
-
-    Returns:
-        For each group the positions of its tracts.
-    """
+    """One group for each tract."""
     return [[tract] for tract in range(tracts.inside.shape[1])]
 
 
@@ -233,15 +168,6 @@ def paper_merger(tracts: TractDistances, fanout_cutoff: int, entity_threshold: i
     """Merge pairs as long as the falling vector of distances does not grow (Algorithm 2 of the paper).
 
     Rounds over all pairs are repeated until one changes nothing. A group holds sqrt(n) + fanout_cutoff tracts at most.
-
-    Args:
-        tracts: Distances of the county.
-        fanout_cutoff: How many more than the root of the number of tracts a group may hold, the root rounded down.
-        entity_threshold: Not used.
-        group_type: Not used.
-
-    Returns:
-        For each group the positions of its tracts, in order.
     """
     count = tracts.inside.shape[1]
     everything = np.ones(tracts.inside.shape[0], dtype=np.bool_)
@@ -271,15 +197,6 @@ def released_merger(
     A group that comes of this holds floor(sqrt(n) + fanout_cutoff) tracts at most, as in the release for P.L. 94-171.
     Where every area is within the threshold already, the list of groups is cut into pieces of that many *groups*, so
     that a group may end up with more tracts.
-
-    Args:
-        tracts: Distances of the county.
-        fanout_cutoff: How many more than the root of the number of tracts a group may hold, the root rounded down.
-        entity_threshold: Distance up to which an area is left alone, in geounits.
-        group_type: How lists are cut; the release for P.L. 94-171 knows "orig" only.
-
-    Returns:
-        For each group the positions of its tracts, in the order in which they came together; groups by their first.
     """
     limit = isqrt(tracts.inside.shape[1]) + fanout_cutoff
     groups = _alike(tracts.touched[tracts.coded], limit, group_type)

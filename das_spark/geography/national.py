@@ -29,17 +29,11 @@ _STATE_LEVEL = "State"
 
 @dataclass(frozen=True, slots=True)
 class UpperGeounit:
-    """A geounit above the county.
+    """A geounit above the county."""
 
-    Attributes:
-        code: Its geocode: "0" for the root, branch and state for a state.
-        numerator: Its share, in parts of the spine's denominator.
-        children: Number of its children.
-    """
-
-    code: str
-    numerator: int
-    children: int
+    code: str  # its geocode: "0" for the root, branch and state for a state
+    numerator: int  # its share, in parts of the spine's denominator
+    children: int  # number of its children
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +98,12 @@ class NationalSpine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountyLevel:
-    """The geounits of one level of one county, or the ones above it.
+    """The geounits of one level of one county, or the ones above it."""
 
-    Attributes:
-        level: Name of the level.
-        codes: (geounits,) geocodes.
-        parents: (geounits,) position of the parent in the level above.
-        numerators: (geounits,) shares, final, in parts of the spine's denominator.
-    """
-
-    level: str
-    codes: NDArray[np.str_]
-    parents: NDArray[np.int64]
-    numerators: Numerators
+    level: str  # name of the level
+    codes: NDArray[np.str_]  # (geounits,) geocodes
+    parents: NDArray[np.int64]  # (geounits,) position of the parent in the level above
+    numerators: Numerators  # (geounits,) shares, final, in parts of the spine's denominator
 
 
 @dataclass(frozen=True, slots=True, eq=False)

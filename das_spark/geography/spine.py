@@ -25,18 +25,7 @@ LONGEST_GEOCODE = 48
 
 
 def check_geocode(geocode: str, length: int) -> str:
-    """Check that a geocode consists of exactly `length` digits.
-
-    Args:
-        geocode: What a file or a caller gives as a geocode.
-        length: Number of digits of the geolevel; 0 asks for the root's geocode "0".
-
-    Returns:
-        The geocode itself.
-
-    Raises:
-        GeographyError: Some character is no digit, or the number of characters is another one.
-    """
+    """The geocode, if it is exactly `length` digits; 0 asks for the root's, "0"."""
     _check_digits(geocode)
     if length == 0:
         if geocode != ROOT_GEOCODE:
@@ -183,9 +172,6 @@ class Spine:
     def index(self, name: str) -> int:
         """Depth of a level: 0 is the top.
 
-        Args:
-            name: Name of the level.
-
         Raises:
             GeographyError: No level has that name; the nearest name is offered.
         """
@@ -198,9 +184,6 @@ class Spine:
 
     def level(self, name: str) -> Geolevel:
         """The level of that name.
-
-        Args:
-            name: Name of the level.
 
         Raises:
             GeographyError: No level has that name.
@@ -242,10 +225,6 @@ class Spine:
 
     def parent(self, geocode: str, name: str) -> str:
         """Geocode of the parent of a geounit of a level; "" at the top, as in the tables of a run.
-
-        Args:
-            geocode: A geocode of that level.
-            name: Name of the level.
 
         Raises:
             GeographyError: The level is unknown or the geocode is none of its geocodes.

@@ -47,19 +47,13 @@ class FanOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """Levels of a tree from the county down to the blocks.
+    """Levels of a tree from the county down to the blocks."""
 
-    Attributes:
-        parents: For each level an array (geounits,): position of the parent in the level above; zeros at the top.
-        shares: For each level an array (geounits,): numerators of the shares of the budget.
-        denominator: What the numerators are parts of.
-        rows: (blocks,): which row of the table of blocks each leaf is.
-    """
-
+    # for each level an array (geounits,): position of the parent in the level above; zeros at the top
     parents: tuple[NDArray[np.int64], ...]
-    shares: tuple[Numerators, ...]
-    denominator: int
-    rows: NDArray[np.int64]
+    shares: tuple[Numerators, ...]  # for each level an array (geounits,): numerators of the shares of the budget
+    denominator: int  # what the numerators are parts of
+    rows: NDArray[np.int64]  # (blocks,): which row of the table of blocks each leaf is
 
     @property
     def depth(self) -> int:
@@ -67,19 +61,11 @@ class Tree:
         return len(self.parents)
 
     def fan_outs(self, level: int) -> NDArray[np.int64]:
-        """Number of children of every geounit of a level that is not the last: (geounits,).
-
-        Args:
-            level: The level, 0 for the county.
-        """
+        """Number of children of every geounit of a level that is not the last: (geounits,)."""
         return np.bincount(self.parents[level + 1], minlength=self.parents[level].size)
 
     def child_indices(self, level: int) -> NDArray[np.int64]:
-        """Index, from 1, of every geounit of a level in its parent's list of children: (geounits,).
-
-        Args:
-            level: The level, 0 for the county.
-        """
+        """Index, from 1, of every geounit of a level in its parent's list of children: (geounits,)."""
         parents = self.parents[level]
         positions = np.arange(parents.size, dtype=np.int64)
         first = np.concatenate([[True], parents[1:] != parents[:-1]])
@@ -101,18 +87,7 @@ class Tree:
 
 
 def tree_of(blocks: int, labels: Sequence[NDArray[np.int64]], numerators: Sequence[int], denominator: int) -> Tree:
-    """Make a tree of the geounits that blocks lie in.
-
-    Args:
-        blocks: Number of blocks.
-        labels: For each level below the county and above the blocks an array (blocks,): a number of the geounit of each
-            block that tells siblings apart and orders them. The county itself is one geounit.
-        numerators: Share of every geounit of each level: county, levels of the labels, block.
-        denominator: What the numerators are parts of.
-
-    Returns:
-        The tree; siblings stand by label, the blocks of a parent by row.
-    """
+    """Make a tree of the geounits that blocks lie in; siblings stand by label, the blocks of a parent by row."""
     order = np.lexsort((np.arange(blocks), *reversed(labels)))
     changed = np.zeros(blocks, dtype=np.bool_)
     parents, above = [np.zeros(1, dtype=np.int64)], np.zeros(blocks, dtype=np.int64)
@@ -129,15 +104,7 @@ def tree_of(blocks: int, labels: Sequence[NDArray[np.int64]], numerators: Sequen
 
 
 def drop_level(tree: Tree, level: int) -> Tree:
-    """The tree without a level of single children that have no share.
-
-    Args:
-        tree: A tree.
-        level: Neither the top nor the blocks.
-
-    Raises:
-        GeographyError: Some geounit of the level has a sibling or a share.
-    """
+    """The tree without a level of single children without shares; GeographyError where there is any other."""
     if (tree.fan_outs(level - 1) != 1).any() or (tree.shares[level] != 0).any():
         raise GeographyError("only a level of single children without a share can be left out of a spine")
     below = tree.parents[level][tree.parents[level + 1]]
@@ -177,16 +144,7 @@ BypassRule: TypeAlias = Callable[[NDArray[np.int64], Numerators, Numerators], ND
 
 
 def single_child_rule(children: NDArray[np.int64], shares: Numerators, least: Numerators) -> NDArray[np.bool_]:
-    """Bypass a geounit with one child (S-20): the rule of zCDP, where precision is proportional to the share.
-
-    Args:
-        children: (geounits,) number of children of each.
-        shares: (geounits,) numerators of their own shares; not used.
-        least: (geounits,) least numerator among the children; not used.
-
-    Returns:
-        Array (geounits,).
-    """
+    """Bypass a geounit with one child (S-20): the rule of zCDP, where precision is proportional to the share."""
     return np.equal(children, 1)
 
 
@@ -194,14 +152,6 @@ def variance_rule(children: NDArray[np.int64], shares: Numerators, least: Numera
     """Bypass also where no variance can grow (S-19, Theorem 2): the rule of pure DP.
 
     The least share g among c children must reach (c - 1)/2 of the geounit's own share.
-
-    Args:
-        children: (geounits,) number of children of each.
-        shares: (geounits,) numerators of their own shares.
-        least: (geounits,) least numerator among the children of each.
-
-    Returns:
-        Array (geounits,).
     """
     enough: NDArray[np.bool_] = np.asarray(2 * least >= (children - 1) * shares, dtype=np.bool_)
     return np.equal(children, 1) | enough
@@ -213,9 +163,6 @@ BYPASS_RULES: Final[Mapping[str, BypassRule]] = {"pure_dp": variance_rule, "zcdp
 
 def bypass_rule(framework: str) -> BypassRule:
     """The rule of a framework.
-
-    Args:
-        framework: "pure_dp" or "zcdp".
 
     Raises:
         GeographyError: The framework has none.
@@ -230,15 +177,6 @@ def bypassed(tree: Tree, level: int, rule: BypassRule, cutoff: int) -> NDArray[n
 
     A geounit with several children is kept if its parent would come to have more than `cutoff` children by it; siblings
     are decided in their order, each seeing what those before it have done.
-
-    Args:
-        tree: The tree, with all levels below already settled.
-        level: A level that is not the blocks.
-        rule: What decides on variance.
-        cutoff: Largest fan-out that bypassing may cause.
-
-    Returns:
-        Array (geounits,).
     """
     children = tree.fan_outs(level)
     starts = np.concatenate([[0], np.cumsum(children)[:-1]])
@@ -268,14 +206,7 @@ def _keep_beyond(
 def bypass(tree: Tree, level: int, chosen: NDArray[np.bool_]) -> Tree:
     """Replace geounits by one for each child, which takes over both shares (S-18).
 
-    Args:
-        tree: A tree.
-        level: A level that is not the blocks.
-        chosen: (geounits,) which ones.
-
-    Returns:
-        The tree with as many levels. Replacements stand at the end of their parent's list, in order of the replaced
-        geounits and of their children; the children keep a share of 0.
+    Replacements stand at the end of their parent's list, in order of the replaced geounits and of their children.
     """
     children = tree.parents[level + 1]
     moved = chosen[children]
@@ -327,16 +258,7 @@ def sweep(
 def absorb_single_children(
     parents: NDArray[np.int64], above: Numerators, shares: Numerators
 ) -> tuple[Numerators, Numerators]:
-    """Let parents of a single child take its share: the step above the county (S-21).
-
-    Args:
-        parents: (children,) position of the parent of each child.
-        above: (parents,) numerators of the parents' shares.
-        shares: (children,) numerators of the children's shares.
-
-    Returns:
-        The new shares of the parents and of the children.
-    """
+    """Let parents of a single child take its share: the step above the county (S-21)."""
     only = np.bincount(parents, minlength=above.size)[parents] == 1
     raised = above.copy()
     raised[parents[only]] += shares[only]

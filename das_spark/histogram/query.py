@@ -169,9 +169,6 @@ class Query:
 
         Levels that count nowhere are a group of their own here: who moves out of a selection changes its count.
 
-        Args:
-            axis: Index of the attribute.
-
         Returns:
             Whether the query tells anything of the attribute.
         """
@@ -222,30 +219,14 @@ class _Run:
     group: NDArray[np.int64]
 
     def sorted_groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Order a grouped axis for ``np.add.reduceat``.
-
-        Returns:
-            The levels ordered by group, without those in none, and where each group begins among them.
-        """
+        """Order a grouped axis for ``np.add.reduceat``."""
         order = np.argsort(self.group, kind="stable")
         order = order[np.count_nonzero(self.group == NO_GROUP) :]
         return order, np.searchsorted(self.group[order], np.arange(self.rows))
 
 
 def _checked_factor(factor: NDArray[Any], size: int, query: str) -> NDArray[np.int64]:
-    """Check a factor and take a copy that cannot be changed.
-
-    Args:
-        factor: Group of each level.
-        size: Number of levels of the attribute.
-        query: Name of the query, for the message.
-
-    Returns:
-        The groups, read-only, shape ``(size,)``.
-
-    Raises:
-        QueryError: When there is not one group a level, or the groups are not 0, 1, ... without a gap.
-    """
+    """A factor as a read-only copy, checked: one group a level, 0, 1, ... without a gap."""
     group = np.array(factor, dtype=np.int64)
     if group.shape != (size,):
         raise QueryError(f"query {query!r}: a factor of shape {group.shape} for an attribute of {size} levels")
@@ -257,14 +238,7 @@ def _checked_factor(factor: NDArray[Any], size: int, query: str) -> NDArray[np.i
 
 
 def _merged_runs(factors: Sequence[NDArray[np.int64]]) -> Iterator[_Run]:
-    """Merge neighbouring axes that are kept, or summed, as a whole; an axis of one level changes nothing.
-
-    Args:
-        factors: Checked factors in the order of the axes.
-
-    Yields:
-        The runs in the order of the axes.
-    """
+    """Merge neighbouring axes that are kept, or summed, as a whole; an axis of one level changes nothing."""
     waiting: _Run | None = None
     for axis in (_single(factor) for factor in factors if len(factor) > 1):
         if waiting is None:
@@ -279,14 +253,7 @@ def _merged_runs(factors: Sequence[NDArray[np.int64]]) -> Iterator[_Run]:
 
 
 def _leaves_out(factor: NDArray[np.int64]) -> bool:
-    """Whether a level is in no group.
-
-    Args:
-        factor: A checked factor.
-
-    Returns:
-        Whether there is one.
-    """
+    """Whether a level is in no group."""
     return bool((factor == NO_GROUP).any())
 
 

@@ -29,15 +29,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that could not be written in a query.
-
-    Args:
-        name: The name of an attribute or recode.
-        what: What bears the name, for the message.
-
-    Raises:
-        QueryError: When the name is reserved, or is not made of letters, digits and underscores.
-    """
+    """Refuse a name that could not be written in a query."""
     if not _NAME.fullmatch(name):
         raise QueryError(
             f"the name {name!r} of {what} cannot be written in a query",
@@ -48,17 +40,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Split the text of a query into its names, in the order in which they are written.
-
-    Args:
-        text: For example ``"age18plus * hispanic*race"``.
-
-    Returns:
-        The names without white space: ``("age18plus", "hispanic", "race")``.
-
-    Raises:
-        QueryError: When a name is missing or malformed, or a reserved word does not stand alone.
-    """
+    """Split the text of a query into its names, in the order in which they are written."""
     names = tuple(part.strip() for part in text.split("*"))
     for name in names:
         if not _NAME.fullmatch(name):
@@ -74,16 +56,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def unknown_name(name: str, known: Iterable[str], where: str) -> QueryError:
-    """Make the error for a name that means nothing, with the nearest one that does.
-
-    Args:
-        name: The unknown name.
-        known: All names that would have been right.
-        where: Where it was found, for the message.
-
-    Returns:
-        The error, for the caller to raise.
-    """
+    """Make the error for a name that means nothing, with the nearest one that does."""
     choices = tuple(known)
     nearest = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     guess = f"did you mean {nearest[0]!r}? " if nearest else ""
@@ -288,9 +261,6 @@ class Schema:
 
     def label(self, cell: int) -> str:
         """Spell out a cell.
-
-        Args:
-            cell: Flat cell index.
 
         Returns:
             For example ``"sex=female, race=white"``.

@@ -38,20 +38,12 @@ class Enclosure:
         return Enclosure(lower, -(-(self.upper * other.upper) >> self.precision), self.precision)
 
     def __truediv__(self, other: Enclosure) -> Enclosure:
-        """Quotient of two numbers of equal precision; the divisor must be certainly positive.
-
-        Raises:
-            ZeroDivisionError: If the divisor's enclosure touches 0.
-        """
+        """Quotient of two numbers of equal precision; the divisor must be certainly positive."""
         lower = (self.lower << self.precision) // other.upper
         return Enclosure(lower, -(-(self.upper << self.precision) // other.lower), self.precision)
 
     def scaled(self, factor: int) -> Enclosure:
-        """The number times an integer factor >= 0.
-
-        Args:
-            factor: What to multiply by, exactly.
-        """
+        """The number times an integer factor >= 0."""
         return Enclosure(self.lower * factor, self.upper * factor, self.precision)
 
     def complement(self) -> Enclosure:
@@ -60,20 +52,12 @@ class Enclosure:
         return Enclosure(max(0, one - self.upper), one - self.lower, self.precision)
 
     def rounded(self, precision: int) -> Enclosure:
-        """The same number with fewer bits, rounded outward.
-
-        Args:
-            precision: Bits after the binary point that are kept, at most as many as there are.
-        """
+        """The same number with fewer bits, rounded outward."""
         drop = self.precision - precision
         return Enclosure(self.lower >> drop, -(-self.upper >> drop), precision)
 
     def floor(self, bits: int) -> int | None:
-        """The integer part of x 2^bits for bits <= precision, or None where the enclosure leaves it open.
-
-        Args:
-            bits: Bits after the binary point that count.
-        """
+        """The integer part of x 2^bits for bits <= precision, or None where the enclosure leaves it open."""
         drop = self.precision - bits
         lower = self.lower >> drop
         return lower if lower == self.upper >> drop else None
@@ -86,15 +70,7 @@ class Enclosure:
 
 
 def enclose(value: Fraction, precision: int) -> Enclosure:
-    """The tightest enclosure of a fraction >= 0 at the given precision.
-
-    Args:
-        value: An exact fraction.
-        precision: Bits after the binary point.
-
-    Returns:
-        An enclosure one unit wide at most.
-    """
+    """The tightest enclosure of a fraction >= 0 at the given precision: an enclosure one unit wide at most."""
     scaled = value.numerator << precision
     return Enclosure(scaled // value.denominator, -(-scaled // value.denominator), precision)
 
@@ -104,13 +80,6 @@ def exp_minus(exponent: Fraction, precision: int) -> Enclosure:
 
     The exponent is halved s times, the exponential series (alternating, decreasing terms) is summed with its
     remainder bounded by the first omitted term, and the result is squared s times.
-
-    Args:
-        exponent: An exact nonnegative fraction.
-        precision: Bits after the binary point of the result.
-
-    Returns:
-        An enclosure a few units wide.
     """
     if exponent == 0:
         one = 1 << precision

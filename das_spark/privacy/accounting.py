@@ -82,12 +82,6 @@ class Composition:
         """An epsilon that holds for all releases together at this delta: the smaller of the two ways to compose.
 
         Either the pure epsilon is added to the conversion (P-8) of rho, or it is turned into rho first, by (P-10).
-
-        Args:
-            delta: In (0, 1); of no account where no release is measured in rho.
-
-        Raises:
-            BudgetError: If delta is needed and not in (0, 1).
         """
         if self.rho == 0:
             return float(self.epsilon)

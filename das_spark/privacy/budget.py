@@ -111,9 +111,6 @@ class LevelBudget:
     def share_of(self, query: str) -> Fraction:
         """The exact share of a query.
 
-        Args:
-            query: Name of the query.
-
         Raises:
             BudgetError: If the geolevel has no such query.
         """
@@ -156,9 +153,6 @@ class Budget:
 
     def level(self, geolevel: str) -> LevelBudget:
         """The budget of one geolevel.
-
-        Args:
-            geolevel: Name of the geolevel.
 
         Raises:
             BudgetError: If there is none of that name.
@@ -275,11 +269,7 @@ class Cap:
         return self.delta or PUBLISHED_DELTA
 
     def spent(self, total: Composition) -> Fraction:
-        """What releases cost, in the measure of this cap.
-
-        Args:
-            total: Of all of them together.
-        """
+        """What releases cost, in the measure of this cap."""
         if self.rho is not None:
             return total.joint_rho or total.epsilon * total.epsilon / 2
         return total.epsilon if total.rho == 0 else Fraction(total.joint_epsilon(self._delta))
@@ -311,16 +301,7 @@ class Cap:
 def caps_in_force(
     earlier: Iterable[tuple[Cap | None, Cap | None]], cap: Cap | None = None, was: Cap | None = None
 ) -> tuple[Cap, ...]:
-    """The caps that hold for a run: of each kind the tightest one, unless it was raised by naming it.
-
-    Args:
-        earlier: Cap of each earlier run, and the one that it named as what held before.
-        cap: That of the run; None for none of its own.
-        was: What the run names as the cap before.
-
-    Raises:
-        PrivacyGuardError: The run has a higher cap than that in force, and does not name the latter.
-    """
+    """The caps that hold for a run: of each kind the tightest one, unless it was raised by naming it."""
     force: dict[str, Cap] = {}
     for own, named in earlier:
         before = None if own is None else force.get(own.kind)
@@ -339,16 +320,7 @@ def caps_in_force(
 
 
 def require_below(caps: Iterable[Cap], spent: Iterable[Release], asked: Iterable[Release]) -> None:
-    """Refuse what would exceed a cap.
-
-    Args:
-        caps: Those in force.
-        spent: All releases that are charged already.
-        asked: What is to be charged.
-
-    Raises:
-        PrivacyGuardError: Together they cost more than a cap; what is spent, asked and allowed is named.
-    """
+    """Refuse what would exceed a cap."""
     before, more = list(spent), list(asked)
     for cap in caps:
         together = cap.spent(compose([*before, *more]))

@@ -147,9 +147,6 @@ class RunKey(_Secret):
     def derive(self, domain: StreamDomain) -> KeyedStream:
         """The random words of one domain, by (P-6).
 
-        Args:
-            domain: What the words are for.
-
         Returns:
             The stream under the subkey of the domain, which knows whether this is a test key.
         """
@@ -200,11 +197,7 @@ class GeounitAddresses:
         return len(self.counts)
 
     def part(self, chosen: slice | NDArray[np.int64]) -> GeounitAddresses:
-        """Some of the geounits.
-
-        Args:
-            chosen: Their positions, none twice.
-        """
+        """Some of the geounits."""
         return GeounitAddresses(self.blocks[chosen], self.counts[chosen])
 
 

@@ -214,9 +214,6 @@ class LedgerEntry:
     def with_completed(self, geolevel: str) -> LedgerEntry:
         """The entry after one more geolevel is complete; the same entry if it was already.
 
-        Args:
-            geolevel: Name of the geolevel.
-
         Raises:
             PrivacyGuardError: If the geolevel has no budget.
         """
@@ -360,11 +357,7 @@ class Ledger:
             raise PrivacyGuardError("a run stands twice in the privacy ledger")
 
     def find(self, run_id: str) -> LedgerEntry | None:
-        """The entry of a run; None where there is none.
-
-        Args:
-            run_id: As in its entry.
-        """
+        """The entry of a run; None where there is none."""
         return next((entry for entry in self.entries if entry.run_id == run_id), None)
 
     def attempts_at(self, run_id: str, geolevel: str) -> tuple[AttemptLine, ...]:
@@ -378,9 +371,6 @@ class Ledger:
 
     def with_line(self, line: LedgerEntry | AttemptLine) -> Ledger:
         """Add a run or an attempt, or replace its earlier state.
-
-        Args:
-            line: As it stands now.
 
         Raises:
             PrivacyGuardError: It contradicts what stands there.
@@ -546,11 +536,7 @@ class Ledger:
 
 
 def line_of(line: LedgerEntry | AttemptLine) -> str:
-    """One line of JSON.
-
-    Args:
-        line: A run or an attempt.
-    """
+    """One line of JSON."""
     return json.dumps(line.as_record(), ensure_ascii=False)
 
 

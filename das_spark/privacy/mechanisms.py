@@ -122,15 +122,7 @@ Mechanism = DiscreteLaplace | DiscreteGaussian
 
 
 def mechanism_for(framework: Framework, spent: Fraction) -> Mechanism:
-    """The distribution that spends exactly this much on one query, by (P-3) and (P-4), without rounding.
-
-    Args:
-        framework: What `spent` is measured in.
-        spent: Epsilon or rho of the query, exact, > 0.
-
-    Raises:
-        BudgetError: If `spent` is not an exact positive fraction.
-    """
+    """The distribution that spends exactly this much on one query, by (P-3) and (P-4), without rounding."""
     _check_parameter(spent, "budget spent on a query")
     return DiscreteLaplace(2 / spent) if framework is Framework.PURE_DP else DiscreteGaussian(1 / spent)
 

@@ -41,16 +41,7 @@ _START_GUARD: Final = 64
 
 @lru_cache(maxsize=16)
 def upper_tails(mechanism: Mechanism, bits: int, guard: int = _START_GUARD) -> tuple[int, ...]:
-    """floor(P(X >= j) 2^bits) for j = 1, 2, ..., down to the first that is 0.
-
-    Args:
-        mechanism: The distribution.
-        bits: Bits of a draw.
-        guard: Bits to spare at first; more are taken until all floors are certain.
-
-    Returns:
-        Non-increasing integers, each certain; only the last one is 0.
-    """
+    """floor(P(X >= j) 2^bits) for j = 1, 2, ..., down to the first that is 0."""
     while True:
         tails = certain_tails(mechanism, bits, guard)
         if tails is not None:
@@ -125,14 +116,6 @@ def decide(mechanism: Mechanism, draw: int, bits: int) -> int | None:
 
     A draw u stands for a uniform number somewhere in [u, u + 1) 2^-bits; the value is the smallest k with number <
     P(X <= k).
-
-    Args:
-        mechanism: The distribution.
-        draw: Integer in [0, 2^bits).
-        bits: Bits of the draw.
-
-    Returns:
-        The value, or None where the number's cell holds a boundary and further bits must decide.
     """
     tails = upper_tails(mechanism, bits)
     mirrored = (1 << bits) - 1 - draw
@@ -265,9 +248,6 @@ def _boundaries(tails: tuple[int, ...], bits: int) -> NDArray[np.uint64]:
 
 def require_table(mechanism: Mechanism) -> None:
     """Refuse a distribution whose table would not fit, without making it.
-
-    Args:
-        mechanism: The distribution.
 
     Raises:
         BudgetError: It is so wide.

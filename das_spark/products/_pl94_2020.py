@@ -44,15 +44,10 @@ _Passes = Callable[[Sequence[str]], Mapping[str, tuple[OuterPass, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """How one production run spent its budget.
+    """How one production run spent its budget."""
 
-    Attributes:
-        levels: Geolevel -> share of the total, root first.
-        queries: Geolevel -> query -> share of the level.
-    """
-
-    levels: Mapping[str, Fraction]
-    queries: _QueryShares
+    levels: Mapping[str, Fraction]  # geolevel -> share of the total, root first
+    queries: _QueryShares  # geolevel -> query -> share of the level
 
 
 def first_columns(type_code: str) -> tuple[MicrodataColumn, ...]:

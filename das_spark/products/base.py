@@ -284,11 +284,7 @@ class Product:
 def pure_strategy(
     name: str, title: str, *, epsilon: str, geolevels: Mapping[str, str], queries: Mapping[str, str]
 ) -> Strategy:
-    """A strategy under pure differential privacy that asks the same queries in every geolevel.
-
-    Raises:
-        BudgetError: A number is not exact, or shares do not sum to 1.
-    """
+    """A strategy under pure differential privacy that asks the same queries in every geolevel."""
     shares = tuple(QueryShare(query, exact(share, f"{name}: {query}")) for query, share in queries.items())
     levels = tuple(LevelBudget(level, exact(share, f"{name}: {level}"), shares) for level, share in geolevels.items())
     return Strategy(name, Budget(Framework.PURE_DP, exact(epsilon, f"{name}: epsilon"), levels), title)
@@ -303,11 +299,7 @@ def concentrated_strategy(
     queries: Mapping[str, Mapping[str, Fraction | str]],
     passes: Mapping[str, tuple[OuterPass, ...]],
 ) -> Strategy:
-    """A strategy under zero-concentrated differential privacy, with queries and passes of each geolevel's own.
-
-    Raises:
-        BudgetError: A number is not exact, or shares do not sum to 1.
-    """
+    """A strategy under zero-concentrated differential privacy, with queries and passes of each geolevel's own."""
     levels = []
     for level, share in geolevels.items():
         where = f"{name}: {level}"

@@ -26,20 +26,11 @@ class Needs:
     arrays: tuple[str, ...] = ()
 
     def upward_levels(self, levels: Sequence[str]) -> tuple[str, ...]:
-        """The levels of the upward pass, from the top; none where there is no such pass.
-
-        Args:
-            levels: All levels, from the top.
-        """
+        """The levels of the upward pass, from the top; none where there is no such pass."""
         return {"none": (), "inner": tuple(levels[:-1]), "all": tuple(levels)}[self.upward]
 
     def all_rows(self, geolevel: str, levels: Sequence[str]) -> bool:
-        """Whether a level must be measured on all rows.
-
-        Args:
-            geolevel: The level.
-            levels: All levels, from the top.
-        """
+        """Whether a level must be measured on all rows."""
         return self.rows == "all" or geolevel in self.upward_levels(levels)
 
 

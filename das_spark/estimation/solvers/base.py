@@ -151,10 +151,6 @@ class Solver(Protocol):
     def solve(self, program: Program, options: SolverOptions) -> Solution:
         """Solve a program whose needs are among the capabilities.
 
-        Args:
-            program: The program.
-            options: Limits and tolerances.
-
         Returns:
             The solution; never raises for a program that cannot be solved.
         """
@@ -162,15 +158,7 @@ class Solver(Protocol):
 
 
 def primal_residual(program: Program, x: Floats) -> float:
-    """Worst violation of a program's constraints, relative to max(1, |b|) for equality rows and absolute otherwise.
-
-    Args:
-        program: The program.
-        x: The point, shape ``(N,)``.
-
-    Returns:
-        The violation, 0 where there is none; that of two-sided rows is absolute, too.
-    """
+    """Worst violation of a program's constraints, relative to max(1, |b|) for equality rows and absolute otherwise."""
     worst = [0.0]
     if len(program.right):
         difference = np.abs(program.equality @ x - program.right)
@@ -183,12 +171,7 @@ def primal_residual(program: Program, x: Floats) -> float:
 
 
 def dual_residual(program: Program, solution: Solution) -> float:
-    """Worst entry of P x + c - A'y - z - G's, relative to max(1, |c|); 0 where multipliers are missing.
-
-    Args:
-        program: The program.
-        solution: The point with its multipliers.
-    """
+    """Worst entry of P x + c - A'y - z - G's, relative to max(1, |c|); 0 where multipliers are missing."""
     if solution.x is None or solution.multipliers is None or solution.bounds is None:
         return 0.0
     gradient = program.diagonal * solution.x + program.linear
@@ -203,14 +186,6 @@ def proves_infeasible(program: Program, multipliers: Floats | None, rows: Floats
 
     For every feasible x, y'A x + s'G x equals y'b plus s'(G x), with G x between g and h; so if the least value of the
     left side over the variables' box exceeds the most that the right side can be, there is none.
-
-    Args:
-        program: The program.
-        multipliers: y, shape ``(M,)``; a diverging solver leaves such a direction behind.
-        rows: s, shape ``(L,)``, or None.
-
-    Returns:
-        True only when proved; entries below 1e-9 of the largest count as zero.
     """
     parts = [part for part in (multipliers, rows) if part is not None and len(part)]
     size = max((float(np.abs(part).max()) for part in parts), default=0.0)
@@ -235,17 +210,7 @@ def proves_infeasible(program: Program, multipliers: Floats | None, rows: Floats
 
 
 def audited(program: Program, solution: Solution, options: SolverOptions) -> Solution:
-    """Take back an "optimal" that its own residuals do not bear out; find the infeasible among the unfinished.
-
-    Args:
-        program: The program.
-        solution: What a solver said.
-        options: Its tolerances.
-
-    Returns:
-        The same solution, with status INACCURATE where a residual is too large, FAILED where it is not finite, and
-        INFEASIBLE where an unfinished solver's multipliers prove that.
-    """
+    """Take back an "optimal" that its own residuals do not bear out; find the infeasible among the unfinished."""
     if solution.status in {Status.LIMIT, Status.FAILED, Status.INACCURATE}:
         for sign in (1.0, -1.0):
             multipliers = None if solution.multipliers is None else sign * solution.multipliers
