@@ -27,7 +27,7 @@ from das_spark.core import InProcess
 from das_spark.errors import ConfigurationError
 from das_spark.privacy import PUBLISHED_DELTA, GeounitAddresses, RunKey, sample
 from das_spark.report import markdown_text
-from das_spark.store import disk_errors, write_durably
+from das_spark.store import write_texts
 
 Floats = NDArray[np.float64]
 #: Name and kind of a statistic -> its value in a run; not a number where the run does not release it.
@@ -298,7 +298,4 @@ def write_audit(report: AuditReport, folder: Path) -> None:
     Raises:
         OutputError: The disk is full or the place cannot be written.
     """
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_durably(folder / "audit.json", report.to_json())
-        write_durably(folder / "audit.md", markdown_text(present_audit(report)))
+    write_texts(folder, {"audit.json": report.to_json(), "audit.md": markdown_text(present_audit(report))})

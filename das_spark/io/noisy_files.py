@@ -38,7 +38,7 @@ from pyarrow import parquet
 
 from das_spark.errors import InputError
 from das_spark.histogram import DETAILED
-from das_spark.store import FileRecord, record_of
+from das_spark.store import FileRecord, level_folder, record_of
 
 if TYPE_CHECKING:
     pass
@@ -124,7 +124,7 @@ class NoisyLayout:
             name: One of the `EXTRA_TABLES`.
             geolevel: Name of the level.
         """
-        return self.path / name / f"level={geolevel}"
+        return self.path / name / level_folder(geolevel)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from das_spark.evaluation import AccuracyReport, RunComparison, Study, present_accuracy, present_comparison, spread
 from das_spark.report import csv_files, page, records
-from das_spark.store import disk_errors, write_durably
+from das_spark.store import write_texts
 
 
 def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
     texts = {"accuracy.json": study.report.to_json(more), "accuracy.html": page(found), **csv_files(found)}
     if study.samples is not None:
         texts["samples.json"] = study.samples.to_json()
-    return write_restricted(folder, texts)
+    return write_texts(folder, texts, restricted=True)
 
 
 def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]:
@@ -49,24 +49,4 @@ def write_comparison(comparison: RunComparison, folder: Path) -> tuple[str, ...]
     """
     found = present_comparison(comparison)
     texts = {"comparison.json": comparison.to_json(), "comparison.html": page(found), **csv_files(found)}
-    return write_restricted(folder, texts)
-
-
-def write_restricted(folder: Path, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Write files that only their owner may read.
-
-    Args:
-        folder: Made with mode 0700 where it is not there yet.
-        texts: Contents by name.
-
-    Returns:
-        The names.
-
-    Raises:
-        OutputError: The disk is full, or the folder cannot be made or written.
-    """
-    with disk_errors(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in texts.items():
-        write_durably(folder / name, text, mode=0o600)
-    return tuple(texts)
+    return write_texts(folder, texts, restricted=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.config import MeasurementOrigin, OriginKind, config_hash, estimation_plan, plan_from_config
 from das_spark.errors import DasError, InputError
@@ -45,7 +44,7 @@ from das_spark.spark.noisy_rows import (
     zero_sides,
 )
 from das_spark.spark.readers import reading
-from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.spark.tables import LEVEL_TABLES, with_level
 from das_spark.store import MeasurementsManifest, part_files, record_of
 
 if TYPE_CHECKING:
@@ -123,14 +122,13 @@ class MeasurementsSource:
 
     def _table(self, spark: SparkSession, table: str) -> DataFrame:
         """A table beside the dataset, all levels, with a column level."""
-        schema, _ = LEVEL_TABLES[table]
-        whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
+        schema = with_level(LEVEL_TABLES[table])
         places = [self.layout.table(table, name) for name in self.plan.spine.names]
         # Where nothing is declared of a level its folder is empty, and may have got lost on the way.
         folders = [str(place) for place in places if part_files(place)]
         if not folders:
-            return spark.createDataFrame([], whole)
-        return spark.read.schema(whole).option("basePath", str(self.layout.path / table)).parquet(*folders)
+            return spark.createDataFrame([], schema)
+        return spark.read.schema(schema).option("basePath", str(self.layout.path / table)).parquet(*folders)
 
     def _compare(self, context: RunContext, bounds: DataFrame) -> None:
         """Whether the constraints of the files are those that follow from the invariants beside them."""

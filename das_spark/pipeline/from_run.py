@@ -26,6 +26,7 @@ from das_spark.store import (
     discard,
     disk_errors,
     finished,
+    level_folder,
     open_public,
     part_files,
     record_of,
@@ -125,7 +126,7 @@ def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) ->
     target = context.tables.folder(table, geolevel)
     if finished(target):
         return
-    staging = staging_of(context.layout, context.layout.public) / table / f"level={geolevel}"
+    staging = staging_of(context.layout, context.layout.public) / table / level_folder(geolevel)
     discard(staging)
     with disk_errors(staging):
         copy_parts(source, staging)

@@ -33,7 +33,17 @@ from das_spark.spark.level_pass import (
     upward,
 )
 from das_spark.spark.session import require_safe_session
-from das_spark.store import Journal, Step, discard, disk_errors, finished, replace_folder, require_held, staging_of
+from das_spark.store import (
+    Journal,
+    Step,
+    discard,
+    disk_errors,
+    finished,
+    level_folder,
+    replace_folder,
+    require_held,
+    staging_of,
+)
 from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, file_name
 from das_spark.store.tables import TABLES
 from das_spark.telemetry import Event
@@ -277,7 +287,7 @@ def _writer(folders: Mapping[str, Path]) -> ParquetTables:
 
 
 def _fresh_staging(context: RunContext, table: str, geolevel: str) -> Path:
-    staging = staging_of(context.layout, context.layout.public) / table / f"level={geolevel}"
+    staging = staging_of(context.layout, context.layout.public) / table / level_folder(geolevel)
     discard(staging)
     return staging
 

@@ -40,6 +40,7 @@ from das_spark.store import (
     discard,
     disk_errors,
     finished,
+    level_folder,
     open_public,
     part_files,
     promote,
@@ -155,7 +156,7 @@ def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout
     counted = {}
     for name in names:
         for kind in (DPQUERY, CONSTRAINT):
-            folder, target = f"{kind}/level={name}", layout.rows(plan.product.name, name, kind)
+            folder, target = f"{kind}/{level_folder(name)}", layout.rows(plan.product.name, name, kind)
             if (raw / folder).is_dir():
                 promote(raw / folder, target, below(folder, written), check=False)
                 counted[str(target.relative_to(layout.path))] = _rows_of(target)

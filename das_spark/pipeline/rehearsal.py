@@ -30,7 +30,7 @@ from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
 from das_spark.spark.evaluate import TallyTask, level_lines, report_of, tally_of
 from das_spark.spark.tabulate import TabulateTask
-from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout
+from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout, level_folder
 from das_spark.tabulation import incidence
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
     facts = planned_notices(plan, insecure=False)
     writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.output.tables), facts)
     task, writer = TabulateTask(incidence([table]), (GEOCODE,)), writing.writer(table)
-    file = f"level={leaf.name}/part-00000"
+    file = f"{level_folder(leaf.name)}/part-00000"
     batches = list(task(iter([made.batch(units=False)])))
     reports = writer((table.name, file, batch) for batch in batches)
     writing.promote(table, writer.place([row for report in reports for row in report.to_pylist()])[table.name])

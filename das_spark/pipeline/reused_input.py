@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from das_spark.config import difference, plan_from_config, without_total
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline.spines import copy_spine
-from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.store import (
     PublicManifest,
     discard,
@@ -24,6 +23,7 @@ from das_spark.store import (
     staging_of,
     write_durably,
 )
+from das_spark.store.tables import TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def reuse_input(context: RunContext, source: RunLayout, identity: str) -> None:
         for table, geolevel in _levels(context.plan):
             target = _folder(mine, table, geolevel)
             if not finished(target):
-                _link(_folder(source, table, geolevel), target, mine, _side(mine, table))
+                _link(_folder(source, table, geolevel), target, mine, mine.side(restricted=TABLES[table].restricted))
 
 
 def _checked(context: RunContext, source: RunLayout, identity: str) -> dict[str, Any]:
@@ -100,13 +100,8 @@ def _levels(plan: RunPlan) -> list[tuple[str, str]]:
     return [(table, name) for table in written for name in plan.spine.names]
 
 
-def _side(layout: RunLayout, table: str) -> PublicLayout | RestrictedLayout:
-    _, restricted = LEVEL_TABLES[table]
-    return layout.restricted if restricted else layout.public
-
-
 def _folder(layout: RunLayout, table: str, geolevel: str) -> Path:
-    return _side(layout, table).level(table, geolevel)
+    return layout.side(restricted=TABLES[table].restricted).level(table, geolevel)
 
 
 def _link(source: Path, target: Path, mine: RunLayout, side: PublicLayout | RestrictedLayout) -> None:

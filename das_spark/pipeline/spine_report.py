@@ -15,7 +15,7 @@ from das_spark.report import page
 from das_spark.spark.census import read_spine
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
-from das_spark.store import disk_errors, write_durably
+from das_spark.store import write_texts
 from das_spark.store.spine import RECORD, SpineRecord, read_record, require_source
 
 if TYPE_CHECKING:
@@ -88,10 +88,7 @@ def spine_folder(folder: Path) -> Path:
 
 def write_spine_report(report: SpineReport, folder: Path) -> None:
     """Write `spine_report.json` and `spine_report.html`."""
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("json", report.to_json()), ("html", page(present_spine(report)))):
-        write_durably(folder / f"spine_report.{name}", text)
+    write_texts(folder, {"spine_report.json": report.to_json(), "spine_report.html": page(present_spine(report))})
 
 
 def _levels(record: SpineRecord) -> tuple[SpineLevelRow, ...]:

@@ -31,7 +31,7 @@ from das_spark.pipeline.driver import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
-from das_spark.store import disk_errors, write_durably
+from das_spark.store import write_texts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,10 +200,7 @@ def audit_structure(
 
 def write_structure(report: StructureReport, folder: Path) -> None:
     """Write structure.json and structure.md."""
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_durably(folder / "structure.json", report.to_json())
-        write_durably(folder / "structure.md", report.to_markdown())
+    write_texts(folder, {"structure.json": report.to_json(), "structure.md": report.to_markdown()})
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from das_spark.store import (
     disk_errors,
     finished,
     guarded_staging,
+    level_folder,
     open_public,
     part_files,
     public_files,
@@ -89,16 +90,16 @@ class TablesWriting:
         """Make CSV of the staged Parquet files where that is wanted, and promote level by level."""
         staging = self.staging.folder
         for level in self.levels:
-            parts = part_files(staging / PARQUET / f"level={level}")
+            parts = part_files(staging / PARQUET / level_folder(level))
             if CSV in self.formats:
-                write_csv(parts, staging / CSV / f"level={level}", (GEOCODE, *table.names))
+                write_csv(parts, staging / CSV / level_folder(level), (GEOCODE, *table.names))
         self.staging.guard()
         for format in self.formats:
             write_about(self.target.table(table.name, format), table, self.facts)
             for level in self.levels:
                 target = self.target.level(table.name, format, level)
-                files = below(f"level={level}", written) if format == PARQUET else None
-                replace_folder(staging / format / f"level={level}", target, files)
+                files = below(level_folder(level), written) if format == PARQUET else None
+                replace_folder(staging / format / level_folder(level), target, files)
 
 
 @dataclass(frozen=True, slots=True)

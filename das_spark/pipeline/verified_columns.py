@@ -221,9 +221,9 @@ def schema_check(run: Verified) -> Check:
     names = ["geounits", "invariants", "bounds", "measurements", "estimates", "diagnostics"]
     names += [] if run.spine.is_census else ["shares"]
     for name in names:
-        folders |= {run.layout.level(name, level): tables.LEVEL_TABLES[name][0] for level in run.spine.names}
+        folders |= {run.layout.level(name, level): tables.LEVEL_TABLES[name] for level in run.spine.names}
     for added, levels in of_estimator(needs_of(run.plan), run.spine.names).items():
-        folders |= {run.layout.level(added.name, level): tables.LEVEL_TABLES[added.name][0] for level in levels}
+        folders |= {run.layout.level(added.name, level): tables.LEVEL_TABLES[added.name] for level in levels}
     if not run.spine.is_census:
         published = published_estimates(run.spine)
         folders |= {run.layout.level(published, level): tables.ESTIMATES for level in run.census.names}

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError
 from das_spark.spark.arranged import file_starts, level_files, write_arranged
 from das_spark.spark.census import census_geocode
-from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.spark.tables import LEVEL_TABLES, with_level
 from das_spark.store import (
     discard,
     disk_errors,
     finished,
+    level_folder,
     names_in,
     promote,
     require_held,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.geography import Spine
-    from das_spark.store import FileRecord, PublicLayout, RestrictedLayout, RunLayout
+    from das_spark.store import FileRecord, RunLayout
 
 #: Is given written rows with a column level, and raises what is wrong with them.
 RowCheck = Callable[[DataFrame], None]
@@ -62,10 +62,7 @@ class LevelTables:
 
     def folder(self, table: str, geolevel: str) -> Path:
         """The folder of one level of a table."""
-        return self._side(table).level(table, geolevel)
-
-    def _side(self, table: str) -> PublicLayout | RestrictedLayout:
-        return self.layout.restricted if TABLES[table].restricted else self.layout.public
+        return self.layout.side(restricted=TABLES[table].restricted).level(table, geolevel)
 
     def is_finished(self, table: str, levels: Sequence[str] | None = None) -> bool:
         """Whether levels of a table are whole; all levels of the run where none are named."""
@@ -73,8 +70,7 @@ class LevelTables:
 
     def read(self, table: str, geolevel: str) -> DataFrame:
         """One finished level of a table."""
-        schema, _ = LEVEL_TABLES[table]
-        return self.spark.read.schema(schema).parquet(str(self.folder(table, geolevel)))
+        return self.spark.read.schema(LEVEL_TABLES[table]).parquet(str(self.folder(table, geolevel)))
 
     def read_all(self, table: str) -> DataFrame:
         """All levels of a finished table, with a column level in front."""
@@ -120,8 +116,8 @@ class LevelTables:
         A public table is written by `ParquetTables`: its files, their names and the order of their rows follow from
         which geounits exist, and never from the order or size of what it was made of.
         """
-        schema, restricted = LEVEL_TABLES[table]
-        staging = staging_of(self.layout, self._side(table)) / table
+        schema, restricted = LEVEL_TABLES[table], TABLES[table].restricted
+        staging = staging_of(self.layout, self.layout.side(restricted=restricted)) / table
         discard(staging)
         names = levels or self.spine.names
         with disk_errors(staging):
@@ -132,9 +128,8 @@ class LevelTables:
             else:
                 written = self._write_arranged(table, frame, staging, names, leaves)
             if check is not None:
-                whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
                 try:
-                    check(self.spark.read.schema(whole).parquet(str(staging)))
+                    check(self.spark.read.schema(with_level(schema)).parquet(str(staging)))
                 except DasError:
                     discard(staging)
                     raise
@@ -148,7 +143,7 @@ class LevelTables:
         # Listed once: a level has no rows because none were written, not because they are gone by now.
         with_rows = names_in(staging)
         for name in names:
-            source, target = staging / f"level={name}", self.folder(table, name)
+            source, target = staging / level_folder(name), self.folder(table, name)
             require_held(self.layout)
             require_staged(source if source.name in with_rows else staging)
             discard(target)  # what a driver promoted that died before the table was whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.store import tables as declared
 
@@ -21,7 +22,10 @@ UPWARD = from_arrow_schema(declared.UPWARD.schema)
 UPWARD_SUMS = from_arrow_schema(declared.UPWARD_SUMS.schema)
 SECONDS = from_arrow_schema(declared.SECONDS.schema)
 
-#: Every table with geolevels, by name: its schema and whether it is restricted.
-LEVEL_TABLES = {
-    name: (from_arrow_schema(each.schema), each.restricted) for name, each in declared.TABLES.items() if each.by_level
-}
+#: Every table with geolevels, by name.
+LEVEL_TABLES = {name: from_arrow_schema(each.schema) for name, each in declared.TABLES.items() if each.by_level}
+
+
+def with_level(schema: StructType) -> StructType:
+    """A table's columns, and the geolevel of the folder that a row was read from, as Spark adds it."""
+    return StructType([*schema.fields, StructField("level", StringType(), nullable=False)])

@@ -19,7 +19,7 @@ from das_spark.errors import without_values
 from das_spark.geography.spine import Spine
 from das_spark.io.table_files import CSV, PARQUET, csv_header
 from das_spark.spark.arranged import file_starts, level_files, write_arranged
-from das_spark.spark.tables import LEVEL_TABLES
+from das_spark.spark.tables import LEVEL_TABLES, with_level
 from das_spark.spark.verify_tables import PublishedTable
 from das_spark.store.layout import PublicLayout, TablesLayout
 from das_spark.store.parquet import REPORT, ParquetTables
@@ -92,10 +92,9 @@ def _offsets(column: pa.Array) -> NDArray[np.int64]:
 
 def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:
     """All levels of a public table by one scan, with a column level."""
-    schema, _ = LEVEL_TABLES[table]
-    whole = StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
     folders = [str(layout.level(table, level)) for level in levels]
-    return spark.read.schema(whole).option("basePath", str(layout.table(table))).parquet(*folders)
+    reader = spark.read.schema(with_level(LEVEL_TABLES[table])).option("basePath", str(layout.table(table)))
+    return reader.parquet(*folders)
 
 
 def read_published(
@@ -115,9 +114,9 @@ def read_published(
 
 
 def _read(spark: SparkSession, layout: TablesLayout, table: Table, format: str, levels: Sequence[str]) -> DataFrame:
-    whole = StructType([*table_schema([table]).fields, StructField("level", StringType(), nullable=False)])
     folders = [str(layout.level(table.name, format, level)) for level in levels]
-    reader = spark.read.schema(whole).option("basePath", str(layout.table(table.name, format)))
+    path = str(layout.table(table.name, format))
+    reader = spark.read.schema(with_level(table_schema([table]))).option("basePath", path)
     frame = reader.parquet(*folders) if format == PARQUET else reader.option("header", "true").csv(folders)
     return frame.select(F.col("level"), GEOCODE, *table.names)
 

@@ -26,6 +26,7 @@ from das_spark.store.commit import (
     succeed,
     sync_folder,
     write_durably,
+    write_texts,
 )
 from das_spark.store.filesystem import (
     Address,
@@ -48,6 +49,7 @@ from das_spark.store.layout import (
     RestrictedLayout,
     RunLayout,
     TablesLayout,
+    level_folder,
 )
 from das_spark.store.ledger import (
     LEDGER_SUFFIX,
@@ -141,6 +143,7 @@ __all__ = [
     "is_public_root",
     "ledger_folder",
     "ledger_with",
+    "level_folder",
     "link_parts",
     "names_in",
     "nearest",
@@ -166,4 +169,5 @@ __all__ = [
     "sync_folder",
     "update_ledger",
     "write_durably",
+    "write_texts",
 ]

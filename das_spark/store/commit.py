@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -111,6 +111,27 @@ def write_durably(
     """
     with disk_errors(path):
         system_of(path).write(str(path), _bytes(content), mode=mode, check=check)
+
+
+def write_texts(folder: Address, texts: Mapping[str, str], *, restricted: bool = False) -> tuple[str, ...]:
+    """Write small files by name into a folder, each in one step.
+
+    Args:
+        folder: Made where it is not there yet.
+        texts: Contents by name.
+        restricted: Whether only their owner may read the files, and enter a folder that is made.
+
+    Returns:
+        The names.
+
+    Raises:
+        OutputError: The disk is full, or the folder cannot be made or written.
+    """
+    with disk_errors(folder):
+        make_folder(folder, mode=0o700 if restricted else 0o777)
+    for name, text in texts.items():
+        write_durably(folder / name, text, mode=0o600 if restricted else 0o666)
+    return tuple(texts)
 
 
 def create_exclusively(path: Address, content: str | bytes, *, mode: int = 0o666) -> bool:

@@ -40,6 +40,11 @@ _SINGLE = {
 }
 
 
+def level_folder(geolevel: str) -> str:
+    """Name of the folder of one level of a table: what Spark calls a partition of it."""
+    return f"level={geolevel}"
+
+
 @dataclass(frozen=True, slots=True)
 class TablesLayout(Generic[Place]):
     """Paths of published tables: of a run, or of a folder that somebody named for them.
@@ -69,7 +74,7 @@ class TablesLayout(Generic[Place]):
             format: `parquet` or `csv`.
             geolevel: Name of the level.
         """
-        return self.table(name, format) / f"level={geolevel}"
+        return self.table(name, format) / level_folder(geolevel)
 
     @property
     def staging(self) -> Place:
@@ -84,31 +89,27 @@ class TablesLayout(Generic[Place]):
 
 
 @dataclass(frozen=True, slots=True)
-class PublicLayout(Generic[Place]):
-    """Paths of the public root of one run. Its methods take the name of a table and the name of a geolevel.
+class _Root(Generic[Place]):
+    """One root of a run, and the tables that lie in it.
 
     Attributes:
-        path: The public folder of the run.
+        path: Its folder; that of the restricted root has mode 0700.
     """
 
     path: Place
 
     def table(self, name: str) -> Place:
-        """The folder of a table, which holds one `level=<geolevel>` folder a level.
-
-        Args:
-            name: Name of the table.
-        """
+        """The folder of a table, which holds one `level_folder` a level."""
         return self.path / name
 
     def level(self, table: str, geolevel: str) -> Place:
-        """The folder of one level of a table.
+        """The folder of one level of a table."""
+        return self.table(table) / level_folder(geolevel)
 
-        Args:
-            table: Name of the table.
-            geolevel: Name of the level.
-        """
-        return self.table(table) / f"level={geolevel}"
+
+@dataclass(frozen=True, slots=True)
+class PublicLayout(_Root[Place]):
+    """Paths of the public root of one run."""
 
     def microdata(self, kind: str, format: str) -> Place:
         """The folder of a microdata file: kind `person` or `unit`, format `parquet`, `text` or `ppmf`.
@@ -242,33 +243,14 @@ class RunLayout(Generic[Place]):
         """The folder of the run under the root of all runs."""
         return self.root / self.run_id
 
+    def side(self, *, restricted: bool) -> PublicLayout[Place] | RestrictedLayout[Place]:
+        """The root that a table lies in, by its declaration."""
+        return self.restricted if restricted else self.public
+
 
 @dataclass(frozen=True, slots=True)
-class RestrictedLayout(Generic[Place]):
-    """Paths of the restricted root of one run: everything that tells of the confidential input.
-
-    Attributes:
-        path: The restricted folder of the run, mode 0700.
-    """
-
-    path: Place
-
-    def table(self, name: str) -> Place:
-        """The folder of a restricted table.
-
-        Args:
-            name: Name of the table.
-        """
-        return self.path / name
-
-    def level(self, table: str, geolevel: str) -> Place:
-        """The folder of one level of a restricted table.
-
-        Args:
-            table: Name of the table.
-            geolevel: Name of the level.
-        """
-        return self.table(table) / f"level={geolevel}"
+class RestrictedLayout(_Root[Place]):
+    """Paths of the restricted root of one run: everything that tells of the confidential input."""
 
     def staging(self, table: str, geolevel: str, attempt: int) -> Place:
         """Where one attempt at a level is written before it is promoted; never shared between attempts.
@@ -278,7 +260,7 @@ class RestrictedLayout(Generic[Place]):
             geolevel: Name of the level.
             attempt: Number of the attempt, from 1.
         """
-        return self.path / "staging" / table / f"level={geolevel}.attempt={attempt}"
+        return self.path / "staging" / table / f"{level_folder(geolevel)}.attempt={attempt}"
 
     @property
     def journal(self) -> Place:

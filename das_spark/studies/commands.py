@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -164,7 +163,9 @@ def _deliver(name: str, found: StudyResult, out: Path | None, *, as_json: bool) 
     if out is not None:
         contents = {f"{name}.json": found.to_json(), f"{name}.html": reports.page(report)}
         contents |= {f"{name}_{each.name}.csv": reports.csv_text(each) for each in report.tables("csv")}
-        _write(out, contents, restricted=bool(report.restricted))
+        from das_spark.store import write_texts  # noqa: PLC0415
+
+        write_texts(out, contents, restricted=bool(report.restricted))
     if as_json:
         typer.echo(found.to_json(), nl=False)
         return
@@ -172,18 +173,3 @@ def _deliver(name: str, found: StudyResult, out: Path | None, *, as_json: bool) 
     reports.print_report(report, screen)
     if out is not None:
         screen.print(f"\nwritten to {out}: {', '.join(contents)}")
-
-
-def _write(out: Path, contents: Mapping[str, str], *, restricted: bool) -> None:
-    """Files that tell of confidential counts are for their owner alone."""
-    if restricted:
-        from das_spark.pipeline.evaluation_files import write_restricted  # noqa: PLC0415
-
-        write_restricted(out, contents)
-        return
-    from das_spark.store import disk_errors, write_durably  # noqa: PLC0415
-
-    with disk_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    for file, content in contents.items():
-        write_durably(out / file, content)

@@ -23,15 +23,14 @@ from das_spark.spark.tabulate import read_levels
 from das_spark.spark.verify import RunTables, level_rules
 from das_spark.spark.verify_columns import RULES, rule_name
 from das_spark.store import PublicLayout, PublicManifest, part_files
+from das_spark.store.tables import TABLES as DECLARED
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LEVELS = ("State", "County", "Enumdist")
 OF_AREAS = ("shares", "census_estimates")  # tests/spark/test_verify_spine.py
 OF_ESTIMATORS = ("estimate_arrays", "upward", "upward_sums")  # test_estimators.py
-TABLES = [
-    name for name, (_, restricted) in LEVEL_TABLES.items() if not restricted and name not in (*OF_AREAS, *OF_ESTIMATORS)
-]
+TABLES = [name for name in LEVEL_TABLES if not DECLARED[name].restricted and name not in (*OF_AREAS, *OF_ESTIMATORS)]
 #: What no rule knows the value of is changed to what it cannot be.
 IMPOSSIBLE: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("measurements", "values"): lambda values: [*values, 0],
@@ -105,7 +104,7 @@ def marked(rules: list[Rule], column: str) -> list[Rule]:
 
 
 def test_every_column_of_every_table_has_a_rule():
-    public = {name: schema.names for name, (schema, restricted) in LEVEL_TABLES.items() if not restricted}
+    public = {name: schema.names for name, schema in LEVEL_TABLES.items() if not DECLARED[name].restricted}
     assert {name: set(columns) for name, columns in RULES.items() if name != "spine/blocks"} == {
         name: set(columns) for name, columns in public.items()
     }
@@ -129,7 +128,7 @@ def test_another_value_in_any_column_fails_the_rule_of_its_table_and_is_named(
         monkeypatch.setattr(verified_columns, "_bound_rules", lambda *_: [])
     plan, rules = workshop.plan(), list[Rule]()
     level = {"invariants": "State"}.get(table, "Enumdist")
-    names = LEVEL_TABLES[table][0].names
+    names = LEVEL_TABLES[table].names
     for column in names:
         layout = changed(calm.public, tmp_path / column, table, level, column)
         run, read = verified(spark, layout, plan, tmp_path / f"{column}-scratch")

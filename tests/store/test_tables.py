@@ -41,7 +41,7 @@ def test_schema_of_spark_is_that_of_the_files(table: TableDeclaration) -> None:
 
 def test_tables_by_geolevel_have_a_schema_in_spark() -> None:
     assert set(in_spark.LEVEL_TABLES) == {each.name for each in TABLES.values() if each.by_level}
-    assert {name for name, (_, restricted) in in_spark.LEVEL_TABLES.items() if restricted} == {"histograms"}
+    assert {each.name for each in TABLES.values() if each.by_level and each.restricted} == {"histograms"}
 
 
 def test_what_is_public_of_a_run() -> None:
