@@ -153,11 +153,7 @@ def create_exclusively(path: Address, content: str | bytes, *, mode: int = 0o666
 
 
 def names_in(folder: Address) -> set[str]:
-    """Names in a folder, but for those of half-written files that a killed process left behind.
-
-    Args:
-        folder: That is there.
-    """
+    """Names in a folder, but for those of half-written files that a killed process left behind."""
     found = system_of(folder).names(str(folder))
     return {name for name in found if not (name.startswith(".") and name.endswith(".tmp"))}
 
@@ -181,11 +177,7 @@ def make_folder(folder: Address, *, mode: int = 0o777) -> None:
 
 
 def sync_folder(folder: Address) -> None:
-    """Make the names in a folder durable.
-
-    Args:
-        folder: Exists.
-    """
+    """Make the names in a folder durable."""
     system_of(folder).sync(str(folder))
 
 
@@ -310,9 +302,6 @@ def copy_parts(source: Place, target: Place) -> None:
 
 def succeed(folder: Address) -> None:
     """Set the marker of a whole result, durably and as the last thing.
-
-    Args:
-        folder: Holds the whole result.
 
     Raises:
         OutputError: The disk is full, or the place cannot be written.

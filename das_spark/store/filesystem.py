@@ -492,9 +492,6 @@ def no_room(what: str) -> OutputError:
 def disk_errors(place: Address) -> Iterator[None]:
     """Turn the many faces of a full disk, Spark's among them, into one error that says what to do.
 
-    Args:
-        place: What was being written.
-
     Raises:
         OutputError: The disk is full, or the place cannot be written.
     """

@@ -112,11 +112,7 @@ class Journal(Generic[Place]):
 
     @classmethod
     def of(cls, layout: RunLayout[Place]) -> Journal[Place]:
-        """The measurement journal of a run.
-
-        Args:
-            layout: Where the run lies.
-        """
+        """The measurement journal of a run."""
         restricted, public = layout.restricted, layout.public
         return cls(
             folder=restricted.journal,
@@ -126,9 +122,6 @@ class Journal(Generic[Place]):
 
     def attempts(self, geolevel: str) -> tuple[Attempt, ...]:
         """All attempts at a level, oldest first.
-
-        Args:
-            geolevel: Name of the level.
 
         Raises:
             PrivacyGuardError: A file cannot be read, one is missing in between, or an older one was never destroyed.
@@ -144,9 +137,6 @@ class Journal(Generic[Place]):
 
     def next_step(self, geolevel: str) -> Decision:
         """Find out how far a level is, destroying what a dead driver left half drawn.
-
-        Args:
-            geolevel: Name of the level.
 
         Returns:
             Nothing to do, staged files to promote, or an attempt to open and draw.
@@ -172,9 +162,6 @@ class Journal(Generic[Place]):
 
     def require_known(self, geolevel: str) -> None:
         """Refuse measurements that are public and of which the journal knows nothing, before the run is charged again.
-
-        Args:
-            geolevel: Name of the level.
 
         Raises:
             PrivacyGuardError: There are such measurements, or the journal of the level cannot be read.

@@ -229,10 +229,6 @@ class RunLayout(Generic[Place]):
     def of(output: OutputSettings, run_id: str) -> RunLayout:
         """The layout of a run of a plan.
 
-        Args:
-            output: Where the plan wants its runs.
-            run_id: The name of the run.
-
         Raises:
             OutputError: As `at`.
         """

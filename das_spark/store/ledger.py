@@ -170,9 +170,6 @@ class OwnEntry:
     def find(cls, restricted: RestrictedLayout[Place]) -> Self | None:
         """The own entry of a run as it was last written; None where the run is not entered yet.
 
-        Args:
-            restricted: Its restricted root.
-
         Raises:
             PrivacyGuardError: It cannot be understood.
         """
@@ -189,9 +186,6 @@ class OwnEntry:
     def save(self, restricted: RestrictedLayout[Place]) -> None:
         """Write the own entry, durably.
 
-        Args:
-            restricted: The restricted root of the run.
-
         Raises:
             OutputError: The disk is full.
         """
@@ -204,10 +198,6 @@ def ledger_folder(plan: RunPlan, layout: RunLayout) -> Path:
     """The folder of the ledgers of a run: the one that it was begun with, else the operator's, else that of the runs.
 
     The last of them is made, and closed to others: names of ledgers may tell of inputs. No other folder is.
-
-    Args:
-        plan: The run.
-        layout: Where it lies, or will lie.
 
     Returns:
         An absolute path.
@@ -241,9 +231,6 @@ def ledger_with(layout: RunLayout) -> Ledger:
     """The ledger in which a run stands; without runs where it has none, or none that can be read.
 
     What cannot be read refuses runs; what is only said of a run is said all the same.
-
-    Args:
-        layout: Where the run lies.
 
     Raises:
         PrivacyGuardError: Its own entry cannot be understood.
@@ -339,9 +326,6 @@ class DatasetLedger:
 
     def refuse_left_behind(self, settings: InputSettings) -> None:
         """Refuse an input beside which an earlier version has kept a ledger, as long as this one lacks its runs.
-
-        Args:
-            settings: Of the input.
 
         Raises:
             PrivacyGuardError: There are such runs, or that ledger cannot be understood.

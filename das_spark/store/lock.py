@@ -100,11 +100,7 @@ def _other_driver(layout: RunLayout[Place]) -> str:
 
 
 def is_held(layout: RunLayout[Place]) -> bool:
-    """Whether a driver is at work on a run, on this machine or on one that shares the disk and its locks.
-
-    Args:
-        layout: Of the run.
-    """
+    """Whether a driver is at work on a run, on this machine or on one that shares the disk and its locks."""
     return system_of(layout.restricted.lock).is_held(str(layout.restricted.lock))
 
 
@@ -114,9 +110,6 @@ def require_held(layout: RunLayout[Place]) -> None:
     A stopped or cut-off driver can lose its lock: a network file system lets go of the locks of machines that do not
     answer, and an operator may remove the file. When such a driver wakes up it must not publish anything any more.
     Where this process holds no lock of the run, there is nothing to lose.
-
-    Args:
-        layout: The run.
 
     Raises:
         OutputError: The lock file is gone, or another driver has written its word into it.
@@ -140,10 +133,6 @@ def staging_of(layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedL
 
     The holder's word is part of the path: a driver that has lost the run and does not know it yet shares no folder with
     the one that took over. Two jobs of Spark that commit into one folder would double rows there, or lose them.
-
-    Args:
-        layout: The run.
-        side: Its public or its restricted side.
     """
     return side.path / STAGING / _HELD.get(layout.restricted.lock, _NOBODY)
 
@@ -151,21 +140,12 @@ def staging_of(layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedL
 def guarded_staging(
     layout: RunLayout[Place], side: PublicLayout[Place] | RestrictedLayout[Place], name: str
 ) -> Staging[Place]:
-    """A folder in `staging_of`, with the question whether this driver still holds the run.
-
-    Args:
-        layout: The run.
-        side: Its public or its restricted side.
-        name: Of the folder.
-    """
+    """A folder in `staging_of`, with the question whether this driver still holds the run."""
     return Staging(staging_of(layout, side) / name, partial(require_held, layout))
 
 
 def clear_staging(layout: RunLayout[Place]) -> None:
     """Remove the staging folders of this driver, and the folder around them where nobody else has one.
-
-    Args:
-        layout: The run.
 
     Raises:
         OutputError: Something cannot be removed.

@@ -244,12 +244,7 @@ class CompletionRecord:
 
     @classmethod
     def of(cls, layout: RunLayout, manifest: str) -> Self:
-        """What is done of the files that lie there now.
-
-        Args:
-            layout: Where the run lies.
-            manifest: Text of its public manifest.
-        """
+        """What is done of the files that lie there now."""
         now = cls(_digest(layout.public, manifest))
         path = layout.restricted.completion
         if not path.is_file():

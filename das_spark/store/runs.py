@@ -74,9 +74,6 @@ class RunMarker:
     def find(cls, folder: Address) -> Self | None:
         """The marker of a folder; None where it has none.
 
-        Args:
-            folder: Perhaps a root of a run.
-
         Raises:
             OutputError: The marker cannot be understood.
         """
@@ -141,9 +138,6 @@ class RunMarker:
     def marks(self, folder: Address) -> bool:
         """Whether a folder is this run's already; False: it is free.
 
-        Args:
-            folder: A root, there or not.
-
         Raises:
             OutputError: It belongs to another run, or holds something else.
         """
@@ -186,9 +180,6 @@ def _spelled(value: object) -> str:
 
 def is_public_root(folder: Address) -> bool:
     """Whether a folder is the public root of a run.
-
-    Args:
-        folder: Any folder.
 
     Raises:
         OutputError: It has a marker that cannot be understood.
@@ -290,11 +281,7 @@ def _markers(layout: RunLayout[Place], public: RunMarker, ledger: str) -> tuple[
 
 
 def is_concluded(layout: RunLayout[Place]) -> bool:
-    """Whether a run has come to its end and is verified: its restricted manifest is written last.
-
-    Args:
-        layout: Of the run.
-    """
+    """Whether a run has come to its end and is verified: its restricted manifest is written last."""
     try:
         passed = json.loads(layout.public.verification.read_text(encoding="utf-8"))["passed"]
     except (OSError, ValueError, KeyError):
@@ -304,9 +291,6 @@ def is_concluded(layout: RunLayout[Place]) -> bool:
 
 def require_kept(layout: RunLayout[Place]) -> None:
     """Refuse to go on with a finished run whose confidential side was removed: it would read the input once more.
-
-    Args:
-        layout: Of the run.
 
     Raises:
         OutputError: It was removed.
@@ -321,9 +305,6 @@ def require_kept(layout: RunLayout[Place]) -> None:
 
 def point_latest(layout: RunLayout[Place]) -> None:
     """Let `<root>/latest` be a link to the run; replaced in one step.
-
-    Args:
-        layout: Of the run.
 
     Raises:
         OutputError: There is a real file or folder of that name.

@@ -276,9 +276,6 @@ def require_source(path: str) -> None:
 def read_record(folder: Path) -> SpineRecord:
     """Read what a spine is, without looking at its blocks.
 
-    Args:
-        folder: Of the spine.
-
     Raises:
         InputError: The folder is missing or unfinished, or the record damaged.
     """
@@ -295,10 +292,6 @@ def read_record(folder: Path) -> SpineRecord:
 
 def check_blocks(folder: Path, files: Sequence[FileRecord]) -> None:
     """Compare the bytes of the files of the blocks with their record.
-
-    Args:
-        folder: Of the blocks.
-        files: The record.
 
     Raises:
         InputError: A file is missing, has been changed, or does not belong there.

@@ -68,12 +68,7 @@ class SweepRecord:
         return {name: value for name, value in self._values().items() if name not in _FOLLOWING}
 
     def with_state(self, run_id: str, state: RunState) -> SweepRecord:
-        """The record after a run has come further.
-
-        Args:
-            run_id: Name of the run.
-            state: How far it is.
-        """
+        """The record after a run has come further."""
         return replace(self, states={**self.states, run_id: state})
 
     def to_json(self) -> str:
@@ -84,9 +79,6 @@ class SweepRecord:
     @classmethod
     def load(cls, path: Path) -> SweepRecord:
         """Read a record.
-
-        Args:
-            path: The file of the record.
 
         Raises:
             OutputError: It is none of this version.
