@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "cluster"))
 
-from plays import STAGE_LINE  # noqa: E402
 from published_files import differences, published  # noqa: E402
+from scenarios import STAGE_LINE  # noqa: E402
 from standalone import standalone_cluster  # noqa: E402
 
 PERSONS, UNITS = "hi_2020_block_person_cells.parquet", "hi_2020_block_units_and_gq.parquet"

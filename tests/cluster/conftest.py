@@ -15,13 +15,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from outcomes import EAGER, Calm, calm_of, table_of_faults
-from plays import Play
+from scenarios import Scenario
 from standalone import ROOT, StandaloneCluster, standalone_cluster
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """One cluster for all plays; its executors import das_spark from the checkout. The table is printed at its end."""
+    """One cluster for all scenarios; its executors import das_spark from the checkout. Its table is printed last."""
     folder = tmp_path_factory.mktemp("faults") / "cluster"
     environment = ROOT / ".venv" / "bin" / "python"
     assert environment.exists()
@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
 @pytest.fixture(scope="session")
 def calm(cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFactory) -> Calm:
     """The run of the tiny census that nothing disturbs."""
-    found = calm_of(Play(cluster, tmp_path_factory.mktemp("calm")))
+    found = calm_of(Scenario(cluster, tmp_path_factory.mktemp("calm")))
     assert found.stages[0] == "ingest"
     assert found.stages[-1] == "verify"
     assert len(found.stages) >= 9
@@ -44,7 +44,7 @@ def calm(cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture
-def play(cluster: StandaloneCluster, tmp_path: Path) -> Iterator[Play]:
+def scenario(cluster: StandaloneCluster, tmp_path: Path) -> Iterator[Scenario]:
     """A run of the tiny census, to be disturbed."""
-    yield Play(cluster, tmp_path)
+    yield Scenario(cluster, tmp_path)
     cluster.wait_for_workers(2)

@@ -1,4 +1,4 @@
-"""What every play of faults must come to, and the table of what was tried."""
+"""What every scenario of faults must come to, and the table of what was tried."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from plays import Play, draws, half_written
 from published_files import differences
+from scenarios import Scenario, draws, half_written
 
 #: Tasks of a tiny run last less than a second: copies of them must be started soon to be started at all.
 EAGER = {
@@ -47,10 +47,12 @@ class Calm:
 TABLE: list[tuple[str, str, str]] = []
 
 
-def calm_of(play: Play) -> Calm:
-    """Carry out the run of a play without a fault."""
-    play.finish()
-    return Calm(play.result(), [name for name, _ in play.stages()], [seconds for _, seconds in play.stages()])
+def calm_of(scenario: Scenario) -> Calm:
+    """Carry out the run of a scenario without a fault."""
+    scenario.finish()
+    return Calm(
+        scenario.result(), [name for name, _ in scenario.stages()], [seconds for _, seconds in scenario.stages()]
+    )
 
 
 def table_of_faults() -> str:
@@ -63,20 +65,20 @@ def table_of_faults() -> str:
     return "\n".join([f"{len(TABLE)} faults", *lines])
 
 
-def check_end(play: Play, calm: Calm) -> None:
-    """The end of every play: the same bytes, no half folder, one draw, one entry in the ledger of the input.
+def check_end(scenario: Scenario, calm: Calm) -> None:
+    """The end of every scenario: the same bytes, no half folder, one draw, one entry in the ledger of the input.
 
     Under a real key the bytes are those of that run alone.
     """
-    if play.key:
-        assert differences(play.result(), calm.result) == []
-    check_left_over(play)
+    if scenario.key:
+        assert differences(scenario.result(), calm.result) == []
+    check_left_over(scenario)
 
 
-def check_left_over(play: Play) -> None:
-    """What holds under a real key as well; then the faults of the play go into the table."""
-    assert half_written(play.run) == []
-    draws(play.run)
-    assert len({line.split('"run_id": "')[1][:12] for line in play.workshop.ledger()}) <= 1
-    TABLE.extend(play.faults)
-    play.faults.clear()
+def check_left_over(scenario: Scenario) -> None:
+    """What holds under a real key as well; then the faults of the scenario go into the table."""
+    assert half_written(scenario.run) == []
+    draws(scenario.run)
+    assert len({line.split('"run_id": "')[1][:12] for line in scenario.workshop.ledger()}) <= 1
+    TABLE.extend(scenario.faults)
+    scenario.faults.clear()

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import pytest
 from outcomes import EAGER, Calm, check_end, check_left_over
-from plays import (
+from published_files import differences
+from scenarios import (
     KEY,
     PATIENCE,
     VICTIMS,
-    Play,
+    Scenario,
     a_frozen_executor,
     applications,
     draws,
@@ -33,7 +34,6 @@ from plays import (
     second_copies,
     signal_group,
 )
-from published_files import differences
 from standalone import ROOT, standalone_cluster, wait_until
 
 from das_spark.config import load_plan
@@ -45,51 +45,51 @@ BROKEN_STORE = Path(__file__).parent / "broken_store"
 
 
 @pytest.mark.parametrize("storm", range(3))
-def test_workers_executors_and_python_processes_are_killed_in_every_stage(play, calm, storm):
+def test_workers_executors_and_python_processes_are_killed_in_every_stage(scenario, calm, storm):
     """One driver lives through a kill in each stage; over the three storms each stage meets each kind of victim."""
     dice = random.Random(1940 + storm)
-    process = play.start()
+    process = scenario.start()
     kinds = list(VICTIMS)
     for number, stage in enumerate(calm.stages):
         kind = kinds[(number + storm) % len(kinds)]
-        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
         if met == "the end":
             break
-        kill_one(play.cluster, kind, dice)
-        play.faults.append((f"{kind} killed", stage if met == stage else met, "went on, byte-equal"))
-    play.finish(process)
-    assert len(play.faults) >= len(calm.stages) - 1
-    check_end(play, calm)
+        kill_one(scenario.cluster, kind, dice)
+        scenario.faults.append((f"{kind} killed", stage if met == stage else met, "went on, byte-equal"))
+    scenario.finish(process)
+    assert len(scenario.faults) >= len(calm.stages) - 1
+    check_end(scenario, calm)
 
 
-def test_the_driver_is_killed_in_every_stage(play, calm):
+def test_the_driver_is_killed_in_every_stage(scenario, calm):
     dice = random.Random(2020)
     for number in range(len(calm.stages)):
-        process = play.start()
+        process = scenario.start()
         # What was finished before is skipped, and its line is said at once.
-        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
         kill_group(process)
-        play.faults.append(("driver killed", met, "resumed by the same command, byte-equal"))
-    play.finish()
-    check_end(play, calm)
+        scenario.faults.append(("driver killed", met, "resumed by the same command, byte-equal"))
+    scenario.finish()
+    check_end(scenario, calm)
 
 
 def test_under_a_real_key_no_second_draw_is_left_anywhere(cluster, tmp_path, calm):
-    play = Play(cluster, tmp_path, key=None)
+    scenario = Scenario(cluster, tmp_path, key=None)
     dice = random.Random(2030)
     first: dict[str, str] = {}
     for number in (number for number, name in enumerate(calm.stages) if name.startswith("measure")):
-        process = play.start()
-        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+        process = scenario.start()
+        met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
         kill_group(process)
-        draws(play.run)
-        kept = play.measured()
+        draws(scenario.run)
+        kept = scenario.measured()
         assert first.items() <= kept.items(), "what was published was drawn again"
         first = kept
-        play.faults.append(("driver killed, real key", met, "resumed; one draw of every answer, none drawn again"))
-    play.finish()
-    assert first.items() <= play.measured().items()
-    check_left_over(play)
+        scenario.faults.append(("driver killed, real key", met, "resumed; one draw of every answer, none drawn again"))
+    scenario.finish()
+    assert first.items() <= scenario.measured().items()
+    check_left_over(scenario)
 
 
 @contextmanager
@@ -118,33 +118,33 @@ def small_disk(folder: Path) -> Iterator[Callable[[], Path]]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def fill_in(play: Play, calm: Calm, number: int, fill: Callable[[], Path], kind: str) -> None:
+def fill_in(scenario: Scenario, calm: Calm, number: int, fill: Callable[[], Path], kind: str) -> None:
     """A driver in one stage of which a disk fills, and has room again after its end."""
-    process = play.start()
+    process = scenario.start()
     if number == 0:
-        wait_until((play.restricted / "run.lock").exists, "the run to begin")
+        wait_until((scenario.restricted / "run.lock").exists, "the run to begin")
         met = "ingest"
     else:
-        met = play.wait_for(process, calm.stages, number, 0.0)
+        met = scenario.wait_for(process, calm.stages, number, 0.0)
     filler = fill()
     code = process.wait(PATIENCE)
     if code == 0:
         outcome = "ended before it needed room"
     else:
-        said = play.fails(process)
+        said = scenario.fails(process)
         assert "no space left" in said or "free" in said, said
         outcome = "failed: no space left on the disk (exit 1); resumed, byte-equal"
-    assert half_written(play.run) == []
+    assert half_written(scenario.run) == []
     filler.unlink()
-    play.faults.append((kind, met, outcome))
+    scenario.faults.append((kind, met, outcome))
 
 
-def test_the_disk_fills(play, calm):
-    with small_disk(play.folder / "runs") as fill:
+def test_the_disk_fills(scenario, calm):
+    with small_disk(scenario.folder / "runs") as fill:
         for number in (0, 1, 4, 6, len(calm.stages) - 2):
-            fill_in(play, calm, number, fill, "disk full")
-        play.finish()
-        check_end(play, calm)
+            fill_in(scenario, calm, number, fill, "disk full")
+        scenario.finish()
+        check_end(scenario, calm)
 
 
 def test_the_disk_of_scratch_files_fills(tmp_path, calm):
@@ -154,11 +154,11 @@ def test_the_disk_of_scratch_files_fills(tmp_path, calm):
         small_disk(place / "local") as fill,
         standalone_cluster(place, python_path=str(ROOT), settings=EAGER) as cluster,
     ):
-        play = Play(cluster, tmp_path / "play")
+        scenario = Scenario(cluster, tmp_path / "scenario")
         for number in (0, 1, 4, 6):
-            fill_in(play, calm, number, fill, "disk of Spark's scratch files full")
-        play.finish()
-        check_end(play, calm)
+            fill_in(scenario, calm, number, fill, "disk of Spark's scratch files full")
+        scenario.finish()
+        check_end(scenario, calm)
 
 
 #: What fails, in the order in which a run comes to it; the run is resumed after each.
@@ -172,50 +172,50 @@ BROKEN = (
 )
 
 
-def test_the_output_store_fails_the_driver(play, calm):
+def test_the_output_store_fails_the_driver(scenario, calm):
     for kind, broken in BROKEN:
-        process = play.start({"DAS_SPARK_TEST_BROKEN": broken, "PYTHONPATH": f"{BROKEN_STORE}:{ROOT}"})
-        said = play.fails(process)
-        assert not (play.public / "verification.json").exists()
-        play.faults.append((kind, broken.split(":")[1], f"failed ({said.split(',')[0]}); resumed, byte-equal"))
-    play.finish()
-    check_end(play, calm)
+        process = scenario.start({"DAS_SPARK_TEST_BROKEN": broken, "PYTHONPATH": f"{BROKEN_STORE}:{ROOT}"})
+        said = scenario.fails(process)
+        assert not (scenario.public / "verification.json").exists()
+        scenario.faults.append((kind, broken.split(":")[1], f"failed ({said.split(',')[0]}); resumed, byte-equal"))
+    scenario.finish()
+    check_end(scenario, calm)
 
 
-def test_the_output_store_fails_executors_on_read(play, calm):
+def test_the_output_store_fails_executors_on_read(scenario, calm):
     """A part file that tasks must read is not there, or ends too soon; then it is given back."""
     for stage, table, harm in (
         ("measure County", "restricted/histograms/level=County", "gone"),
         ("estimate Enumdist", "public/bounds/level=Enumdist", "cut short"),
     ):
-        process = play.start()
-        play.wait_for(process, calm.stages, calm.stages.index(stage) - 1, 0.0)
-        part = max((play.run / table).glob("part-*"), key=lambda path: path.stat().st_size)
-        kept = play.folder / "kept"
+        process = scenario.start()
+        scenario.wait_for(process, calm.stages, calm.stages.index(stage) - 1, 0.0)
+        part = max((scenario.run / table).glob("part-*"), key=lambda path: path.stat().st_size)
+        kept = scenario.folder / "kept"
         shutil.copy(part, kept)
         if harm == "gone":
             part.unlink()
         else:
             os.truncate(part, part.stat().st_size // 2)
-        said = play.fails(process)
+        said = scenario.fails(process)
         outcome = f"failed ({said.split(',')[0]}); file given back, resumed, byte-equal"
-        play.faults.append((f"read fails (executors): file {harm}", stage, outcome))
+        scenario.faults.append((f"read fails (executors): file {harm}", stage, outcome))
         shutil.copy(kept, part)
-    play.finish()
-    check_end(play, calm)
+    scenario.finish()
+    check_end(scenario, calm)
 
 
 @pytest.mark.parametrize(
     ("stage", "key"), [("measure County", KEY), ("estimate Enumdist", KEY), ("measure County", None)], ids=str
 )
-def test_the_output_store_fails_executors_on_rename(play, calm, stage, key):
+def test_the_output_store_fails_executors_on_rename(scenario, calm, stage, key):
     """The folder from which finished task output is renamed disappears while tasks write into it."""
-    play.key, end = key, "byte-equal" if key else "one draw under a real key"
-    process, gone = play.start(), 0
-    play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
+    scenario.key, end = key, "byte-equal" if key else "one draw under a real key"
+    process, gone = scenario.start(), 0
+    scenario.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
     limit = time.monotonic() + 60
     while process.poll() is None and not gone and time.monotonic() < limit:
-        for pending in play.run.rglob("_temporary"):
+        for pending in scenario.run.rglob("_temporary"):
             shutil.rmtree(pending, ignore_errors=True)
             gone += 1
         time.sleep(0.001)
@@ -223,53 +223,53 @@ def test_the_output_store_fails_executors_on_rename(play, calm, stage, key):
     code = process.wait(600)
     outcome = f"tasks were tried again, {end}"
     if code != 0:
-        outcome = f"failed ({play.fails(process).split(',')[0]}); resumed, {end}"
-        play.finish()
-    play.faults.append(("rename fails (executors): task output taken away", stage, outcome))
-    check_end(play, calm)
+        outcome = f"failed ({scenario.fails(process).split(',')[0]}); resumed, {end}"
+        scenario.finish()
+    scenario.faults.append(("rename fails (executors): task output taken away", stage, outcome))
+    check_end(scenario, calm)
 
 
-def test_an_executor_hangs_and_its_tasks_run_twice(play, calm):
+def test_an_executor_hangs_and_its_tasks_run_twice(scenario, calm):
     """SIGSTOP to an executor and its Python: copies of its tasks run elsewhere; then it wakes up and ends its own."""
-    before = applications(play.cluster)
-    process = play.start()
+    before = applications(scenario.cluster)
+    process = scenario.start()
     for stage in ("measure State", "estimate County", "verify"):
-        met = play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
-        copies = len(second_copies(applications(play.cluster) - before))
-        with a_frozen_executor(play.cluster):
+        met = scenario.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
+        copies = len(second_copies(applications(scenario.cluster) - before))
+        with a_frozen_executor(scenario.cluster):
             wait_until(
-                lambda seen=copies: len(second_copies(applications(play.cluster) - before)) > seen,
+                lambda seen=copies: len(second_copies(applications(scenario.cluster) - before)) > seen,
                 f"a second copy of a task in {met}",
                 PATIENCE,
             )
-        play.faults.append(("executor hangs until its tasks run elsewhere", met, "went on, byte-equal"))
-    play.finish(process)
-    check_end(play, calm)
+        scenario.faults.append(("executor hangs until its tasks run elsewhere", met, "went on, byte-equal"))
+    scenario.finish(process)
+    check_end(scenario, calm)
 
 
 @pytest.mark.parametrize(
     ("stage", "key"), [("measure County", KEY), ("estimate County", KEY), ("measure County", None)], ids=str
 )
-def test_a_zombie_driver_is_fenced_off(play, calm, stage, key):
+def test_a_zombie_driver_is_fenced_off(scenario, calm, stage, key):
     """A stopped driver loses its run to a second one, by a lock that the store forgot; then it wakes up."""
-    play.key, end = key, "results untouched" if key else "results untouched, one draw under a real key"
-    one_core = play.cluster.with_settings("one-core", {"spark.cores.max": "1"})
-    ghost = play.start({"DAS_SPARK_ENV": str(one_core)})
+    scenario.key, end = key, "results untouched" if key else "results untouched, one draw under a real key"
+    one_core = scenario.cluster.with_settings("one-core", {"spark.cores.max": "1"})
+    ghost = scenario.start({"DAS_SPARK_ENV": str(one_core)})
     number = calm.stages.index(stage)
-    met = play.wait_for(ghost, calm.stages, number, random.Random(number).random() * calm.seconds[number] / 2)
+    met = scenario.wait_for(ghost, calm.stages, number, random.Random(number).random() * calm.seconds[number] / 2)
     signal_group(ghost, signal.SIGSTOP)
     try:
-        second = play.start({"DAS_SPARK_ENV": str(one_core)})
-        assert "another driver is at work" in play.fails(second)
-        play.faults.append(("second driver while the first lives", met, "refused (exit 1)"))
-        (play.restricted / "run.lock").unlink()
-        play.finish(play.start({"DAS_SPARK_ENV": str(one_core)}))
-        check_end(play, calm)
+        second = scenario.start({"DAS_SPARK_ENV": str(one_core)})
+        assert "another driver is at work" in scenario.fails(second)
+        scenario.faults.append(("second driver while the first lives", met, "refused (exit 1)"))
+        (scenario.restricted / "run.lock").unlink()
+        scenario.finish(scenario.start({"DAS_SPARK_ENV": str(one_core)}))
+        check_end(scenario, calm)
     finally:
         signal_group(ghost, signal.SIGCONT)
-    assert ghost.wait(600) in (1, 3), play.log.read_text()[-4000:]
-    play.faults.append(("zombie driver wakes up after its run was taken over", met, f"fenced off; {end}"))
-    check_end(play, calm)
+    assert ghost.wait(600) in (1, 3), scenario.log.read_text()[-4000:]
+    scenario.faults.append(("zombie driver wakes up after its run was taken over", met, f"fenced off; {end}"))
+    check_end(scenario, calm)
 
 
 def test_one_county_is_a_hundred_times_the_others(cluster, tmp_path, spark):
@@ -283,18 +283,18 @@ def test_one_county_is_a_hundred_times_the_others(cluster, tmp_path, spark):
                 code = table["geocode"][row]
                 for name, column in table.items():
                     column.append(f"{code[:6]}{copy:02d}{code[8:]}" if name == "geocode" else column[row])
-    play = Play(cluster, tmp_path)
-    tools.write_census(play.workshop.census, persons, units)
-    process = play.start()
-    wait_until(lambda: len(play.stages()) > 2, "the first level", 600)
+    scenario = Scenario(cluster, tmp_path)
+    tools.write_census(scenario.workshop.census, persons, units)
+    process = scenario.start()
+    wait_until(lambda: len(scenario.stages()) > 2, "the first level", 600)
     kill_one(cluster, "executor", random.Random(100))
     kind = "one county of 100 times the others, executor killed"
-    play.faults.append((kind, "measure County", "went on, byte-equal to local mode"))
-    play.finish(process)
-    remote = play.result()
-    play.run.rename(tmp_path / "remote")
+    scenario.faults.append((kind, "measure County", "went on, byte-equal to local mode"))
+    scenario.finish(process)
+    remote = scenario.result()
+    scenario.run.rename(tmp_path / "remote")
     # The statement of a run names all runs on its input.
-    shutil.rmtree(play.run.parent / "ledgers")
-    run_stages(load_plan(play.run_file), run_id="run", test_key=KEY, spark=spark)
-    assert differences(remote, play.result()) == []
-    check_left_over(play)
+    shutil.rmtree(scenario.run.parent / "ledgers")
+    run_stages(load_plan(scenario.run_file), run_id="run", test_key=KEY, spark=spark)
+    assert differences(remote, scenario.result()) == []
+    check_left_over(scenario)

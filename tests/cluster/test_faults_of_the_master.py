@@ -6,7 +6,7 @@ import random
 
 import pytest
 from outcomes import EAGER, check_end
-from plays import Play, half_written, kill_one
+from scenarios import Scenario, half_written, kill_one
 from standalone import ROOT, StandaloneCluster, standalone_cluster
 
 from das_spark.spark.executors import TIMEOUT
@@ -25,34 +25,34 @@ def test_the_master_is_killed_and_started_again(tmp_path, calm):
     """The driver and its executors go on without it; when it is back, lost executors are replaced as before."""
     dice = random.Random(1790)
     with standalone_cluster(tmp_path / "cluster", python_path=str(ROOT), settings=EAGER) as cluster:
-        play = Play(cluster, tmp_path / "play")
-        process = play.start()
+        scenario = Scenario(cluster, tmp_path / "scenario")
+        process = scenario.start()
         for stage in ("ingest", "measure County", "estimate Enumdist", "verify"):
             number = calm.stages.index(stage)
-            met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+            met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
             kill_and_start_the_master(cluster)
             cluster.wait_for_workers(2)
-            play.faults.append(("master killed", met, "went on, byte-equal"))
+            scenario.faults.append(("master killed", met, "went on, byte-equal"))
             if stage != "verify":
                 kill_one(cluster, "executor", dice)
-                play.faults.append(("executor killed after that", met, "replaced by the new master, byte-equal"))
-        play.finish(process)
-        check_end(play, calm)
+                scenario.faults.append(("executor killed after that", met, "replaced by the new master, byte-equal"))
+        scenario.finish(process)
+        check_end(scenario, calm)
 
 
 def test_a_master_that_forgot_the_run_makes_it_fail_after_a_while(tmp_path, calm):
     """Without recovery the new master has the executors killed, and gives no others: Spark would wait for ever."""
     impatient = EAGER | {TIMEOUT: "15"}
     with standalone_cluster(tmp_path / "cluster", python_path=str(ROOT), settings=impatient, recovers=False) as cluster:
-        play = Play(cluster, tmp_path / "play")
+        scenario = Scenario(cluster, tmp_path / "scenario")
         for stage in ("measure County", "estimate Enumdist"):
-            process = play.start()
-            met = play.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
+            process = scenario.start()
+            met = scenario.wait_for(process, calm.stages, calm.stages.index(stage), 0.0)
             kill_and_start_the_master(cluster)
-            assert "no executor for 15 s" in play.fails(process)
-            assert half_written(play.run) == []
+            assert "no executor for 15 s" in scenario.fails(process)
+            assert half_written(scenario.run) == []
             outcome = "failed: the cluster gives no executor (exit 1); resumed, byte-equal"
-            play.faults.append(("master killed, and what it knew is lost", met, outcome))
+            scenario.faults.append(("master killed, and what it knew is lost", met, outcome))
             cluster.wait_for_workers(2)
-        play.finish()
-        check_end(play, calm)
+        scenario.finish()
+        check_end(scenario, calm)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from outcomes import TABLE
-from plays import PATIENCE, Play, draws, half_written, kill_group, kill_one
 from published_files import differences, published
+from scenarios import PATIENCE, Scenario, draws, half_written, kill_group, kill_one
 from standalone import ROOT, wait_until
 
 from das_spark.cli.main import main
@@ -32,36 +32,36 @@ def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def joint(play: Play, population: Path) -> Play:
-    """The play with a joint run. Its population is a copy."""
-    census = shutil.copytree(population, play.folder / "population")
-    settings = {"input.reader": "cef_2020", "input.path": census, "output.root": play.folder / "runs"}
+def joint(scenario: Scenario, population: Path) -> Scenario:
+    """The scenario with a joint run. Its population is a copy."""
+    census = shutil.copytree(population, scenario.folder / "population")
+    settings = {"input.reader": "cef_2020", "input.path": census, "output.root": scenario.folder / "runs"}
     settings |= {"privacy.acknowledge": '["unit_conflicts_from_people"]'}
     settings["input.dataset"] = "people"
     settings |= {"output.microdata": '["parquet"]', "budget.strategy": "state", "evaluation.enabled": "false"}
-    play.run_file = CONF
-    play.options = tuple(f"--set={key}={value}" for key, value in settings.items())
-    return play
+    scenario.run_file = CONF
+    scenario.options = tuple(f"--set={key}={value}" for key, value in settings.items())
+    return scenario
 
 
-def results(play: Play) -> dict[str, Any]:
+def results(scenario: Scenario) -> dict[str, Any]:
     """What the parts and the joint run have published."""
     found = {}
     for name in ("run", *(f"run-{part}" for part in PARTS)):
-        root = play.folder / "runs" / name
+        root = scenario.folder / "runs" / name
         public = root / "public" if (root / "public").is_dir() else root
         hashes = [json.loads(path.read_text())["config_hash"] for path in public.glob("run.json") if public != root]
-        replaced = {str(play.folder): "FOLDER"} | dict.fromkeys(hashes, "HASH")
+        replaced = {str(scenario.folder): "FOLDER"} | dict.fromkeys(hashes, "HASH")
         found |= {f"{name}/{file}": content for file, content in published(public, replaced).items()}
     return found
 
 
-def wait_for_stages(play: Play, process: subprocess.Popen[bytes], number: int) -> None:
+def wait_for_stages(scenario: Scenario, process: subprocess.Popen[bytes], number: int) -> None:
     """Wait until the driver has ended, or skipped, so many stages of both parts."""
 
     def there() -> bool:
-        assert process.poll() is None, play.said()[-4000:]
-        return len(play.stages()) >= number
+        assert process.poll() is None, scenario.said()[-4000:]
+        return len(scenario.stages()) >= number
 
     wait_until(there, f"{number} stages", PATIENCE)
 
@@ -82,35 +82,35 @@ def differing_lines(one: str, other: str) -> list[str]:
 
 
 def test_drivers_and_executors_are_killed_in_the_parts_of_a_joint_run(cluster, tmp_path, population):
-    calm = joint(Play(cluster, tmp_path / "calm"), population)
+    calm = joint(Scenario(cluster, tmp_path / "calm"), population)
     calm.finish()
     seconds = calm.stages()
     names = [name for name, _ in seconds]
     assert names.count("verify") == len(PARTS)
     assert names[: len(PARTS)] == ["ingest"] * len(PARTS), "every part reads before any part draws"
-    play = joint(Play(cluster, tmp_path / "disturbed"), population)
+    scenario = joint(Scenario(cluster, tmp_path / "disturbed"), population)
     dice = random.Random(1790)
     # In the second ingest, in two stages of the first part, and in two of the second.
     for number in (1, 4, 9, names.index("verify") + 3, len(names) - 3):
-        process = play.start()
-        wait_for_stages(play, process, number)
+        process = scenario.start()
+        wait_for_stages(scenario, process, number)
         if number % 2:
             kill_one(cluster, "executor", dice)
             TABLE.append(("executor killed, joint run", stage(names, number), "went on, byte-equal"))
             number += 1  # noqa: PLW2901 - the driver dies a stage later
-            wait_for_stages(play, process, number)
+            wait_for_stages(scenario, process, number)
         kill_group(process)
         TABLE.append(("driver killed, joint run", stage(names, number), "resumed by the same command, byte-equal"))
-    play.finish()
-    disturbed, undisturbed = results(play), results(calm)
+    scenario.finish()
+    disturbed, undisturbed = results(scenario), results(calm)
     statement = "run-person/privacy_statement.md"
     assert set(differences(disturbed, undisturbed)) <= {statement}
     assert differing_lines(disturbed[statement], undisturbed[statement]) == []
     assert len(undisturbed) > 50
     for part in PARTS:
-        assert half_written(play.folder / "runs" / f"run-{part}") == []
-        assert draws(play.folder / "runs" / f"run-{part}")
-    (ledger,) = (play.folder / "runs" / "ledgers").iterdir()
+        assert half_written(scenario.folder / "runs" / f"run-{part}") == []
+        assert draws(scenario.folder / "runs" / f"run-{part}")
+    (ledger,) = (scenario.folder / "runs" / "ledgers").iterdir()
     runs = {entry.run_id for entry in Ledger.from_json_lines(ledger.read_text()).entries}
     assert len(runs) == len(PARTS), "each part is charged once"
     cluster.wait_for_workers(2)

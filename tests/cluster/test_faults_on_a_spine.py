@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from outcomes import calm_of, check_end
-from plays import Play, kill_group, kill_one
+from scenarios import Scenario, kill_group, kill_one
 from standalone import ROOT
 
 from das_spark.cli.main import main
@@ -27,31 +27,31 @@ def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def on_a_spine(play: Play, population: Path) -> Play:
-    """The play with a run of that state on the optimised spine. Its population is a copy."""
-    census = shutil.copytree(population, play.folder / "population")
-    settings = {"input.path": census, "output.root": play.folder / "runs", "output.microdata": '["parquet"]'}
+def on_a_spine(scenario: Scenario, population: Path) -> Scenario:
+    """The scenario with a run of that state on the optimised spine. Its population is a copy."""
+    census = shutil.copytree(population, scenario.folder / "population")
+    settings = {"input.path": census, "output.root": scenario.folder / "runs", "output.microdata": '["parquet"]'}
     settings |= {"geography.spine": "optimised", "budget.strategy": "state"}
-    play.run_file = CONF
-    play.options = tuple(f"--set={key}={value}" for key, value in settings.items())
-    return play
+    scenario.run_file = CONF
+    scenario.options = tuple(f"--set={key}={value}" for key, value in settings.items())
+    return scenario
 
 
 def test_drivers_and_executors_are_killed_in_the_stages_of_a_spine(cluster, tmp_path, population):
-    calm = calm_of(on_a_spine(Play(cluster, tmp_path / "calm"), population))
+    calm = calm_of(on_a_spine(Scenario(cluster, tmp_path / "calm"), population))
     assert {"spine", "census geounits", "tabulate", "evaluate"} <= set(calm.stages)
-    play = on_a_spine(Play(cluster, tmp_path / "disturbed"), population)
+    scenario = on_a_spine(Scenario(cluster, tmp_path / "disturbed"), population)
     dice = random.Random(2010)
     for stage in ("spine", "census geounits", "tabulate", "evaluate"):
-        process, number = play.start(), calm.stages.index(stage)
-        met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number] / 2)
+        process, number = scenario.start(), calm.stages.index(stage)
+        met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number] / 2)
         if stage in ("census geounits", "tabulate"):
             kill_one(cluster, "executor", dice)
-            play.faults.append(("executor killed", met, "went on, byte-equal"))
+            scenario.faults.append(("executor killed", met, "went on, byte-equal"))
             # The driver dies as well, in whatever it does a little later.
-            met = play.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
+            met = scenario.wait_for(process, calm.stages, number, dice.random() * calm.seconds[number])
         kill_group(process)
-        play.faults.append(("driver killed", met, "resumed by the same command, byte-equal"))
-    play.finish()
-    check_end(play, calm)
+        scenario.faults.append(("driver killed", met, "resumed by the same command, byte-equal"))
+    scenario.finish()
+    check_end(scenario, calm)
     cluster.wait_for_workers(2)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plays import KEY, PATIENCE, canaries, pipeline_tools
+from scenarios import KEY, PATIENCE, canaries, pipeline_tools
 from standalone import ROOT, StandaloneCluster, standalone_cluster
 
 from das_spark.config import load_plan

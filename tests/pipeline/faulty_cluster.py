@@ -2,7 +2,7 @@
 
     python faulty_cluster.py FOLDER CALM TEST_KEY
 
-FOLDER holds census/; the runs and plays.json are written there. CALM is a run folder whose ingested tables are used.
+FOLDER holds census/; the runs and scenarios.json are written there. CALM: a run whose ingested tables are read.
 
 The tasks of a stage are wrapped on their way to the workers, so nothing in the product knows of faults.
 """
@@ -167,7 +167,7 @@ def main(folder: Path, calm: Path, test_key: str) -> None:
     spec.loader.exec_module(tools)
     session = start(folder)
     workshop = tools.Workshop(folder, session)
-    plays: dict[str, Any] = {}
+    scenarios: dict[str, Any] = {}
     key = RunKey.insecure(test_key)
     for kind in ("killed workers", "doubled tasks", "lost executor"):
         run_id = kind.replace(" ", "-")
@@ -175,14 +175,14 @@ def main(folder: Path, calm: Path, test_key: str) -> None:
         wrap(kind, folder / f"flags-{run_id}")
         tools.all_levels(context)
         faults = sorted(path.name for path in (folder / f"flags-{run_id}").iterdir())
-        plays[kind] = {"public": str(context.layout.public.path), "faults": faults}
+        scenarios[kind] = {"public": str(context.layout.public.path), "faults": faults}
     wanted = secrets(key, context.plan)
     keys, searched = places_of(wanted, folder)
     (folder / "planted").write_bytes(b"before" + wanted[-3] + b"after")
     planted = len(places_of(wanted, folder / ".")[0]) - len(keys)
     copies = sum(path.read_text().count('"Speculative":true') for path in (folder / "events").rglob("events_*"))
-    record = {"plays": plays, "keys": keys, "searched": searched, "planted": planted, "copies": copies}
-    (folder / "plays.json").write_text(json.dumps(record))
+    record = {"scenarios": scenarios, "keys": keys, "searched": searched, "planted": planted, "copies": copies}
+    (folder / "scenarios.json").write_text(json.dumps(record))
     session.stop()
 
 

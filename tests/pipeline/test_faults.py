@@ -291,7 +291,7 @@ def geocodes_in(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def faulty_cluster(tmp_path_factory, calm, tools) -> dict[str, Any]:
-    """The plays of faulty_cluster.py on a small cluster of processes, once for all tests that look at them."""
+    """The scenarios of faulty_cluster.py on a small cluster of processes, once for all tests that look at them."""
     folder = tmp_path_factory.mktemp("cluster")
     tools.write_census(folder / "census")
     done = subprocess.run(
@@ -303,14 +303,14 @@ def faulty_cluster(tmp_path_factory, calm, tools) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads((folder / "plays.json").read_text())
+    found = json.loads((folder / "scenarios.json").read_text())
     return {**found, "folder": folder}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("play", ["killed workers", "doubled tasks", "lost executor"])
-def test_tasks_that_are_tried_again_or_twice_change_no_byte(faulty_cluster, reference, tools, play):
-    found = faulty_cluster["plays"][play]
+@pytest.mark.parametrize("scenario", ["killed workers", "doubled tasks", "lost executor"])
+def test_tasks_that_are_tried_again_or_twice_change_no_byte(faulty_cluster, reference, tools, scenario):
+    found = faulty_cluster["scenarios"][scenario]
     assert len(found["faults"]) == 6, "one fault in measure and one in estimate of every level"
     assert faulty_cluster["copies"] > 0
     assert tools.level_rows(Path(found["public"])) == reference

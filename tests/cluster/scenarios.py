@@ -1,7 +1,7 @@
 """Runs on a cluster that meet faults at seeded moments, and what must hold of them afterwards.
 
-A play is one run folder with an input of its own. A driver of it is `spark-submit.sh` in a process group; it may be
-killed and started again as often as the play wants, always by the same command with the same `--run-id`.
+A scenario is one run folder with an input of its own. A driver of it is `spark-submit.sh` in a process group; it may be
+killed and started again as often as the scenario wants, always by the same command with the same `--run-id`.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def _of_the_pipeline(name: str) -> Any:
 
 
 @dataclass
-class Play:
+class Scenario:
     """One run, its drivers, and the faults that it met.
 
     Attributes:
         cluster: Where it runs.
-        folder: Holds census, run file, run and driver logs of this play.
+        folder: Holds census, run file, run and driver logs of this scenario.
         key: The test key; None for a real one.
         faults: (kind, stage, what became of it) of every fault so far.
         options: Further options of the run.
@@ -139,7 +139,7 @@ class Play:
         return f"exit {code}, {said[0].removeprefix('das-spark: error: ')}"
 
     def result(self) -> dict[str, Any]:
-        """What the run has published, without names that differ between plays."""
+        """What the run has published, without names that differ between scenarios."""
         marker = json.loads((self.public / "run.json").read_text())
         return published(self.public, {str(self.folder): "FOLDER", marker["config_hash"]: "HASH"})
 
