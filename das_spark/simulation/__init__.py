@@ -12,12 +12,22 @@ from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
-from das_spark.simulation.census_1940 import CENSUS_1940
+from das_spark.simulation.census_1940 import CENSUS_1940, state_of_1940
 from das_spark.simulation.census_2020 import CENSUS_2020, STATE_2020
 from das_spark.simulation.population import Population, PopulationKind, generator, share_of
 from das_spark.simulation.quickstart import QUICKSTART
+from das_spark.simulation.states_1940 import GEOUNITS_1940
 
-__all__ = ["LIKES", "Population", "PopulationKind", "generator", "parts_of", "share_of"]
+__all__ = [
+    "GEOUNITS_1940",
+    "LIKES",
+    "Population",
+    "PopulationKind",
+    "generator",
+    "parts_of",
+    "share_of",
+    "state_of_1940",
+]
 
 LIKES: Mapping[str, PopulationKind] = MappingProxyType(
     {kind.name: kind for kind in (QUICKSTART, CENSUS_1940, CENSUS_2020, STATE_2020)}

@@ -292,6 +292,22 @@ def _hispanics(counts: Counts, share: float, size: float, minors: float, numbers
     return np.minimum(_households(households, size, minors, numbers), counts)
 
 
+def state_of_1940(fips: int, seed: int) -> tuple[Counts, Counts]:
+    """People of a whole state, without their households.
+
+    Args:
+        fips: Of the state.
+        seed: Of the population.
+
+    Returns:
+        County of each district, ascending, (D,); people by district, age, Hispanic origin and race, (D, 2, 2, 6).
+    """
+    chosen = next(each for each in plan(Fraction(1)) if each.state.fips == fips)
+    numbers = generator(seed, fips, 1940)
+    found = districts(chosen, numbers)
+    return found.county, people(found, chosen.state.minors / 100, numbers)
+
+
 HHGQ = 8
 
 _KINDS = ((0.12, 65.0, (1, 2, 3)), (0.15, 26.0, (6,)), (0.13, 40.0, (4, 5, 7)))

@@ -218,6 +218,9 @@ UNITS = 38_492_963
 DISTRICTS = 134_857
 """Enumeration districts of the file."""
 
+GEOUNITS_1940: Mapping[str, int] = MappingProxyType({"State": len(STATES), "County": COUNTIES, "Enumdist": DISTRICTS})
+"""Geounits of each level of the file."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileFigures:

@@ -152,11 +152,7 @@ def _exact(epsilons: list[str] | None) -> tuple[Fraction, ...]:
 
 
 def _deliver(name: str, found: StudyResult, out: Path | None, *, as_json: bool) -> None:
-    """Write what was found where a folder is named, and print it; the names of the files begin with the study's.
-
-    Raises:
-        OutputError: The folder cannot be written.
-    """
+    """Write what was found where a folder is named, and print it; the names of the files begin with the study's."""
     from das_spark import report as reports  # noqa: PLC0415
 
     report = found.report(drawn=out is not None)

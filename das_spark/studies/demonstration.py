@@ -30,21 +30,13 @@ Scope = Literal["nation and state", "county and below"]
 
 @dataclass(frozen=True, slots=True)
 class PublishedQuery:
-    """One of the 13 queries.
+    """One of the 13 queries."""
 
-    Attributes:
-        tables: Which tables it serves.
-        name: As it was printed.
-        cells: Number of its answers in each geounit.
-        share: Of the budget of its tables in each geolevel.
-        scales: Printed scale of its noise by geolevels, in people or households, to two decimals.
-    """
-
-    tables: Tables
-    name: str
-    cells: int
-    share: Fraction
-    scales: Mapping[Scope, str]
+    tables: Tables  # which tables it serves
+    name: str  # as it was printed
+    cells: int  # number of its answers in each geounit
+    share: Fraction  # of the budget of its tables in each geolevel
+    scales: Mapping[Scope, str]  # printed scale of its noise by geolevels, in people or households, to two decimals
 
 
 def _query(tables: Tables, name: str, cells: int, share: str, scales: tuple[str, str]) -> PublishedQuery:
@@ -112,31 +104,20 @@ class NoiseFigures:
     """Percentiles of discrete Laplace noise X, in people or households.
 
     The distribution is symmetric: half of the draws lie from -p75 to p75, and 95 % from -p97_5 to p97_5.
-
-    Attributes:
-        p75: 75th percentile, the least k with P(X <= k) >= 0.75; also the median of |X|.
-        p97_5: 97.5th percentile; also the 95th percentile of |X|.
     """
 
-    p75: int
-    p97_5: int
+    p75: int  # 75th percentile, the least k with P(X <= k) >= 0.75; also the median of |X|
+    p97_5: int  # 97.5th percentile; also the 95th percentile of |X|
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """One query in one group of geolevels.
+    """One query in one group of geolevels."""
 
-    Attributes:
-        query: As published.
-        scope: The group of geolevels.
-        epsilon: What is spent on it in each of these geolevels.
-        noise: Percentiles of its noise.
-    """
-
-    query: PublishedQuery
+    query: PublishedQuery  # as published
     scope: Scope
-    epsilon: Fraction
-    noise: NoiseFigures
+    epsilon: Fraction  # what is spent on it in each of these geolevels
+    noise: NoiseFigures  # percentiles of its noise
 
     @property
     def scale(self) -> Fraction:
@@ -178,9 +159,6 @@ def quantile(scale: Fraction, probability: float) -> int:
     """The least k with P(X <= k) >= probability, for X discrete Laplace.
 
     With q = exp(-1 / scale), P(X <= k) = 1 - q^(k+1) / (1 + q) from k = 0 on.
-
-    Raises:
-        ConfigurationError: The probability is outside of that.
     """
     if not _HALF <= probability < 1:
         raise ConfigurationError(f"quantiles of noise: expected a probability from 0.5 to below 1, not {probability}")
@@ -189,11 +167,7 @@ def quantile(scale: Fraction, probability: float) -> int:
 
 
 def drawn_noise(scale: Fraction, draws: int, seed: int) -> NDArray[np.int64]:
-    """Noise from the project's exact sampler, under a key that anybody can make from the seed.
-
-    Returns:
-        Shape (draws,).
-    """
+    """Noise from the project's exact sampler, under a key that anybody can make from the seed: shape (draws,)."""
     stream = RunKey.insecure(f"noise {seed}").derive(StreamDomain("experiment", "noise", "none", 0, str(scale)))
     table = cumulative_table(DiscreteLaplace(scale))
     return sample(table, stream, GeounitAddresses.of(["0"]), np.arange(draws)).ravel()

@@ -46,11 +46,10 @@ from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation import AS_CODED, LossSettings
-from das_spark.report import Axis, Cell, Figure, Guide, Panel, Report, ReportTable, Whiskers
-from das_spark.simulation import generator
-from das_spark.simulation.census_1940 import districts, people, plan
+from das_spark.report import Axis, Cell, Figure, Guide, Panel, ReportTable, Whiskers
+from das_spark.simulation import state_of_1940
 from das_spark.studies.noise import RATIOS, Noise, NoiseRatio, ResidualLoss, residuals_and_curves
-from das_spark.studies.results import plain, study_json, study_report, study_table
+from das_spark.studies.results import StudyResult, as_float, require_least, study_table, table_records
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -65,60 +64,35 @@ OCCUPIED: Final = 9_869
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WashingtonStrata:
-    """People by district and stratum.
+    """People by district and stratum."""
 
-    Attributes:
-        county: Number of the county of each district, ascending, shape (2663,).
-        counts: Under 18 or not x Hispanic origin x race, shape (2663, 24).
-    """
-
-    county: Counts
-    counts: Counts
+    county: Counts  # number of the county of each district, ascending, shape (2663,)
+    counts: Counts  # under 18 or not x Hispanic origin x race, shape (2663, 24)
 
 
 def washington(seed: int) -> WashingtonStrata:
-    """Make the state.
-
-    Returns:
-        The same for the same seed.
-    """
-    state = next(each for each in plan(Fraction(1)) if each.state.fips == FIPS)
-    numbers = generator(seed, FIPS, 1940)
-    places = districts(state, numbers)
-    counts = people(places, state.state.minors / 100, numbers)
-    return WashingtonStrata(places.county, counts.reshape(len(counts), -1))
+    """Make the state."""
+    county, counts = state_of_1940(FIPS, seed)
+    return WashingtonStrata(county, counts.reshape(len(counts), -1))
 
 
 @dataclass(frozen=True, slots=True)
 class MeanLoss:
-    """A mean over replicates.
+    """A mean over replicates."""
 
-    Attributes:
-        mean: Of the losses.
-        low: Their 2.5th percentile.
-        high: Their 97.5th percentile.
-    """
-
-    mean: float
-    low: float
-    high: float
+    mean: float  # of the losses
+    low: float  # their 2.5th percentile
+    high: float  # their 97.5th percentile
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedExample:
-    """An example of the appendix; one release each.
+    """An example of the appendix; one release each."""
 
-    Attributes:
-        shows: What it was made to show of the loss, compared with epsilon.
-        epsilon: In all.
-        maximum: Largest |EPL(x)|.
-        twice_plateau: Twice the median of |EPL(x)|.
-    """
-
-    shows: str
+    shows: str  # what it was made to show of the loss, compared with epsilon
     epsilon: Fraction
-    maximum: float
-    twice_plateau: float
+    maximum: float  # largest |EPL(x)|
+    twice_plateau: float  # twice the median of |EPL(x)|
 
 
 def _spreads(lines: Mapping[str, tuple[float, float, float]]) -> Mapping[Fraction, MeanLoss]:
@@ -164,54 +138,30 @@ SA1_PROGRAM: Final = _spreads(
 )
 """The same, as the program printed it with 10 replicates."""
 
-_BANDWIDTHS: Final = _spreads(
-    {
-        "0.001": (0.2392, 0.2012, 0.284),
-        "0.005": (0.2188, 0.1888, 0.2577),
-        "0.01": (0.238, 0.2025, 0.2733),
-        "0.05": (0.2409, 0.2002, 0.2788),
-        "0.1": (0.2432, 0.1889, 0.3144),
-        "0.5": (0.2343, 0.1917, 0.2681),
-        "1": (0.2233, 0.1878, 0.269),
-        "5": (0.2456, 0.2059, 0.3407),
-    }
+_PRINTED_LINES: Final = (
+    (0.2392, 0.2012, 0.284),
+    (0.2188, 0.1888, 0.2577),
+    (0.238, 0.2025, 0.2733),
+    (0.2409, 0.2002, 0.2788),
+    (0.2432, 0.1889, 0.3144),
+    (0.2343, 0.1917, 0.2681),
+    (0.2233, 0.1878, 0.269),
+    (0.2456, 0.2059, 0.3407),
 )
-
-_PERCENTILES: Final = _spreads(
-    {
-        "75": (0.2392, 0.2012, 0.284),
-        "85": (0.2188, 0.1888, 0.2577),
-        "95": (0.238, 0.2025, 0.2733),
-        "99": (0.2409, 0.2002, 0.2788),
-        "99.9": (0.2432, 0.1889, 0.3144),
-    }
-)
-
-_MULTIPLIERS: Final = _spreads(
-    {
-        "0.5": (0.2392, 0.2012, 0.284),
-        "1": (0.2188, 0.1888, 0.2577),
-        "1.5": (0.238, 0.2025, 0.2733),
-        "2": (0.2409, 0.2002, 0.2788),
-    }
-)
-
+_VARIED: Final = {
+    "bandwidth": ("0.001", "0.005", "0.01", "0.05", "0.1", "0.5", "1", "5"),
+    "percentile": ("75", "85", "95", "99", "99.9"),
+    "multiplier": ("0.5", "1", "1.5", "2"),
+}
 PRINTED: Final[Mapping[str, Mapping[Fraction, MeanLoss]]] = MappingProxyType(
-    {"bandwidth": _BANDWIDTHS, "percentile": _PERCENTILES, "multiplier": _MULTIPLIERS}
+    {name: _spreads(dict(zip(values, _PRINTED_LINES, strict=False))) for name, values in _VARIED.items()}
 )
 """By setting of the curve, at epsilon 1/4, as printed. The program ignored the settings: all lines are of kernel factor
-0.1, percentile 95 and multiplier 1, and differ by chance."""
+0.1, percentile 95 and multiplier 1, and differ by chance; each table has the same lines from the first."""
 
 
 def tied_squares(measured: Floats, totals: Floats, weight: float) -> Floats:
-    """The minimizers of (X-6), of many groups at once.
-
-    Returns:
-        x, shape (groups, cells), nonnegative, people; exact zeros where the bound holds.
-
-    Raises:
-        InputError: Shapes do not fit, or the weight is not positive.
-    """
+    """The minimizers of (X-6), of many groups at once: (groups, cells), exact zeros where the bound holds."""
     if measured.ndim != 2 or totals.shape != measured.shape[:1] or weight <= 0:  # noqa: PLR2004 - groups and cells
         raise InputError(
             f"tied squares: {totals.shape} totals for {measured.shape} cells with weight {weight:g}",
@@ -250,19 +200,12 @@ _TENTH: Final = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """One example.
+    """One example."""
 
-    Attributes:
-        number: 1, 2 or 3.
-        counted: What has a residual.
-        published: What the appendix says.
-        found: What is found here.
-    """
-
-    number: int
-    counted: str
-    published: PublishedExample
-    found: ResidualLoss
+    number: int  # 1, 2 or 3
+    counted: str  # what has a residual
+    published: PublishedExample  # what the appendix says
+    found: ResidualLoss  # what is found here
 
     @property
     def near_zero(self) -> float:
@@ -304,13 +247,12 @@ def _with_exact_counties(county: NDArray[np.int64], counts: Floats, noise: Noise
 
 def examples_table(found: Sequence[Example]) -> ReportTable:
     """A line an example."""
-    rows = tuple(_example_row(example) for example in found)
     columns = ("example", "was made to show", "epsilon", "residuals", "mean residual", "r.m.s.", "zero", "maximum")
     return study_table(
         "examples",
         "Three examples, one release each",
         (*columns, "published", "2 x plateau", "published 2 x plateau"),
-        rows,
+        map(_example_row, found),
         note="maximum: the empirical privacy loss, largest |EPL(x)|; plateau: median of |EPL(x)|; zero: share of "
         "residuals that are 0 to one decimal. In example 3, "
         f"{float(ZEROS_OF_EXAMPLE_3):.1%} was published. The published state and this one have other people.",
@@ -331,19 +273,12 @@ _ENDS: Final = (2.5, 97.5)  # percentiles
 
 @dataclass(frozen=True, slots=True)
 class LossSpread:
-    """Losses of several releases.
+    """Losses of several releases."""
 
-    Attributes:
-        value: What was varied: epsilon, or a setting of the curve.
-        spread: Of the largest |EPL(x)|; None where no curve is defined.
-        twice_plateau: Mean of twice the median |EPL(x)|; None likewise.
-        undefined: Releases without a curve.
-    """
-
-    value: Fraction
-    spread: MeanLoss | None
-    twice_plateau: float | None
-    undefined: int
+    value: Fraction  # what was varied: epsilon, or a setting of the curve
+    spread: MeanLoss | None  # of the largest |EPL(x)|; None where no curve is defined
+    twice_plateau: float | None  # mean of twice the median |EPL(x)|; None likewise
+    undefined: int  # releases without a curve
 
     @classmethod
     def of(cls, value: Fraction, releases: Iterable[NDArray[np.float64]], settings: LossSettings) -> LossSpread:
@@ -363,7 +298,7 @@ def _sa1_table(lines: Sequence[LossSpread], law: NoiseRatio, areas: int, replica
     """Table SA1, with both published versions."""
     columns = ("epsilon", "mean", "2.5 %", "97.5 %", "2 x plateau", "slope of the law x 2")
     published = ("reply: mean", "2.5 %, reply", "97.5 %, reply", "program: mean", "2.5 %, program", "97.5 %, program")
-    rows = tuple(
+    rows = (
         (
             line.value,
             *_numbers(line.spread),
@@ -386,7 +321,7 @@ def _sa1_table(lines: Sequence[LossSpread], law: NoiseRatio, areas: int, replica
 
 def _sensitivity_table(varied: Mapping[str, Sequence[LossSpread]], replicates: int) -> ReportTable:
     """What a setting of the curve does, with what was printed of it."""
-    rows = tuple(
+    rows = (
         (name, line.value, *_numbers(line.spread), line.twice_plateau, line.undefined, PRINTED[name][line.value].mean)
         for name, lines in varied.items()
         for line in lines
@@ -443,47 +378,32 @@ GRID: Final = tuple(sorted({*SA1_REPLY, *SA1_PROGRAM, EXAMPLES[0].epsilon}))
 
 @dataclass(frozen=True, slots=True)
 class AppendixSettings:
-    """What can be set; the defaults are those of the appendix.
+    """What can be set; the defaults are those of the appendix."""
 
-    Attributes:
-        epsilons: Lines of table SA1.
-        replicates: Of each line, and of the sensitivity tables.
-        law: Of the noise.
-        seed: Of people and noise.
-
-    Raises:
-        ConfigurationError: A number is outside.
-    """
-
-    epsilons: tuple[Fraction, ...] = GRID
-    replicates: int = 10
+    epsilons: tuple[Fraction, ...] = GRID  # lines of table SA1
+    replicates: int = 10  # of each line, and of the sensitivity tables
     law: NoiseRatio = NoiseRatio.CODED
-    seed: int = 12345
+    seed: int = 12345  # of people and noise
 
     def __post_init__(self) -> None:
         """Refuse what cannot be done."""
-        if self.replicates < 1:
-            raise ConfigurationError(f"replicates: expected 1 or more, found {self.replicates}")
-        if self.seed < 0:
-            raise ConfigurationError(f"seed: expected 0 or more, found {self.seed}")
+        require_least(1, replicates=self.replicates)
+        require_least(0, seed=self.seed)
         if not self.epsilons or min(self.epsilons) <= 0:
             raise ConfigurationError("epsilon: expected numbers above 0")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AppendixResult:
-    """Everything that was found.
+class AppendixResult(StudyResult):
+    """Everything that was found."""
 
-    Attributes:
-        settings: What was asked for.
-        examples: The three.
-        lines: Table SA1, by epsilon.
-        sensitivity: At the epsilon of example 1, by setting of the curve: "bandwidth", "percentile", "multiplier".
-    """
+    title = "How empirical privacy loss behaves"
+    definitions = _DEFINITIONS
 
     settings: AppendixSettings
-    examples: tuple[Example, ...]
-    lines: tuple[LossSpread, ...]
+    examples: tuple[Example, ...]  # the three
+    lines: tuple[LossSpread, ...]  # table SA1, by epsilon
+    # At the epsilon of example 1, by setting of the curve: "bandwidth", "percentile", "multiplier".
     sensitivity: Mapping[str, tuple[LossSpread, ...]]
 
     def tables(self) -> tuple[ReportTable, ...]:
@@ -495,33 +415,32 @@ class AppendixResult:
             _sensitivity_table(self.sensitivity, number),
         )
 
-    def report(self, *, drawn: bool = False) -> Report:
-        """The page of the study."""
+    def lead(self) -> tuple[str, str]:
+        """The source, and what was simulated."""
         settings = self.settings
-        lead = (
+        return (
             _SOURCE,
             f"{COUNTIES} counties and {DISTRICTS:,} enumeration districts of a simulated state like Washington in "
             f"1940; {RATIOS[settings.law]}; {settings.replicates} releases an epsilon; seed {settings.seed}. Nobody "
             "lives there and the key of the noise is known.",
         )
-        figures = [*map(_example_figure, self.examples), _sa1_figure(self)] if drawn else []
-        return study_report("How empirical privacy loss behaves", lead, figures, self.tables(), _DEFINITIONS)
 
-    def to_json(self) -> str:
+    def figures(self) -> list[Figure]:
+        """An example each, and table SA1."""
+        return [*map(_example_figure, self.examples), _sa1_figure(self)]
+
+    def content(self) -> dict[str, Any]:
         """Settings, tables and curves."""
         of = self.settings
         settings: dict[str, Any] = {"replicates": of.replicates, "law": of.law.value, "seed": of.seed}
-        settings["epsilons"] = [plain(each) for each in of.epsilons]
+        settings["epsilons"] = [as_float(each) for each in of.epsilons]
         curves = [{"example": each.number, **each.found.curve_json()} for each in self.examples]
-        return study_json({"experiment": "epl-appendix", "settings": settings}, self.tables(), curves=curves)
+        facts = {"format": 1, "experiment": "epl-appendix", "settings": settings}
+        return {**facts, "tables": table_records(self.tables()), "curves": curves}
 
 
 def epl_appendix(settings: AppendixSettings) -> AppendixResult:
-    """Repeat the appendix; the same for the same settings.
-
-    Raises:
-        ConfigurationError: Half of an epsilon is no parameter of the noise.
-    """
+    """Repeat the appendix; the same for the same settings."""
     noise = Noise("epl-appendix", settings.seed, settings.law)
     lines = [
         LossSpread.of(epsilon, _repeated(epsilon, noise, settings.replicates), AS_CODED)
@@ -548,11 +467,8 @@ def _sensitivity(noise: Noise, replicates: int) -> dict[str, tuple[LossSpread, .
 
 def _varied(name: str, value: float) -> LossSettings:
     """The settings of the appendix but for one."""
-    if name == "bandwidth":
-        return replace(AS_CODED, name="varied", bandwidth=value)
-    if name == "percentile":
-        return replace(AS_CODED, name="varied", percentile=value)
-    return replace(AS_CODED, name="varied", multiplier=value)
+    changed: dict[str, Any] = {name: value}
+    return replace(AS_CODED, name="varied", **changed)
 
 
 def _example_figure(example: Example) -> Figure:

@@ -51,13 +51,12 @@ from das_spark.report import (
     Figure,
     Guide,
     Panel,
-    Report,
     ReportTable,
     Whiskers,
 )
 from das_spark.simulation import generator
 from das_spark.studies.noise import RATIOS, Noise, NoiseRatio, ResidualLoss, residuals_and_curves
-from das_spark.studies.results import plain, study_json, study_report, study_table
+from das_spark.studies.results import StudyResult, as_float, require_least, study_table, table_records
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -72,39 +71,21 @@ _FEWEST_CHILDREN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class FlaxmanSettings:
-    """What the study sets; the defaults are its own.
+    """What the study sets; the defaults are its own."""
 
-    Attributes:
-        persons: N.
-        levels: J, below the root.
-        mean_size: mu, people an area of the last level should have on average, at least.
-        epsilons: Every mechanism is run at each.
-        parts: P, measurements that ADPC averages.
-        law: Of the noise.
-        seed: Of people and noise.
-        replicates: R of the direct estimate, on each of the two databases; 0 leaves it out.
-
-    Raises:
-        ConfigurationError: There would be no hierarchy, or a number is not positive.
-    """
-
-    persons: int = 1_000_000
-    levels: int = 3
-    mean_size: int = 100
-    epsilons: tuple[Fraction, ...] = EPSILONS
-    parts: int = 4
+    persons: int = 1_000_000  # N
+    levels: int = 3  # J, below the root
+    mean_size: int = 100  # mu, people an area of the last level should have on average, at least
+    epsilons: tuple[Fraction, ...] = EPSILONS  # every mechanism is run at each
+    parts: int = 4  # P, measurements that ADPC averages
     law: NoiseRatio = NoiseRatio.CODED
-    seed: int = 12345
-    replicates: int = 500
+    seed: int = 12345  # of people and noise
+    replicates: int = 500  # R of the direct estimate, on each of the two databases; 0 leaves it out
 
     def __post_init__(self) -> None:
         """Refuse what gives no hierarchy."""
-        for name in ("persons", "levels", "mean_size", "parts"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"{name}: expected 1 or more, found {getattr(self, name)}")
-        for name in ("seed", "replicates"):
-            if getattr(self, name) < 0:
-                raise ConfigurationError(f"{name}: expected 0 or more, found {getattr(self, name)}")
+        require_least(1, persons=self.persons, levels=self.levels, mean_size=self.mean_size, parts=self.parts)
+        require_least(0, seed=self.seed, replicates=self.replicates)
         if not self.epsilons or min(self.epsilons) <= 0:
             raise ConfigurationError("epsilon: expected numbers above 0")
         if self.children < _FEWEST_CHILDREN:
@@ -125,15 +106,10 @@ class FlaxmanSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Database:
-    """Exact counts.
+    """Exact counts."""
 
-    Attributes:
-        name: D, or D' after one person has moved; noise on other databases is independent.
-        levels: People by area, root first, shapes (1,), (C,), ..., (C^J,).
-    """
-
-    name: str
-    levels: tuple[Counts, ...]
+    name: str  # D, or D' after one person has moved; noise on other databases is independent
+    levels: tuple[Counts, ...]  # people by area, root first, shapes (1,), (C,), ..., (C^J,)
 
     @property
     def leaves(self) -> Counts:
@@ -142,25 +118,14 @@ class Database:
 
 
 def population(settings: FlaxmanSettings) -> Database:
-    """Everybody's place, drawn.
-
-    Returns:
-        D: the same for the same seed.
-    """
+    """Everybody's place, drawn."""
     areas = settings.children**settings.levels
     leaves = generator(settings.seed, _YEAR).multinomial(settings.persons, np.full(areas, 1 / areas))
     return Database("D", _sums(leaves, settings.children, settings.levels))
 
 
 def moved(database: Database, settings: FlaxmanSettings) -> tuple[Database, int]:
-    """The neighbour in which one person of the first area lives in another one.
-
-    Returns:
-        D', and the area that the person moved to: 1001, or the last one where there are fewer.
-
-    Raises:
-        ConfigurationError: Nobody lives in the first area.
-    """
+    """The neighbour in which one person of the first area lives in another one."""
     leaves = database.leaves.copy()
     target = min(_TO, len(leaves) - 1)
     if leaves[_FROM] == 0:
@@ -197,14 +162,7 @@ def protect(
     replicates: int = 1,
     first_only: bool = False,
 ) -> Floats:
-    """Protected counts of the leaves; of the first leaf alone, with the same value, where only that is asked for.
-
-    Returns:
-        Shape (leaves, replicates), or (1, replicates); people.
-
-    Raises:
-        ConfigurationError: A family's noisy counts sum to 0, so that it cannot be raked.
-    """
+    """Protected counts of the leaves; of the first leaf alone, with the same value, where only that is asked for."""
     name = f"{mechanism} with epsilon {epsilon} of {database.name}"
     if mechanism is FlaxmanMechanism.RDPC:
         return _raked(database, epsilon, noise, name, replicates, first_only)
@@ -232,14 +190,7 @@ def _raked(database: Database, epsilon: Fraction, noise: Noise, name: str, repli
 
 
 def rake(parents: Floats, children: Floats) -> Floats:
-    """Scale families so that they sum to their parents.
-
-    Returns:
-        Like `children`.
-
-    Raises:
-        ConfigurationError: A family sums to 0.
-    """
+    """Scale families so that they sum to their parents."""
     families = children.reshape(len(parents), -1, parents.shape[1])
     sums = families.sum(axis=1)
     if (sums == 0).any():
@@ -262,21 +213,13 @@ _NORMAL: Final = 1.959963984540054
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """One read-out of one mechanism.
-
-    Attributes:
-        mechanism: Which.
-        events: "equal", "density" or "at least".
-        k: Where, people, shape (m,).
-        log_ratio: ln of the share in D over that in D'; NaN where one of them is 0.
-        standard_error: Of the log ratio, by the delta method; NaN for densities, whose points have none so simple.
-    """
+    """One read-out of one mechanism."""
 
     mechanism: FlaxmanMechanism
-    events: str
-    k: Floats
-    log_ratio: Floats
-    standard_error: Floats
+    events: str  # "equal", "density" or "at least"
+    k: Floats  # where, people, shape (m,)
+    log_ratio: Floats  # ln of the share in D over that in D'; NaN where one of them is 0
+    standard_error: Floats  # of the log ratio, by the delta method; NaN for densities, whose points have none so simple
 
     @property
     def largest(self) -> int | None:
@@ -285,30 +228,19 @@ class Reading:
         return None if np.isnan(sizes).all() else int(np.nanargmax(sizes))
 
     def above(self, epsilon: Fraction) -> int:
-        """At how many k the log ratio is above epsilon in size by more than its sampling error (95 percent, each).
-
-        Returns:
-            Number of points; those without a standard error, such as all of densities, do not count.
-        """
+        """At how many k the log ratio is above epsilon in size by more than its sampling error (95 percent, each)."""
         lower = np.abs(self.log_ratio) - _NORMAL * self.standard_error
         return int((lower > float(epsilon)).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectEstimate:
-    """All read-outs.
+    """All read-outs."""
 
-    Attributes:
-        epsilon: Of every mechanism.
-        replicates: Of each mechanism on each database.
-        target: Number of the area that one person moved to.
-        readings: By mechanism and kind of event.
-    """
-
-    epsilon: Fraction
-    replicates: int
-    target: int
-    readings: tuple[Reading, ...]
+    epsilon: Fraction  # of every mechanism
+    replicates: int  # of each mechanism on each database
+    target: int  # number of the area that one person moved to
+    readings: tuple[Reading, ...]  # by mechanism and kind of event
 
     def table(self) -> ReportTable:
         """A line a reading."""
@@ -345,14 +277,7 @@ class DirectEstimate:
 
 
 def direct_estimate(database: Database, settings: FlaxmanSettings, noise: Noise) -> DirectEstimate:
-    """Run every mechanism on both databases, at the largest epsilon.
-
-    Returns:
-        Nine readings.
-
-    Raises:
-        ConfigurationError: Nobody can move, or a family cannot be raked.
-    """
+    """Run every mechanism on both databases, at the largest epsilon."""
     neighbour, target = moved(database, settings)
     epsilon, exact = max(settings.epsilons), int(database.leaves[0])
     readings: list[Reading] = []
@@ -440,36 +365,25 @@ _DIRECT: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossLine:
-    """One mechanism at one epsilon.
-
-    Attributes:
-        mechanism: Which.
-        epsilon: In all.
-        expected: Empirical privacy loss that the study reads off its figure for such a mechanism.
-        found: Residuals of the leaves, and their loss.
-    """
+    """One mechanism at one epsilon."""
 
     mechanism: FlaxmanMechanism
     epsilon: Fraction
-    expected: Fraction
-    found: ResidualLoss
+    expected: Fraction  # empirical privacy loss that the study reads off its figure for such a mechanism
+    found: ResidualLoss  # residuals of the leaves, and their loss
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FlaxmanResult:
-    """Everything that was found.
+class FlaxmanResult(StudyResult):
+    """Everything that was found."""
 
-    Attributes:
-        settings: What was asked for.
-        areas: How many areas each level has, root first.
-        lines: The less-obvious estimate, by mechanism and epsilon.
-        direct: The direct estimate, where it was asked for.
-    """
+    title = "Empirical privacy loss of three mechanisms"
+    definitions = _DEFINITIONS
 
     settings: FlaxmanSettings
-    areas: tuple[int, ...]
-    lines: tuple[LossLine, ...]
-    direct: DirectEstimate | None
+    areas: tuple[int, ...]  # how many areas each level has, root first
+    lines: tuple[LossLine, ...]  # the less-obvious estimate, by mechanism and epsilon
+    direct: DirectEstimate | None  # the direct estimate, where it was asked for
 
     def compared(self) -> tuple[LossLine, ...]:
         """Of each mechanism the line whose expected loss is nearest to the smallest epsilon: those of the figure."""
@@ -492,37 +406,36 @@ class FlaxmanResult:
         )
         return (losses,) if self.direct is None else (losses, self.direct.table(), self.direct.points())
 
-    def report(self, *, drawn: bool = False) -> Report:
-        """The page of the study."""
-        settings, figures = self.settings, []
-        if drawn:
-            figures = [_less_obvious(self), *(() if self.direct is None else (_direct(self.direct),))]
+    def lead(self) -> tuple[str, str]:
+        """The source, and what was simulated."""
+        settings = self.settings
         shape = " / ".join(f"{number:,}" for number in self.areas)
-        lead = (
+        return (
             f"The study: {_SOURCE}.",
             f"{settings.persons:,} simulated people in {shape} areas ({settings.levels} levels below the root, on "
             f"average {settings.persons / self.areas[-1]:.2f} people a leaf); {RATIOS[settings.law]}; P = "
             f"{settings.parts}; seed {settings.seed}. Nobody lives there and the key of the noise is known.",
         )
-        return study_report("Empirical privacy loss of three mechanisms", lead, figures, self.tables(), _DEFINITIONS)
 
-    def to_json(self) -> str:
+    def figures(self) -> list[Figure]:
+        """Of both estimates."""
+        return [_less_obvious(self), *(() if self.direct is None else (_direct(self.direct),))]
+
+    def content(self) -> dict[str, Any]:
         """Settings, tables and curves."""
-        settings = {each.name: _json(getattr(self.settings, each.name)) for each in fields(self.settings)}
+        given = {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
+        settings = {name: as_float(value) for name, value in given.items()}
+        settings["epsilons"] = tuple(map(float, self.settings.epsilons))
         curves = [
             {"mechanism": line.mechanism.value, "epsilon": float(line.epsilon), **line.found.curve_json()}
             for line in self.lines
         ]
-        facts = {"experiment": "flaxman", "settings": settings, "areas": self.areas}
-        return study_json(facts, self.tables(), curves=curves)
+        facts = {"format": 1, "experiment": "flaxman", "settings": settings, "areas": self.areas}
+        return {**facts, "tables": table_records(self.tables()), "curves": curves}
 
 
 def flaxman(settings: FlaxmanSettings) -> FlaxmanResult:
-    """Repeat the study; the same for the same settings.
-
-    Raises:
-        ConfigurationError: An epsilon is no parameter of the noise, or a family cannot be raked.
-    """
+    """Repeat the study; the same for the same settings."""
     database, noise = population(settings), Noise("flaxman", settings.seed, settings.law)
     lines = [
         _line(mechanism, epsilon, database, settings, noise)
@@ -546,10 +459,6 @@ def _row(line: LossLine) -> tuple[Cell, ...]:
     share = None if found.plateau is None else found.plateau / float(line.epsilon)
     losses = (found.plateau, line.expected, share, found.maximum)
     return (line.mechanism.value, line.epsilon, found.root_mean_square, *losses)
-
-
-def _json(value: Any) -> object:  # noqa: ANN401 - whatever a setting is
-    return [_json(each) for each in value] if isinstance(value, tuple) else plain(value)
 
 
 def _less_obvious(result: FlaxmanResult) -> Figure:

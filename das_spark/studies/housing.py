@@ -49,19 +49,12 @@ _NEXT_COMBINATION: Final = 0.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HousingLevel:
-    """The geounits of one geolevel, in an order in which siblings stand together.
-
-    Attributes:
-        name: Name of the geolevel.
-        parent: Position of each geounit's parent in the level above, ascending, (K,); zeros in the first level.
-        units: Housing units, (K,).
-        households: Households by cell of `HOUSEHOLD_SHAPE`, (K, cells).
-    """
+    """The geounits of one geolevel, in an order in which siblings stand together."""
 
     name: str
-    parent: Counts
-    units: Counts
-    households: Counts
+    parent: Counts  # position of each geounit's parent in the level above, ascending, (K,); zeros in the first level
+    units: Counts  # housing units, (K,)
+    households: Counts  # households by cell of `HOUSEHOLD_SHAPE`, (K, cells)
 
     @property
     def totals(self) -> Counts:
@@ -72,23 +65,15 @@ class HousingLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Housing:
-    """A simulated nation.
+    """A simulated nation."""
 
-    Attributes:
-        levels: From the nation to the block. Below the county there are the geounits of small counties only.
-        people: People of each county by cell of `PERSON_SHAPE`, (counties, cells).
-    """
-
+    # From the nation to the block. Below the county there are the geounits of small counties only.
     levels: tuple[HousingLevel, ...]
-    people: Counts
+    people: Counts  # people of each county by cell of `PERSON_SHAPE`, (counties, cells)
 
 
 def simulate_housing(seed: int, states: int, counties: int, follow_up_to: int) -> Housing:
-    """Simulate a nation; counties of at most `follow_up_to` housing units are divided down to the block.
-
-    Raises:
-        ConfigurationError: A number is below 1.
-    """
+    """Simulate a nation; counties of at most `follow_up_to` housing units are divided down to the block."""
     for name, number in (("states", states), ("counties", counties)):
         if number < 1:
             raise ConfigurationError(f"a simulated nation needs at least one of {name}, not {number}")

@@ -51,11 +51,7 @@ RATIOS: Final[Mapping[NoiseRatio, str]] = {
 
 
 def ratio_of(name: str) -> NoiseRatio:
-    """The ratio of that name.
-
-    Raises:
-        ConfigurationError: There is none.
-    """
+    """The ratio of that name."""
     try:
         return NoiseRatio(name)
     except ValueError:
@@ -71,14 +67,7 @@ class Noise:
     ratio: NoiseRatio
 
     def draw(self, what: str, z: Fraction, areas: int, replicates: int = 1) -> Counts:
-        """Independent noise of the first areas, the same for the same name and seed however many are asked for.
-
-        Returns:
-            Shape (areas, replicates), int64, people.
-
-        Raises:
-            ConfigurationError: The parameter is not above 0, or is no probability where the ratio wants one.
-        """
+        """Independent noise of the first areas, the same for the same name and seed however many are asked for."""
         table = cumulative_table(noise_mechanism(z, self.ratio))
         key = RunKey.insecure(f"{self.study}, seed {self.seed}")
         stream = key.derive(StreamDomain("experiment", self.study, "areas", 0, what))
@@ -86,11 +75,7 @@ class Noise:
 
 
 def noise_mechanism(z: Fraction, ratio: NoiseRatio) -> DiscreteLaplace:
-    """The distribution with parameter z, by (X-1) and (X-2).
-
-    Raises:
-        ConfigurationError: The parameter is outside.
-    """
+    """The distribution with parameter z, by (X-1) and (X-2)."""
     if z <= 0:
         raise ConfigurationError(f"epsilon: noise needs a parameter above 0, found {float(z):g}")
     if ratio is NoiseRatio.EXACT:
@@ -105,19 +90,12 @@ def noise_mechanism(z: Fraction, ratio: NoiseRatio) -> DiscreteLaplace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualLoss:
-    """What is known of a set of residuals.
+    """What is known of a set of residuals."""
 
-    Attributes:
-        values: Distinct residuals, protected minus exact, ascending, people; shape (m,).
-        counts: How often each occurs, shape (m,).
-        curve: Loss by residual; None where it is undefined.
-        why_undefined: Why, else empty.
-    """
-
-    values: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    curve: LossCurve | None
-    why_undefined: str = ""
+    values: NDArray[np.float64]  # distinct residuals, protected minus exact, ascending, people; shape (m,)
+    counts: NDArray[np.int64]  # how often each occurs, shape (m,)
+    curve: LossCurve | None  # loss by residual; None where it is undefined
+    why_undefined: str = ""  # why, else empty
 
     @classmethod
     def of(cls, residuals: NDArray[np.float64], settings: LossSettings) -> ResidualLoss:

@@ -12,7 +12,7 @@ were full in the 2010 Demonstration Data Product, none in Summary File 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from scipy.special import ndtri
 
 from das_spark.errors import InputError
 from das_spark.estimation import FamilyBounds, FamilyMeasurement, FamilyPlan, FamilyProblem, estimate_family
-from das_spark.evaluation import Interval, frequencies_of, over_runs
+from das_spark.evaluation import Interval, over_runs
 from das_spark.histogram import Attribute, Schema
 from das_spark.privacy import RunKey
 from das_spark.studies import demonstration as published
@@ -41,7 +41,7 @@ from das_spark.studies.occupancy_releases import (
     release_people,
     release_totals,
 )
-from das_spark.studies.quintiles import FIFTHS, Quintile, quintile_thresholds, quintiles
+from das_spark.studies.quintiles import FIFTHS, Quintile, fifths_of, quintiles
 
 Counts = NDArray[np.int64]
 Reported = Callable[[str], None]
@@ -64,27 +64,16 @@ DEFINITIONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Occupancy of the geounits of a geolevel; every number is a sum over them, so that those of parts add up.
+    """Occupancy of the geounits of a geolevel; every number is a sum over them, so that those of parts add up."""
 
-    Attributes:
-        geounits: With one housing unit at least.
-        full_in_truth: How many are full in truth.
-        full_in_release: How many are full in the release.
-        filled: How many are full in the release, but not in truth.
-        overfull: How many have more households than housing units in the release.
-        units: Housing units.
-        true_households: Households in truth.
-        released_households: Households in the release.
-    """
-
-    geounits: int
-    full_in_truth: int
-    full_in_release: int
-    filled: int
-    overfull: int
+    geounits: int  # with one housing unit at least
+    full_in_truth: int  # how many are full in truth
+    full_in_release: int  # how many are full in the release
+    filled: int  # how many are full in the release, but not in truth
+    overfull: int  # how many have more households than housing units in the release
     units: int
     true_households: int
-    released_households: int
+    released_households: int  # households in the release
 
     def __add__(self, other: Occupancy) -> Occupancy:
         """Of both parts together."""
@@ -107,24 +96,22 @@ class Occupancy:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        numbers = dict(zip(self.__slots__, astuple(self), strict=True))
         interval = None if self.interval is None else [self.interval.low, self.interval.high]
-        return {**numbers, "had_vacancies": self.had_vacancies, "share_filled": self.share_filled, "interval": interval}
+        return asdict(self) | {
+            "had_vacancies": self.had_vacancies,
+            "share_filled": self.share_filled,
+            "interval": interval,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelOccupancy:
-    """One geolevel of a release.
-
-    Attributes:
-        geolevel: Its name.
-        quintiles: Differences of the number of households by fifths of the geounits with a housing unit.
-        parts: How many geounits of each of these fifths are full.
-    """
+    """One geolevel of a release."""
 
     geolevel: str
+    # Differences of the number of households by fifths of the geounits with a housing unit.
     quintiles: tuple[Quintile, ...]
-    parts: tuple[Occupancy, ...]
+    parts: tuple[Occupancy, ...]  # how many geounits of each of these fifths are full
 
     @property
     def occupancy(self) -> Occupancy:
@@ -135,24 +122,14 @@ class LevelOccupancy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OccupancyReport:
-    """A release beside the truth, geolevel by geolevel.
+    """A release beside the truth, geolevel by geolevel."""
 
-    Attributes:
-        name: What was released: a run, or an arm of an experiment.
-        title: The same in words.
-        levels: Highest geolevel first.
-    """
-
-    name: str
-    title: str
-    levels: tuple[LevelOccupancy, ...]
+    name: str  # what was released: a run, or an arm of an experiment
+    title: str  # the same in words
+    levels: tuple[LevelOccupancy, ...]  # highest geolevel first
 
     def level(self, geolevel: str) -> LevelOccupancy:
-        """One geolevel.
-
-        Raises:
-            InputError: The report has none of that name.
-        """
+        """One geolevel."""
         for each in self.levels:
             if each.geolevel == geolevel:
                 return each
@@ -177,16 +154,12 @@ class OccupancyReport:
 def level_occupancy(
     geolevel: str, units: NDArray[np.int64], truth: NDArray[np.int64], released: NDArray[np.int64]
 ) -> LevelOccupancy:
-    """Compare the geounits of a geolevel.
-
-    Raises:
-        InputError: No geounit has a housing unit.
-    """
+    """Compare the geounits of a geolevel."""
     exist = units > 0
     if not exist.any():
         raise InputError(f"{geolevel}: no geounit has a housing unit")
     units, truth, released = units[exist], truth[exist], released[exist]
-    fifth = quintile_thresholds(frequencies_of(truth)).place(truth)
+    fifth = fifths_of(truth)
     inside = [fifth == place for place in range(FIFTHS)]
     parts = tuple(occupancy(units[each], truth[each], released[each]) for each in inside)
     return LevelOccupancy(geolevel, quintiles(truth, released - truth), parts)
@@ -218,55 +191,34 @@ _REPEATS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class OccupancySettings:
-    """The size of a study.
+    """The size of a study."""
 
-    Attributes:
-        seed: Of the simulated nation and of the key of the noise.
-        states: How many states.
-        counties: Counties of each; the United States and Puerto Rico have 62 on average.
-        follow_up_to: Counties of at most so many housing units are followed down to the block.
-    """
-
-    seed: int = 2010
+    seed: int = 2010  # of the simulated nation and of the key of the noise
     states: int = 5
-    counties: int = 62
-    follow_up_to: int = 5_000
+    counties: int = 62  # counties of each; the United States and Puerto Rico have 62 on average
+    follow_up_to: int = 5_000  # counties of at most so many housing units are followed down to the block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountyRelease:
-    """Households of every county, in truth and in every arm.
+    """Households of every county, in truth and in every arm."""
 
-    Attributes:
-        units: Housing units, (counties,).
-        truth: True households, (counties,).
-        released: Released households by arm, (counties,) each.
-    """
-
-    units: Counts
-    truth: Counts
-    released: Mapping[str, Counts]
+    units: Counts  # housing units, (counties,)
+    truth: Counts  # true households, (counties,)
+    released: Mapping[str, Counts]  # released households by arm, (counties,) each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OccupancyStudy:
-    """All that one simulation shows.
+    """All that one simulation shows."""
 
-    Attributes:
-        settings: Its size.
-        reports: A report an arm, in the order of `ARMS`.
-        counties: The counties one by one.
-        people: The person side.
-        broken: Rules that the release as published breaks, in words; none if the estimator is right.
-        unconstrained: Mean difference by quintile of the counties (columns) in the unconstrained arm, in each of
-            `_REPEATS` independent draws of the noise (rows).
-    """
-
-    settings: OccupancySettings
-    reports: tuple[OccupancyReport, ...]
-    counties: CountyRelease
-    people: PeopleRelease
-    broken: tuple[str, ...]
+    settings: OccupancySettings  # its size
+    reports: tuple[OccupancyReport, ...]  # A report an arm, in the order of `ARMS`
+    counties: CountyRelease  # the counties one by one
+    people: PeopleRelease  # the person side
+    broken: tuple[str, ...]  # rules that the release as published breaks, in words; none if the estimator is right
+    # Mean difference by quintile of the counties (columns) in the unconstrained arm, in each of `_REPEATS`
+    # independent draws of the noise (rows).
     unconstrained: NDArray[np.float64]
 
     def report(self, arm: Arm) -> OccupancyReport:
@@ -275,12 +227,7 @@ class OccupancyStudy:
 
 
 def study_occupancy(settings: OccupancySettings, report: Reported = lambda _: None) -> OccupancyStudy:
-    """Simulate a nation, release it in every arm, and compare.
-
-    Raises:
-        ConfigurationError: There is no state or no county.
-        EstimationError: A family could not be estimated.
-    """
+    """Simulate a nation, release it in every arm, and compare."""
     report(f"simulating {settings.states * settings.counties:,} counties")
     housing = simulate_housing(settings.seed, settings.states, settings.counties, settings.follow_up_to)
     key = RunKey.insecure(f"occupancy {settings.seed}")
@@ -323,21 +270,13 @@ def _repeated(levels: Sequence[HousingLevel], seed: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class StudyFinding:
-    """A published phenomenon beside ours.
+    """A published phenomenon beside ours."""
 
-    Attributes:
-        key: Short name, such as "VR3".
-        what: The phenomenon, in words.
-        published: What was published of it; empty where it is a rule that must hold.
-        found: What is found here.
-        holds: Whether the phenomenon is there, by the criterion that `what` states.
-    """
-
-    key: str
-    what: str
-    published: str
-    found: str
-    holds: bool
+    key: str  # short name, such as "VR3"
+    what: str  # the phenomenon, in words
+    published: str  # what was published of it; empty where it is a rule that must hold
+    found: str  # what is found here
+    holds: bool  # whether the phenomenon is there, by the criterion that `what` states
 
 
 _DRAWS: Final = 400_000
@@ -450,12 +389,7 @@ def _ablations(study: OccupancyStudy) -> tuple[StudyFinding, StudyFinding, Study
 
 
 def unbiased(means: NDArray[np.float64]) -> tuple[tuple[Interval, ...], bool]:
-    """Whether means over independent draws are compatible with no bias in any quintile.
-
-    Returns:
-        The interval of each quintile that is not empty (Student's t), and whether all of them hold 0. Their level
-        shares the false alarm out over the quintiles (Bonferroni).
-    """
+    """Whether means over independent draws are compatible with no bias in any quintile."""
     columns = means[:, ~np.isnan(means).any(axis=0)].T
     level = 1 - _FALSE_ALARM / len(columns)
     found = tuple(over_runs(column.tolist(), level) for column in columns)

@@ -73,36 +73,22 @@ _LARGE: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SpineQuery:
-    """A query that is measured in every geounit.
+    """A query that is measured in every geounit."""
 
-    Attributes:
-        name: Tells apart queries that ask the same.
-        query: What is asked.
-        share: Of the budget of the geolevel.
-    """
-
-    name: str
-    query: Query
-    share: Fraction
+    name: str  # tells apart queries that ask the same
+    query: Query  # what is asked
+    share: Fraction  # of the budget of the geolevel
 
 
 @dataclass(frozen=True, slots=True)
 class SpineMechanism:
-    """What is measured of a spine, and at which cost.
+    """What is measured of a spine, and at which cost."""
 
-    Attributes:
-        name: Of what is measured, such as "household"; a part of the address of all noise.
-        schema: The cells that are counted.
-        queries: In order.
-        total: Total epsilon.
-        geolevels: Share of each geolevel.
-    """
-
-    name: str
-    schema: Schema
+    name: str  # of what is measured, such as "household"; a part of the address of all noise
+    schema: Schema  # the cells that are counted
     queries: tuple[SpineQuery, ...]
-    total: Fraction
-    geolevels: Mapping[str, Fraction]
+    total: Fraction  # total epsilon
+    geolevels: Mapping[str, Fraction]  # share of each geolevel
 
     def noise(self, geolevel: str, measured: SpineQuery) -> DiscreteLaplace:
         """The noise of a query in a geolevel: scale 2 / epsilon, of which the query has an exact share."""
@@ -126,21 +112,13 @@ class SpineMechanism:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """The geounits of one geolevel.
-
-    Attributes:
-        name: Name of the geolevel.
-        parent: Position of each geounit's parent in the layer above, ascending, (K,).
-        truth: True counts, (K, cells).
-        least: Fewest records that a geounit can have, (K,).
-        most: Most records, (K,); None where nothing bounds them.
-    """
+    """The geounits of one geolevel."""
 
     name: str
-    parent: Counts
-    truth: Counts
-    least: Counts
-    most: Counts | None
+    parent: Counts  # position of each geounit's parent in the layer above, ascending, (K,)
+    truth: Counts  # true counts, (K, cells)
+    least: Counts  # fewest records that a geounit can have, (K,)
+    most: Counts | None  # most records, (K,); None where nothing bounds them
 
     def families(self) -> Iterator[tuple[int, slice]]:
         """Each parent that has children, and where they stand."""
@@ -185,14 +163,7 @@ class _LargeFamiliesBatched(TopDown):
 
 
 def release(layers: Sequence[Layer], mechanism: SpineMechanism, key: RunKey) -> tuple[Counts, ...]:
-    """Measure every layer and estimate it, top first.
-
-    Returns:
-        Released counts of each layer, (K, cells): whole numbers, none negative, children summing to their parent.
-
-    Raises:
-        EstimationError: A family could not be solved, or its solution not be proved.
-    """
+    """Measure every layer and estimate it, top first."""
     estimator = _LargeFamiliesBatched()
     inputs, plans = {}, {}
     noise = {layer.name: mechanism.measurement_plan(layer.name, key) for layer in layers}
@@ -223,15 +194,7 @@ def noise_of(layer: Layer, mechanism: SpineMechanism, key: RunKey) -> tuple[Nois
 def linear_totals(
     layers: Sequence[Layer], mechanism: SpineMechanism, key: RunKey, *, bounded: bool
 ) -> tuple[Floats, ...]:
-    """Estimate the totals of every layer, top first, with no sign asked of any count.
-
-    Returns:
-        Records of each geounit, (K,) a layer.
-
-    Raises:
-        QueryError: The groups of a query differ in size.
-        EstimationError: Bounds leave no room for the total of the parent.
-    """
+    """Estimate the totals of every layer, top first, with no sign asked of any count."""
     for each in mechanism.queries:
         _check_groups(each)
     found: list[Floats] = []
@@ -258,14 +221,7 @@ def _unconstrained_totals(layer: Layer, mechanism: SpineMechanism, key: RunKey) 
 
 
 def divided(wanted: Floats, most: Floats, whole: float) -> Floats:
-    """The nearest numbers to what is wanted, in least squares, that sum to a whole and keep upper bounds (O-4).
-
-    Returns:
-        (K,): min(most, wanted + c).
-
-    Raises:
-        EstimationError: The bounds sum to less than the whole.
-    """
+    """The nearest numbers to what is wanted, in least squares, that sum to a whole and keep upper bounds (O-4)."""
     room = most - wanted
     if most.sum() < whole:
         raise EstimationError("the upper bounds of a family sum to less than its parent has")
@@ -307,11 +263,7 @@ _ASKED: Final = (
 
 
 def household_mechanism(multiple: Fraction = Fraction(1)) -> SpineMechanism:
-    """How households are measured.
-
-    Raises:
-        ConfigurationError: The multiple is not above 0.
-    """
+    """How households are measured."""
     if multiple <= 0:
         raise ConfigurationError(f"the budget of households must be above 0, not {multiple} times the published one")
     queries = tuple(
@@ -334,22 +286,15 @@ _MORE_BUDGET: Final = Fraction(10)
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to release the counts.
-
-    Attributes:
-        name: Short name.
-        title: What is imposed and spent, in words.
-        nonnegative: Whether no count may be negative. If so the estimator of a run makes whole numbers; if not, the
-            closed form of `linear_totals` gives totals, rounded here.
-        bounded: Whether no geounit may have more households than housing units.
-        multiple: Of the published budget.
-    """
+    """One way to release the counts."""
 
     name: str
-    title: str
+    title: str  # what is imposed and spent, in words
+    # Whether no count may be negative. If so the estimator of a run makes whole numbers; if not, the closed form of
+    # `linear_totals` gives totals, rounded here.
     nonnegative: bool = True
-    bounded: bool = True
-    multiple: Fraction = Fraction(1)
+    bounded: bool = True  # whether no geounit may have more households than housing units
+    multiple: Fraction = Fraction(1)  # of the published budget
 
 
 AS_PUBLISHED: Final = Arm("as published", "nonnegative, at most the housing units, published budget")
@@ -361,26 +306,12 @@ ARMS: Final = (AS_PUBLISHED, UNBOUNDED, SIGNED, UNCONSTRAINED, RICH)
 
 
 def release_households(levels: Sequence[HousingLevel], arm: Arm, key: RunKey) -> tuple[Counts, ...]:
-    """Households by cell of every geounit in an arm that imposes nonnegativity.
-
-    Returns:
-        (K, cells) a level.
-
-    Raises:
-        EstimationError: A family could not be estimated.
-    """
+    """Households by cell of every geounit in an arm that imposes nonnegativity: (K, cells) a level."""
     return release(_household_layers(levels, arm), household_mechanism(arm.multiple), key)
 
 
 def release_totals(levels: Sequence[HousingLevel], arm: Arm, key: RunKey) -> tuple[Counts, ...]:
-    """Number of households of every geounit in an arm: sums of cells, or the rounded totals of least squares.
-
-    Returns:
-        (K,) a level.
-
-    Raises:
-        EstimationError: A family could not be estimated.
-    """
+    """Number of households of every geounit in an arm: sums of cells, or the rounded totals of least squares."""
     if arm.nonnegative:
         return tuple(each.sum(axis=1) for each in release_households(levels, arm, key))
     totals = linear_totals(_household_layers(levels, arm), household_mechanism(arm.multiple), key, bounded=arm.bounded)
@@ -388,11 +319,7 @@ def release_totals(levels: Sequence[HousingLevel], arm: Arm, key: RunKey) -> tup
 
 
 def broken_rules(levels: Sequence[HousingLevel], released: Sequence[Counts]) -> tuple[str, ...]:
-    """What a release of households must keep, looked at anew: nothing is taken from the estimator.
-
-    Returns:
-        A sentence a rule and geolevel that is broken.
-    """
+    """What a release of households must keep, looked at anew: nothing is taken from the estimator."""
     found = []
     for depth, (level, cells) in enumerate(zip(levels, released, strict=True)):
         if cells.dtype.kind != "i" or (cells < 0).any():
@@ -417,25 +344,15 @@ def _household_layers(levels: Sequence[HousingLevel], arm: Arm) -> tuple[Layer, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PeopleRelease:
-    """Persons, whose number is exact in every state.
+    """Persons, whose number is exact in every state."""
 
-    Attributes:
-        state_errors: Released minus true people of every state, (states,).
-        by_size: Errors of county totals by fifths of true people.
-        by_diversity: The same by fifths of the number of occupied cells: who lives there.
-    """
-
-    state_errors: Counts
-    by_size: tuple[Quintile, ...]
-    by_diversity: tuple[Quintile, ...]
+    state_errors: Counts  # released minus true people of every state, (states,)
+    by_size: tuple[Quintile, ...]  # errors of county totals by fifths of true people
+    by_diversity: tuple[Quintile, ...]  # the same by fifths of the number of occupied cells: who lives there
 
 
 def release_people(housing: Housing, key: RunKey) -> PeopleRelease:
-    """Measure people with the published person budget, and estimate them down to the county.
-
-    Raises:
-        EstimationError: A family could not be estimated.
-    """
+    """Measure people with the published person budget, and estimate them down to the county."""
     layers = _person_layers(housing)
     _, states, counties = release(layers, person_mechanism(), key)
     truth = layers[COUNTY].truth

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from das_spark.report import (
     Figure,
     Guide,
     Panel,
-    Report,
     ReportTable,
     Whiskers,
 )
@@ -40,7 +40,7 @@ from das_spark.studies.occupancy import (
 )
 from das_spark.studies.occupancy_releases import ARMS, AS_PUBLISHED, UNBOUNDED
 from das_spark.studies.quintiles import Quintile
-from das_spark.studies.results import study_json, study_report, study_table
+from das_spark.studies.results import StudyResult, study_table, table_records
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -95,17 +95,14 @@ _RUN_BOXES: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OccupancyResult:
-    """A study, the allocation that it rests on, and what it says of the published phenomena.
+class OccupancyResult(StudyResult):
+    """A study, the allocation that it rests on, and what it says of the published phenomena."""
 
-    Attributes:
-        study: What was simulated.
-        allocation: The published allocation.
-        findings: Every check.
-    """
+    title = "Occupied housing units"
+    definitions = MappingProxyType({arm.name: arm.title for arm in ARMS} | dict(DEFINITIONS))
 
-    study: OccupancyStudy
-    allocation: tuple[Allocation, ...]
+    study: OccupancyStudy  # what was simulated
+    allocation: tuple[Allocation, ...]  # the published allocation
     findings: tuple[StudyFinding, ...]
 
     def tables(self) -> tuple[ReportTable, ...]:
@@ -122,87 +119,81 @@ class OccupancyResult:
     def _people(self) -> dict[str, Sequence[Quintile]]:
         return {"people": self.study.people.by_size, "occupied cells": self.study.people.by_diversity}
 
-    def report(self, *, drawn: bool = False) -> Report:
-        """The page of the study."""
-        study, counties, settings = self.study, self.study.counties, self.study.settings
+    def lead(self) -> tuple[str, ...]:
+        """The source, and what was simulated and how."""
+        counties, settings = self.study.counties, self.study.settings
         size = {"counties": len(counties.units), "states": settings.states, "units": int(counties.units.sum())}
-        lead = (_SOURCE, _SIMULATED.format(**size, seed=settings.seed, follow=settings.follow_up_to), _ESTIMATED)
-        figures: list[Figure] = []
-        if drawn:
-            arms = {arm.name: study.report(arm).level("County").quintiles for arm in ARMS}
-            people = {f"by {name}": five for name, five in self._people().items()}
-            figures = [
-                _difference_boxes(arms, "households", _BOXES),
-                _occupancy_rates(counties, (AS_PUBLISHED.name, UNBOUNDED.name)),
-                _shares_filled(study.reports),
-                _difference_boxes(people, "people", _PEOPLE),
-                _noise_distribution(published.FIGURE_1_SCALE),
-            ]
-        definitions = {arm.name: arm.title for arm in ARMS} | dict(DEFINITIONS)
-        return study_report("Occupied housing units", lead, figures, self.tables(), definitions)
+        return _SOURCE, _SIMULATED.format(**size, seed=settings.seed, follow=settings.follow_up_to), _ESTIMATED
 
-    def to_json(self) -> str:
+    def figures(self) -> list[Figure]:
+        """Differences, rates and shares of households, differences of people, and the noise."""
+        arms = {arm.name: self.study.report(arm).level("County").quintiles for arm in ARMS}
+        people = {f"by {name}": five for name, five in self._people().items()}
+        return [
+            _difference_boxes(arms, "households", _BOXES),
+            _occupancy_rates(self.study.counties, (AS_PUBLISHED.name, UNBOUNDED.name)),
+            _shares_filled(self.study.reports),
+            _difference_boxes(people, "people", _PEOPLE),
+            _noise_distribution(published.FIGURE_1_SCALE),
+        ]
+
+    def content(self) -> dict[str, Any]:
         """Settings, findings, releases with the frequency of every difference, allocation, people and counties."""
-        tables = {table.name: table for table in self.tables()}
-        content = {
+        tables = table_records(self.tables())
+        return {
+            "format": 1,
             "experiment": "occupancy",
             "settings": asdict(self.study.settings),
             "findings": [asdict(each) for each in self.findings],
             "releases": [each.to_json() for each in self.study.reports],
+            "tables": {name: tables[name] for name in ("allocation", "people", "counties")},
+            "definitions": dict(DEFINITIONS),
         }
-        shown = [tables[name] for name in ("allocation", "people", "counties")]
-        return study_json(content, shown, definitions=dict(DEFINITIONS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RunOccupancy:
-    """The occupancy of a run beside its confidential counts. RESTRICTED.
+class RunOccupancy(StudyResult):
+    """The occupancy of a run beside its confidential counts. RESTRICTED: the titles of its tables say so, too."""
 
-    Attributes:
-        product: Name of the product.
-        run: Name of the run.
-        occupancy: Its geolevels.
-    """
+    definitions = DEFINITIONS
+    restricted = f"{RESTRICTED}."
 
     product: str
     run: str
     occupancy: OccupancyReport
 
-    def report(self, *, drawn: bool = False) -> Report:
-        """The page of the run; the titles of its tables say that they are restricted."""
-        lead = (f"Run {self.run}, product {self.product}.", _SOURCE)
-        figures: list[Figure] = []
-        if drawn:
-            figures.append(_shares_filled((self.occupancy,)))
-            for level in self.occupancy.levels:
-                name = level.geolevel.replace("_", " ")
-                caption = _RUN_BOXES.format(geolevel=name)
-                figures.append(_difference_boxes({name: level.quintiles}, "households", caption))
-        tables = [
+    @property
+    def title(self) -> str:
+        """With the name of the run."""
+        return f"Occupied housing units of {self.run}"
+
+    def lead(self) -> tuple[str, str]:
+        """Which run, and the study."""
+        return f"Run {self.run}, product {self.product}.", _SOURCE
+
+    def tables(self) -> list[ReportTable]:
+        """Occupancy and differences."""
+        return [
             replace(table, title=f"{table.title} (restricted: not protected by noise)")
             for table in (_occupancy_table((self.occupancy,)), _difference_table((self.occupancy,)))
         ]
-        title = f"Occupied housing units of {self.run}"
-        return study_report(title, lead, figures, tables, DEFINITIONS, f"{RESTRICTED}.")
 
-    def to_json(self) -> str:
+    def figures(self) -> Iterator[Figure]:
+        """Shares, and the differences of every geolevel."""
+        yield _shares_filled((self.occupancy,))
+        for level in self.occupancy.levels:
+            name = level.geolevel.replace("_", " ")
+            yield _difference_boxes({name: level.quintiles}, "households", _RUN_BOXES.format(geolevel=name))
+
+    def content(self) -> dict[str, Any]:
         """The geolevels with the frequency of every difference."""
-        content = {
-            "restricted": RESTRICTED,
-            "product": self.product,
-            "run": self.run,
-            "releases": [self.occupancy.to_json()],
-        }
-        return study_json(content, definitions=dict(DEFINITIONS))
+        releases = [self.occupancy.to_json()]
+        facts = {"format": 1, "restricted": RESTRICTED, "product": self.product, "run": self.run}
+        return {**facts, "releases": releases, "definitions": dict(DEFINITIONS)}
 
 
 def occupancy_experiment(settings: OccupancySettings, report: Reported = lambda _: None) -> OccupancyResult:
-    """Carry out the study, and judge it; the same settings give the same result.
-
-    Raises:
-        ConfigurationError: There is no state or no county.
-        EstimationError: A family could not be estimated.
-    """
+    """Carry out the study, and judge it; the same settings give the same result."""
     allocation = allocation_table()
     study = study_occupancy(settings, report)
     return OccupancyResult(study, allocation, occupancy_findings(study, allocation))

@@ -30,16 +30,12 @@ from typing import Any, Final
 
 from das_spark.evaluation import TOTAL
 from das_spark.products.e2e_1940 import STRATA
-from das_spark.simulation.states_1940 import COUNTIES, DISTRICTS, STATES
 
 RUNS: Final = 4
 """Runs of each epsilon that were pooled."""
 
-GEOUNITS: Final[Mapping[str, int]] = MappingProxyType({"State": len(STATES), "County": COUNTIES, "Enumdist": DISTRICTS})
-"""Geounits of each level in the full-count file."""
-
 OCCUPIED_STRATA: Final[Mapping[str, int]] = MappingProxyType({"State": 1_010, "County": 26_021, "Enumdist": 539_107})
-"""Strata of these geounits with somebody in them; that of districts is derived from a mean, within about 110."""
+"""Strata of geounits with somebody in them; that of districts is derived from a mean, within about 110."""
 
 PRIVACY_LOSS: Final = "privacy_loss"
 BIAS: Final = "bias"

@@ -10,7 +10,7 @@ Source: Van Riper, Kugler and Ruggles (2020), section 3.3 and figure 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,56 +25,25 @@ _REACH: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class QuintileThresholds:
-    """Where the fifths end.
-
-    Attributes:
-        fivefold: Five times each of the four thresholds, ascending.
-    """
-
-    fivefold: tuple[int, int, int, int]
-
-    def place(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The fifth of each geounit, from 0 (smallest) to 4."""
-        return np.searchsorted(np.array(self.fivefold, dtype=np.int64), FIFTHS * sizes, side="left")
-
-
-@dataclass(frozen=True, slots=True)
 class BoxFigures:
-    """What a box plot shows of differences; all in the unit of the counts.
+    """What a box plot shows of differences; all in the unit of the counts."""
 
-    Attributes:
-        low: Lower whisker: the smallest difference within 1.5 lengths of the box below it.
-        first: First quartile.
-        median: Median.
-        third: Third quartile.
-        high: Upper whisker.
-        mean: Mean.
-    """
-
-    low: float
+    low: float  # lower whisker: the smallest difference within 1.5 lengths of the box below it
     first: float
     median: float
     third: float
-    high: float
+    high: float  # upper whisker
     mean: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quintile:
-    """One fifth of the geounits.
+    """One fifth of the geounits."""
 
-    Attributes:
-        number: 1 for the smallest, to 5.
-        least: Smallest size in it; 0 where it is empty.
-        most: Largest size in it; 0 where it is empty.
-        differences: Released minus true counts.
-    """
-
-    number: int
-    least: int
-    most: int
-    differences: Frequencies
+    number: int  # 1 for the smallest, to 5
+    least: int  # smallest size in it; 0 where it is empty
+    most: int  # largest size in it; 0 where it is empty
+    differences: Frequencies  # released minus true counts
 
     @property
     def geounits(self) -> int:
@@ -88,15 +57,14 @@ class Quintile:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: figures, and the frequency of every difference."""
-        box = self.box
-        shown = {} if box is None else {name: getattr(box, name) for name in BoxFigures.__slots__}
+        shown = {} if self.box is None else asdict(self.box)
         pairs = {"values": self.differences.values.tolist(), "counts": self.differences.counts.tolist()}
         numbers = {"quintile": self.number, "geounits": self.geounits, "least": self.least, "most": self.most}
         return {**numbers, **shown, "differences": pairs}
 
 
-def quintile_thresholds(sizes: Frequencies) -> QuintileThresholds:
-    """Thresholds from how often each size occurs.
+def fivefold_thresholds(sizes: Frequencies) -> list[int]:
+    """Five times each of the four thresholds, ascending, from how often each size occurs.
 
     Raises:
         InputError: There is none.
@@ -110,21 +78,19 @@ def quintile_thresholds(sizes: Frequencies) -> QuintileThresholds:
         above = min(below + 1, sizes.total - 1)
         low, high = (int(sizes.values[np.searchsorted(ends, place, "right")]) for place in (below, above))
         found.append(FIFTHS * low + (high - low) * rest)
-    return QuintileThresholds((found[0], found[1], found[2], found[3]))
+    return found
+
+
+def fifths_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The fifth of each geounit, from 0 (smallest) to 4."""
+    return np.searchsorted(fivefold_thresholds(frequencies_of(sizes)), FIFTHS * sizes, side="left")
 
 
 def quintiles(sizes: NDArray[np.int64], differences: NDArray[np.int64]) -> tuple[Quintile, ...]:
-    """Divide geounits into fifths by their size.
-
-    Returns:
-        Five, smallest first.
-
-    Raises:
-        InputError: Shapes differ, or there is no geounit.
-    """
+    """Divide geounits into fifths by their size."""
     if sizes.shape != differences.shape:
         raise InputError(f"quintiles: {sizes.shape} sizes and {differences.shape} differences")
-    fifth = quintile_thresholds(frequencies_of(sizes)).place(sizes)
+    fifth = fifths_of(sizes)
     found = []
     for place in range(FIFTHS):
         inside = sizes[fifth == place]

@@ -10,7 +10,6 @@ pooled). :func:`replicate` reads the reports of a sweep's runs, which are RESTRI
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from enum import StrEnum
 from fractions import Fraction
 from math import isnan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from das_spark.errors import ConfigurationError, InputError
@@ -55,12 +55,11 @@ from das_spark.report import (
     ReportSection,
     ReportTable,
     Span,
-    records,
 )
+from das_spark.simulation import GEOUNITS_1940
 from das_spark.store import RunLayout, RunState, SweepLayout, SweepRecord
 from das_spark.studies.published_1940 import (
     BIAS,
-    GEOUNITS,
     NEAREST_SHARE,
     OCCUPIED_STRATA,
     PRIVACY_LOSS,
@@ -73,7 +72,7 @@ from das_spark.studies.published_1940 import (
     published,
     sampled,
 )
-from das_spark.studies.results import study_table
+from das_spark.studies.results import StudyResult, study_table, table_records
 
 
 class Expectation(StrEnum):
@@ -213,7 +212,7 @@ _TOTALS: Final[Mapping[tuple[str, str], AgreementRule]] = {
     **{("State", statistic): _STATE_TOTALS for statistic in (_MEDIAN, _P95, _RMSE, _LARGEST, PRIVACY_LOSS)},
     **{("County", statistic): _COUNTY_TOTALS for statistic in (_MEDIAN, _P95, _RMSE)},
     **{("Enumdist", statistic): _DISTRICT_TOTALS for statistic in (_MEDIAN, _P95, _RMSE, PRIVACY_LOSS)},
-    **{(level, BIAS): _MEAN_ERROR for level in GEOUNITS},
+    **{(level, BIAS): _MEAN_ERROR for level in GEOUNITS_1940},
     ("County", PRIVACY_LOSS): _COUNTY_TOTAL_LOSS,
 }
 _DAMPED_RMSE, _DAMPED_P95, _DAMPED_LOSS = Fraction(1), Fraction(1, 4), Fraction(1)
@@ -221,11 +220,7 @@ _DAMPED_RMSE, _DAMPED_P95, _DAMPED_LOSS = Fraction(1), Fraction(1, 4), Fraction(
 
 
 def rule_of(key: FigureKey) -> AgreementRule:
-    """What can be expected of a figure.
-
-    Raises:
-        ConfigurationError: No rule is written for such a figure.
-    """
+    """What can be expected of a figure."""
     rule = (
         _SAMPLES.get((key.level, key.measure, key.statistic))
         if key.source is FigureSource.SAMPLE
@@ -243,9 +238,6 @@ def step_of(key: FigureKey) -> float:
 
     Quantiles of releases are whole people; those of a sample of a share p / q are multiples of 1 / p people; others are
     as fine as they were printed.
-
-    Returns:
-        In the unit of the figure: people, but for `privacy_loss` and `nearest_share`.
     """
     if key.statistic in (_MEDIAN, _P95):
         return 1.0 if key.source is FigureSource.PROTECTED else 1.0 / key.setting.numerator
@@ -256,12 +248,9 @@ def expected_residuals(key: FigureKey) -> int:
     """How many residuals the published figure is of, at least: a maximum over a curve compares at equal numbers only.
 
     Strata that are filled by mistake come on top; all runs of a sample were copies of one.
-
-    Returns:
-        Residuals of all runs or of the one sample: geounits for totals, occupied strata for others.
     """
     runs = RUNS if key.source is FigureSource.PROTECTED else 1
-    return runs * (GEOUNITS if key.measure == TOTAL else OCCUPIED_STRATA)[key.level]
+    return runs * (GEOUNITS_1940 if key.measure == TOTAL else OCCUPIED_STRATA)[key.level]
 
 
 def _of_releases(key: FigureKey) -> AgreementRule | None:
@@ -309,11 +298,7 @@ _AT_OTHER_NUMBERS = AgreementRule(
 
 @dataclass(frozen=True, slots=True)
 class OurFigure:
-    """A figure of ours.
-
-    Raises:
-        InputError: The interval is upside down.
-    """
+    """A figure of ours."""
 
     value: float | None
     interval: tuple[float, float] | None = None
@@ -327,19 +312,12 @@ class OurFigure:
 
 @dataclass(frozen=True, slots=True)
 class FigureComparison:
-    """A published figure and ours.
-
-    Attributes:
-        key: Which figure.
-        published: Its value; None where undefined.
-        ours: None: not measured.
-        rule: What can be expected, and why.
-    """
+    """A published figure and ours."""
 
     key: FigureKey
-    published: float | None
-    ours: OurFigure | None
-    rule: AgreementRule
+    published: float | None  # its value; None where undefined
+    ours: OurFigure | None  # None: not measured
+    rule: AgreementRule  # what can be expected, and why
 
     @property
     def ratio(self) -> float | None:
@@ -393,11 +371,7 @@ class FigureComparison:
 
 
 def compare(ours: Mapping[FigureKey, OurFigure]) -> tuple[FigureComparison, ...]:
-    """Every published figure beside ours.
-
-    Raises:
-        InputError: A key is not that of a published figure.
-    """
+    """Every published figure beside ours."""
     figures = published()
     for key in ours:
         if key not in figures:
@@ -416,11 +390,7 @@ def _rule(key: FigureKey, ours: OurFigure | None) -> AgreementRule:
 
 
 def verdicts(comparisons: Iterable[FigureComparison]) -> dict[Expectation, Counter[Verdict]]:
-    """How many figures of each class have each verdict.
-
-    Returns:
-        Class -> verdict -> number of figures; classes without figures are there, too.
-    """
+    """How many figures of each class have each verdict."""
     found: dict[Expectation, Counter[Verdict]] = {expectation: Counter() for expectation in Expectation}
     for each in comparisons:
         found[each.rule.expectation][each.verdict] += 1
@@ -436,11 +406,7 @@ def our_figures(
     *,
     replicates: int = REPLICATES,
 ) -> dict[FigureKey, OurFigure]:
-    """All figures of ours that were published.
-
-    Raises:
-        InputError: Reports on the runs with one epsilon cannot be pooled.
-    """
+    """All figures of ours that were published."""
     found: dict[FigureKey, OurFigure] = {}
     points = [] if samples is None else _points(samples)
     for epsilon, reports in runs.items():
@@ -557,43 +523,50 @@ def _class_table(expectation: Expectation, comparisons: Sequence[FigureCompariso
 
 
 @dataclass(frozen=True, slots=True)
-class Replication:
-    """The study repeated.
+class Replication(StudyResult):
+    """The study repeated."""
 
-    Attributes:
-        comparisons: Every published figure, with ours where we have it.
-        runs: Epsilon -> reports on the runs with it.
-    """
+    comparisons: tuple[FigureComparison, ...]  # every published figure, with ours where we have it
+    runs: Mapping[Fraction, Sequence[AccuracyReport]]  # epsilon -> reports on the runs with it
 
-    comparisons: tuple[FigureComparison, ...]
-    runs: Mapping[Fraction, Sequence[AccuracyReport]]
+    title = "The study of 1940 repeated"
+    definitions = MappingProxyType({str(verdict): meaning for verdict, meaning in _VERDICTS.items()})
+    restricted = RESTRICTED
 
-    def report(self, *, drawn: bool = False) -> Report:
-        """What came out of each class, and every figure."""
+    def lead(self) -> tuple[str]:
+        """What stands beside what."""
         runs, epsilons = sum(map(len, self.runs.values())), ", ".join(map(str, sorted(self.runs)))
-        lead = (
+        return (
             f"Published figures of the protected census of 1940 (Petti and Flaxman 2020) beside those of {runs} runs "
             f"on another population: epsilon {epsilons}. Where the population is the simulated one, nobody lives in "
             "it; the classes say which figures follow from noise alone, and which from who lives where.",
         )
-        figures = (_published_against_ours(self.comparisons), *_study_figures(self.runs)) if drawn else ()
-        sections = [ReportSection("", (verdict_table(self.comparisons), comparison_table(self.comparisons)))]
+
+    def tables(self) -> tuple[ReportTable, ReportTable]:
+        """What came out of each class, and every figure."""
+        return verdict_table(self.comparisons), comparison_table(self.comparisons)
+
+    def figures(self) -> Iterator[Figure]:
+        """Published figures against ours, and the figures of the study."""
+        yield _published_against_ours(self.comparisons)
+        yield from _study_figures(self.runs)
+
+    def report(self, *, drawn: bool = False) -> Report:
+        """With a section a class, and the figures last."""
+        whole = super(Replication, self).report()
+        sections = [ReportSection("", self.tables())]
         for expectation, meaning in EXPECTATIONS.items():
             of_class = [each for each in self.comparisons if each.rule.expectation is expectation]
             table = _class_table(expectation, of_class)
             if table.rows:
                 sentence = f"{meaning[0].upper()}{meaning[1:]}."
                 sections.append(ReportSection(str(expectation).capitalize(), (sentence, table), 3))
-        words = {str(verdict): meaning for verdict, meaning in _VERDICTS.items()}
-        sections.append(ReportSection("", figures))
-        return Report("The study of 1940 repeated", tuple(sections), RESTRICTED, lead=lead, definitions=words)
+        sections.append(ReportSection("", tuple(self.figures()) if drawn else ()))
+        return replace(whole, sections=tuple(sections))
 
-    def to_json(self) -> str:
+    def content(self) -> dict[str, Any]:
         """Both tables."""
-        content: dict[str, Any] = {"version": 1}
-        for table in (verdict_table(self.comparisons), comparison_table(self.comparisons)):
-            content[table.name] = records(table)
-        return json.dumps(content, indent=1, allow_nan=False) + "\n"
+        return {"version": 1, **table_records(self.tables())}
 
 
 def _published_against_ours(comparisons: Sequence[FigureComparison]) -> Figure:
@@ -630,15 +603,7 @@ _PRODUCT: Final = "e2e_1940"
 
 
 def replicate(sweep_folder: Path) -> Replication:
-    """Set the figures of a sweep beside the published ones. RESTRICTED, where its population is.
-
-    Returns:
-        Every published figure, those that we have not measured too, and what ours were found in.
-
-    Raises:
-        InputError: The sweep is one of another product, or no budget of it is finished.
-        OutputError: It is no folder of a sweep.
-    """
+    """Set the figures of a sweep beside the published ones. RESTRICTED, where its population is."""
     layout = SweepLayout(sweep_folder)
     record = SweepRecord.load(layout.record)
     if record.product != _PRODUCT:

@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
+from das_spark.errors import ConfigurationError
 from das_spark.report import EVERYWHERE, Cell, Figure, Report, ReportSection, ReportTable, records
 
 
-class StudyResult(Protocol):
-    """What a study returns."""
+class StudyResult(ABC):
+    """What a study returns; a study says what its parts are."""
+
+    definitions: ClassVar[Mapping[str, str]]
+    restricted: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Of the report."""
+
+    @abstractmethod
+    def lead(self) -> Sequence[str]:
+        """Paragraphs below the title."""
+
+    @abstractmethod
+    def tables(self) -> Sequence[ReportTable]:
+        """In their order, for every medium."""
+
+    @abstractmethod
+    def figures(self) -> Iterable[Figure]:
+        """Drawn for the page only."""
+
+    @abstractmethod
+    def content(self) -> Mapping[str, Any]:
+        """What JSON holds."""
 
     def report(self, *, drawn: bool = False) -> Report:
-        """Its tables; with figures, where they are drawn."""
+        """Figures first, where they are drawn, then a section a table."""
+        figures = ReportSection("", tuple(self.figures()) if drawn else ())
+        sections = (figures, *(ReportSection("", (table,)) for table in self.tables()))
+        return Report(self.title, sections, self.restricted, lead=tuple(self.lead()), definitions=self.definitions)
 
     def to_json(self) -> str:
         """Everything that was found."""
+        return json.dumps(self.content(), indent=1, allow_nan=False) + "\n"
 
 
 def study_table(
@@ -30,28 +60,26 @@ def study_table(
     media: frozenset[Any] = EVERYWHERE,
 ) -> ReportTable:
     """A table whose fractions are written as the nearest floats."""
-    return ReportTable.of(name, title, columns, ([plain(cell) for cell in row] for row in rows), note=note, media=media)
+    floats = ([as_float(cell) for cell in row] for row in rows)
+    return ReportTable.of(name, title, columns, floats, note=note, media=media)
 
 
-def study_report(
-    title: str,
-    lead: Sequence[str],
-    figures: Sequence[Figure],
-    tables: Sequence[ReportTable],
-    definitions: Mapping[str, str],
-    restricted: str = "",
-) -> Report:
-    """Figures first, then a section a table."""
-    sections = (ReportSection("", tuple(figures)), *(ReportSection("", (table,)) for table in tables))
-    return Report(title, sections, restricted, lead=tuple(lead), definitions=definitions)
+def table_records(tables: Iterable[ReportTable]) -> dict[str, list[dict[str, Any]]]:
+    """Tables by name, as JSON values."""
+    return {table.name: records(table) for table in tables}
 
 
-def study_json(content: Mapping[str, Any], tables: Sequence[ReportTable] = (), **further: object) -> str:
-    """Facts of a study, its tables by name, and what comes after them."""
-    named = {"tables": {table.name: records(table) for table in tables}} if tables else {}
-    return json.dumps({"format": 1, **content, **named, **further}, indent=1, allow_nan=False) + "\n"
-
-
-def plain(cell: Cell) -> Cell:
+def as_float(cell: Cell) -> Cell:
     """A fraction as the nearest float, anything else as it is."""
     return float(cell) if isinstance(cell, Fraction) else cell
+
+
+def require_least(least: int, **settings: int) -> None:
+    """Refuse settings below the least that is possible.
+
+    Raises:
+        ConfigurationError: One is.
+    """
+    for name, value in settings.items():
+        if value < least:
+            raise ConfigurationError(f"{name}: expected {least} or more, found {value}")

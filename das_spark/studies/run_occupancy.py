@@ -20,7 +20,7 @@ from das_spark.spark.finished_runs import FinishedRun, require_truths
 from das_spark.spark.session import session
 from das_spark.studies.occupancy import LevelOccupancy, Occupancy, OccupancyReport
 from das_spark.studies.occupancy_report import RunOccupancy
-from das_spark.studies.quintiles import FIFTHS, Quintile, quintile_thresholds
+from das_spark.studies.quintiles import FIFTHS, Quintile, fivefold_thresholds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,13 +48,7 @@ FROM {households} GROUP BY fifth, released - truth
 
 
 def occupancy_of_run(folder: Path, truth: Path | None = None, spark: SparkSession | None = None) -> RunOccupancy:
-    """Compare occupied housing units of a run with the confidential ones, geolevel by geolevel. RESTRICTED.
-
-    Raises:
-        InputError: The product does not tell occupied from vacant units, their number is not exact in every geounit,
-            or there is no housing unit.
-        OutputError: There is no run, or its confidential histograms were removed.
-    """
+    """Compare occupied housing units of a run with the confidential ones, geolevel by geolevel. RESTRICTED."""
     run = FinishedRun.at(folder)
     occupied = _occupied(run)
     exact_at = run.plan.invariants.total_at
@@ -96,19 +90,14 @@ def occupied_cells(product: Product) -> list[int] | None:
 
 
 def occupancy_of_level(geolevel: str, truth: DataFrame, estimate: DataFrame, occupied: Sequence[int]) -> LevelOccupancy:
-    """Compare the geounits of a geolevel in which the number of housing units is exact.
-
-    Raises:
-        InputError: No geounit has a housing unit.
-    """
+    """Compare the geounits of a geolevel in which the number of housing units is exact."""
     households = geounits(truth, estimate, occupied)
     counted = households.groupBy("truth").count().toArrow().sort_by("truth")
     if not counted.num_rows:
         raise InputError(f"{geolevel}: no geounit has a housing unit")
     values, counts = _integers(counted, "truth", "count")
-    thresholds = quintile_thresholds(Frequencies(values, counts)).fivefold
     # The fifth of a geounit, in integers: as many thresholds as its count exceeds.
-    fifth = " + ".join(f"int(truth * {FIFTHS} > {each})" for each in thresholds)
+    fifth = " + ".join(f"int(truth * {FIFTHS} > {each})" for each in fivefold_thresholds(Frequencies(values, counts)))
     divided = households.selectExpr("*", f"{fifth} AS fifth")
     found = truth.sparkSession.sql(_BY_DIFFERENCE, households=divided).toArrow().sort_by("difference")
     numbers = found.column("fifth").to_numpy()

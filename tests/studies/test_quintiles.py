@@ -9,7 +9,7 @@ from matplotlib.cbook import boxplot_stats
 
 from das_spark.errors import InputError
 from das_spark.evaluation.metrics import Frequencies, frequencies_of
-from das_spark.studies.quintiles import box_figures, quintile_thresholds, quintiles
+from das_spark.studies.quintiles import box_figures, fifths_of, fivefold_thresholds, quintiles
 
 SIZES = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 
@@ -24,16 +24,16 @@ def of_pandas(sizes):
 
 @given(SIZES)
 def test_thresholds_are_the_quantiles_of_numpy(sizes):
-    found = np.array(quintile_thresholds(frequencies_of(np.array(sizes))).fivefold) / 5
+    found = np.array(fivefold_thresholds(frequencies_of(np.array(sizes)))) / 5
     assert np.allclose(found, np.quantile(sizes, [0.2, 0.4, 0.6, 0.8]), atol=1e-12)
 
 
 @given(SIZES)
 def test_every_geounit_is_in_the_first_fifth_whose_threshold_it_does_not_exceed(sizes):
     sizes = np.array(sizes)
-    thresholds = quintile_thresholds(frequencies_of(sizes))
-    expected = [sum(5 * size > each for each in thresholds.fivefold) for size in sizes.tolist()]
-    assert thresholds.place(sizes).tolist() == expected
+    thresholds = fivefold_thresholds(frequencies_of(sizes))
+    expected = [sum(5 * size > each for each in thresholds) for size in sizes.tolist()]
+    assert fifths_of(sizes).tolist() == expected
 
 
 def test_fifths_are_those_of_pandas():
@@ -45,14 +45,14 @@ def test_fifths_are_those_of_pandas():
         expected = of_pandas(sizes)
         if expected is not None:
             compared += 1
-            assert quintile_thresholds(frequencies_of(sizes)).place(sizes).tolist() == expected.tolist()
+            assert fifths_of(sizes).tolist() == expected.tolist()
     assert compared > 50
 
 
 def test_quintiles_hold_the_differences_of_their_geounits():
     random = np.random.default_rng(2)
     sizes, differences = random.integers(0, 500, 203), random.integers(-9, 10, 203)
-    fifth = quintile_thresholds(frequencies_of(sizes)).place(sizes)
+    fifth = fifths_of(sizes)
     found = quintiles(sizes, differences)
     assert [one.number for one in found] == [1, 2, 3, 4, 5]
     for place, one in enumerate(found):
@@ -90,6 +90,6 @@ def test_boxes_are_those_of_matplotlib(differences):
 def test_nothing_to_divide_is_an_error_that_says_so():
     nothing = np.zeros(0, dtype=np.int64)
     with pytest.raises(InputError, match="no geounits"):
-        quintile_thresholds(Frequencies(nothing, nothing))
+        fivefold_thresholds(Frequencies(nothing, nothing))
     with pytest.raises(InputError, match="sizes"):
         quintiles(np.arange(3), np.arange(4))
