@@ -39,32 +39,14 @@ _ORDERS: Final = 1.0 + np.logspace(-4, 4, 257)
 
 
 def lower_limit(seen: ArrayLike, runs: int, alpha: float) -> NDArray[np.float64]:
-    """The probability that is exceeded with confidence 1 - alpha (V-1).
-
-    Args:
-        seen: How often the event was seen, any shape.
-        runs: In how many runs.
-        alpha: Probability of being wrong, in (0, 1).
-
-    Raises:
-        InputError: The event was seen more often than there were runs, or alpha is no probability.
-    """
+    """The probability that is exceeded with confidence 1 - alpha (V-1)."""
     counts = _checked(seen, runs, alpha)
     found = betaincinv(np.maximum(counts, 1.0), runs - counts + 1.0, alpha)
     return np.where(counts == 0, 0.0, found)
 
 
 def upper_limit(seen: ArrayLike, runs: int, alpha: float) -> NDArray[np.float64]:
-    """The probability that is not exceeded with confidence 1 - alpha (V-2).
-
-    Args:
-        seen: How often the event was seen, any shape.
-        runs: In how many runs.
-        alpha: Probability of being wrong, in (0, 1).
-
-    Raises:
-        InputError: The event was seen more often than there were runs, or alpha is no probability.
-    """
+    """The probability that is not exceeded with confidence 1 - alpha (V-2)."""
     counts = _checked(seen, runs, alpha)
     found = betainccinv(counts + 1.0, np.maximum(runs - counts, 1.0), alpha)
     return np.where(counts == runs, 1.0, found)
@@ -81,26 +63,15 @@ def _checked(seen: ArrayLike, runs: int, alpha: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The privacy loss that a run claims.
+    """The privacy loss that a run claims."""
 
-    Attributes:
-        framework: What the total is measured in.
-        total: Epsilon or rho, exact.
-        delta: The delta at which rho is also told as an epsilon; 0 in pure differential privacy.
-    """
-
-    framework: Framework
-    total: Fraction
-    delta: Fraction
+    framework: Framework  # what the total is measured in
+    total: Fraction  # epsilon or rho, exact
+    delta: Fraction  # the delta at which rho is also told as an epsilon; 0 in pure differential privacy
 
     @classmethod
     def of(cls, budget: Budget, delta: Fraction = PUBLISHED_DELTA) -> Claim:
-        """The claim of a budget.
-
-        Args:
-            budget: The budget of a run.
-            delta: For the conversion of rho; not used in pure differential privacy.
-        """
+        """The claim of a budget."""
         return cls(budget.framework, budget.total, Fraction(0) if budget.framework is Framework.PURE_DP else delta)
 
     @property
@@ -116,40 +87,18 @@ class Claim:
         return epsilon_cks(self.total, self.delta)
 
     def bound(self, low: Floats, high: Floats) -> Floats:
-        """Lower bound on the total: by (V-3) with delta 0, or by (V-4).
-
-        Args:
-            low: Lower limit of the probability under the input where the event is more frequent, any shape.
-            high: Upper limit under the other one, same shape.
-
-        Returns:
-            Same shape; 0 where nothing is shown.
-        """
+        """Lower bound on the total: by (V-3) with delta 0, or by (V-4)."""
         if self.framework is Framework.PURE_DP:
             return epsilon_bound(low, high, 0.0)
         return rho_bound(low, high)
 
     def epsilon_bound(self, low: Floats, high: Floats) -> Floats:
-        """Lower bound on epsilon at the delta of the claim (V-3); arguments as for `bound`.
-
-        Args:
-            low: Lower limit of the probability under the input where the event is more frequent, any shape.
-            high: Upper limit under the other one, same shape.
-
-        Returns:
-            Same shape; 0 where nothing is shown.
-        """
+        """Lower bound on epsilon at the delta of the claim (V-3); arguments as for `bound`."""
         return epsilon_bound(low, high, float(self.delta))
 
 
 def epsilon_bound(low: Floats, high: Floats, delta: float) -> Floats:
-    """Lower bound on epsilon (V-3), 0 where nothing is shown.
-
-    Args:
-        low: Least probability of the event under one input.
-        high: Greatest under the other, same shape.
-        delta: In [0, 1).
-    """
+    """Lower bound on epsilon (V-3), 0 where nothing is shown."""
     excess = np.asarray(low, dtype=np.float64) - delta
     shown = (excess > 0) & (excess > high)
     ratio = np.divide(excess, high, out=np.ones_like(excess), where=shown)
@@ -157,12 +106,7 @@ def epsilon_bound(low: Floats, high: Floats, delta: float) -> Floats:
 
 
 def rho_bound(low: Floats, high: Floats) -> Floats:
-    """Lower bound on rho (V-4), 0 where nothing is shown.
-
-    Args:
-        low: Least probability of the event under one input, below 1.
-        high: Greatest under the other, same shape, above 0.
-    """
+    """Lower bound on rho (V-4), 0 where nothing is shown."""
     p, q = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     shown = p > q
     # The divergence grows with p and shrinks with q while p > q, so the corner of the two limits is the least.

@@ -49,49 +49,27 @@ _LEAST_DEVIATION: Final = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistic:
-    """A number that every run gives.
+    """A number that every run gives."""
 
-    Attributes:
-        name: What it is.
-        kind: What it is made of, a key of `KINDS`.
-        first: Under the first input, one a run, (runs,); not a number where the run does not release it.
-        second: Under the second one, (runs,).
-    """
-
-    name: str
-    kind: str
-    first: Floats
-    second: Floats
+    name: str  # what it is
+    kind: str  # what it is made of, a key of `KINDS`
+    first: Floats  # under the first input, one a run, (runs,); not a number where the run does not release it
+    second: Floats  # under the second one, (runs,)
 
     def half(self, which: int) -> Statistic:
-        """Every other run: 0 for those that choose, 1 for those that judge.
-
-        Args:
-            which: 0 or 1: the first run that is taken; every second one follows.
-
-        Returns:
-            The same statistic, of half of the runs under each input.
-        """
+        """Every other run: 0 for those that choose, 1 for those that judge."""
         return Statistic(self.name, self.kind, self.first[which::2], self.second[which::2])
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticEvent:
-    """A statistic at least, or at most, a threshold.
+    """A statistic at least, or at most, a threshold."""
 
-    Attributes:
-        statistic: Name of the statistic.
-        kind: What that is made of.
-        upward: Whether the event is "at least".
-        threshold: The threshold.
-        telling: The input under which the event is claimed to be more frequent.
-    """
-
-    statistic: str
-    kind: str
-    upward: bool
+    statistic: str  # name of the statistic
+    kind: str  # what that is made of
+    upward: bool  # whether the event is "at least"
     threshold: float
-    telling: Side
+    telling: Side  # the input under which the event is claimed to be more frequent
 
     @property
     def text(self) -> str:
@@ -99,28 +77,14 @@ class StatisticEvent:
         return f"{self.statistic} {'>=' if self.upward else '<='} {self.threshold:.6g}"
 
     def counts(self, statistic: Statistic) -> tuple[int, int]:
-        """How often it happens under the input where it is claimed to be more frequent, and under the other one.
-
-        Args:
-            statistic: The statistic of the event.
-        """
+        """How often it happens under the input where it is claimed to be more frequent, and under the other one."""
         sides = (statistic.first, statistic.second)
         seen = [int(((side >= self.threshold) if self.upward else (side <= self.threshold)).sum()) for side in sides]
         return (seen[0], seen[1]) if self.telling == "first" else (seen[1], seen[0])
 
 
 def choose(statistics: Iterable[Statistic], score: Score, alpha: float, most: int) -> list[StatisticEvent]:
-    """The most telling events, one a statistic.
-
-    Args:
-        statistics: Of the runs that choose.
-        score: How telling two limits are.
-        alpha: Probability of being wrong with which limits are computed here.
-        most: How many events, at most.
-
-    Returns:
-        Events, the most telling first.
-    """
+    """The most telling events, one a statistic."""
     found = []
     for place, statistic in enumerate(statistics):
         best = _best(statistic, score, alpha / 2)
@@ -170,13 +134,7 @@ def _thresholds(values: Floats) -> Floats:
 
 
 def learned(name: str, statistics: Sequence[Statistic]) -> Statistic:
-    """Learn from the even runs, and give the learned combination for all of them.
-
-    Args:
-        name: What it will be called.
-        statistics: One at least; where one is missing in a run its mean over the even runs stands for it, and whether
-            it is missing is a statistic of its own where an even run misses it.
-    """
+    """Learn from the even runs, and give the learned combination for all of them."""
     sides = [np.stack([getattr(each, side) for each in statistics], axis=1) for side in ("first", "second")]
     choosing = np.concatenate([side[::2] for side in sides])
     there = ~np.isnan(choosing)

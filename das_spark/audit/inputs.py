@@ -34,25 +34,15 @@ _LONE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class WatchedAnswer:
-    """A measured answer that an attacker looks at.
+    """A measured answer that an attacker looks at."""
 
-    Attributes:
-        geolevel: Of the geounit.
-        query: The query.
-        geocode: The geounit.
-        row: The answer.
-        first: Exact answer under the first input.
-        second: Under the second one: one more, one less, or the same.
-        law: Law of the declared noise.
-    """
-
-    geolevel: str
+    geolevel: str  # of the geounit
     query: str
     geocode: str
-    row: int
-    first: int
-    second: int
-    law: Mechanism
+    row: int  # the answer
+    first: int  # exact answer under the first input
+    second: int  # under the second one: one more, one less, or the same
+    law: Mechanism  # law of the declared noise
 
     @property
     def differs(self) -> bool:
@@ -67,27 +57,16 @@ class WatchedAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighbouringInputs:
-    """Two small populations that differ in one record.
+    """Two small populations that differ in one record."""
 
-    Attributes:
-        name: Of the pair.
-        text: What it is, in a sentence.
-        first: The first population.
-        second: The second one.
-        leaves: Leaf of the replaced record under each.
-        cells: Cell of the replaced record under each.
-        answers: Every measured answer that differs, and some that do not, level by level.
-        exercised: Part of the total budget that is spent on those that differ, exact.
-    """
-
-    name: str
-    text: str
-    first: SmallPopulation
-    second: SmallPopulation
-    leaves: tuple[str, str]
-    cells: tuple[int, int]
-    answers: tuple[WatchedAnswer, ...]
-    exercised: Fraction
+    name: str  # of the pair
+    text: str  # what it is, in a sentence
+    first: SmallPopulation  # the first population
+    second: SmallPopulation  # the second one
+    leaves: tuple[str, str]  # leaf of the replaced record under each
+    cells: tuple[int, int]  # cell of the replaced record under each
+    answers: tuple[WatchedAnswer, ...]  # every measured answer that differs, and some that do not, level by level
+    exercised: Fraction  # part of the total budget that is spent on those that differ, exact
 
     @property
     def laws(self) -> Mapping[Mechanism, int]:
@@ -96,31 +75,18 @@ class NeighbouringInputs:
 
 
 def neighbouring_inputs(plan: RunPlan) -> tuple[NeighbouringInputs, ...]:
-    """Two pairs: the replaced record is one of many alike ("crowd"), or the only one of its kind ("lone").
-
-    Args:
-        plan: The run; its input is not read.
-
-    Raises:
-        ConfigurationError: No record can be another one: the schema has a single cell that is no structural zero.
-    """
+    """Two pairs: the replaced record is one of many alike ("crowd"), or the only one of its kind ("lone")."""
     spot = _spot(plan)
     return _pair(plan, spot, crowded=True), _pair(plan, spot, crowded=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """Where the replaced record is, and among which leaves.
+    """Where the replaced record is, and among which leaves."""
 
-    Attributes:
-        leaves: Its leaf under each input.
-        cells: Its cell under each input.
-        every: All leaves of the small spine, ascending.
-    """
-
-    leaves: tuple[str, str]
-    cells: tuple[int, int]
-    every: tuple[str, ...]
+    leaves: tuple[str, str]  # its leaf under each input
+    cells: tuple[int, int]  # its cell under each input
+    every: tuple[str, ...]  # all leaves of the small spine, ascending
 
 
 def _spot(plan: RunPlan) -> _Spot:

@@ -26,22 +26,12 @@ _FEWEST_RUNS: Final = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One pair of inputs in one stage.
+    """One pair of inputs in one stage."""
 
-    Attributes:
-        stage: What was run, "measurement" or "pipeline".
-        pair: Name of the pair of inputs.
-        statistics: Of all runs, the same number under both inputs.
-        noise: What the declared noise allows for this pair.
-
-    Raises:
-        InputError: There are fewer than four runs, or no statistic at all.
-    """
-
-    stage: str
-    pair: str
-    statistics: tuple[Statistic, ...]
-    noise: DeclaredNoise
+    stage: str  # what was run, "measurement" or "pipeline"
+    pair: str  # name of the pair of inputs
+    statistics: tuple[Statistic, ...]  # of all runs, the same number under both inputs
+    noise: DeclaredNoise  # what the declared noise allows for this pair
 
     def __post_init__(self) -> None:
         """Check that there are two halves."""
@@ -65,13 +55,6 @@ class Part:
         """What the most telling event of all would show: always seen under one input, and never under the other.
 
         Where it shows too little, the runs are too few for any event, and an audit of them proves nothing.
-
-        Args:
-            claim: What is claimed.
-            alpha: Probability of being wrong, of one finding.
-
-        Returns:
-            Its bound on the total, whether it refutes the claim, and whether it is beyond the declared noise.
         """
         low = lower_limit(self.judging, self.judging, alpha / 2)
         high = upper_limit(0, self.judging, alpha / 2)
@@ -81,61 +64,33 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """An event that was judged.
-
-    Attributes:
-        stage: Of its part.
-        pair: Of its part.
-        event: The event.
-        seen: How often it was seen under the input where it is claimed to be more frequent, and under the other one.
-        runs: Runs that judged, of each input.
-        low: Lower limit of the first probability.
-        high: Upper limit of the second one.
-        bound: Lower bound on the total, in the currency of the claim.
-        epsilon: Lower bound on epsilon at the delta of the claim.
-        allowed: Greatest first probability that the declared noise allows where the second is `high`.
-    """
+class JudgedEvent:
+    """An event that was judged."""
 
     stage: str
     pair: str
     event: StatisticEvent
+    # How often it was seen under the input where it is claimed to be more frequent, and under the other one.
     seen: tuple[int, int]
-    runs: int
-    low: float
-    high: float
-    bound: float
-    epsilon: float
-    allowed: float
+    runs: int  # runs that judged, of each input
+    low: float  # lower limit of the first probability
+    high: float  # upper limit of the second one
+    bound: float  # lower bound on the total, in the currency of the claim
+    epsilon: float  # lower bound on epsilon at the delta of the claim
+    allowed: float  # greatest first probability that the declared noise allows where the second is `high`
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All findings of an audit.
+    """All findings of an audit."""
 
-    Attributes:
-        level: Confidence with which all of them hold together.
-        alpha: Probability of being wrong, of one finding.
-        findings: Part by part, the most telling first.
-    """
-
-    level: float
-    alpha: float
-    findings: tuple[Finding, ...]
+    level: float  # confidence with which all of them hold together
+    alpha: float  # probability of being wrong, of one finding
+    findings: tuple[JudgedEvent, ...]  # part by part, the most telling first
 
 
 def judge(parts: Sequence[Part], claim: Claim, level: float, most: int = JUDGED) -> Judgement:
-    """Choose events by the even runs of every part, and judge them by the odd ones.
-
-    Args:
-        parts: Pairs of inputs and what was seen of them.
-        claim: What is claimed.
-        level: Confidence of all findings together, in (0, 1).
-        most: Events of a part, at most, for each standard.
-
-    Raises:
-        InputError: The level is no probability.
-    """
+    """Choose events by the even runs of every part, and judge them by the odd ones."""
     if not 0 < level < 1:
         raise InputError(f"level: a confidence lies between 0 and 1, is {level}", hint="0.95 is usual")
     usual = (1 - level) / (2 * most * len(parts))
@@ -152,12 +107,12 @@ def _chosen(part: Part, claim: Claim, alpha: float, most: int) -> list[Statistic
     return list(dict.fromkeys([*by_claim, *by_noise]))
 
 
-def _judged(part: Part, event: StatisticEvent, claim: Claim, alpha: float) -> Finding:
+def _judged(part: Part, event: StatisticEvent, claim: Claim, alpha: float) -> JudgedEvent:
     statistic = next(each for each in part.statistics if each.name == event.statistic).half(1)
     seen = event.counts(statistic)
     low = lower_limit(seen[0], part.judging, alpha / 2)
     high = upper_limit(seen[1], part.judging, alpha / 2)
-    return Finding(
+    return JudgedEvent(
         stage=part.stage,
         pair=part.pair,
         event=event,

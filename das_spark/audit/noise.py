@@ -43,28 +43,15 @@ _RESOLVED: Final = 1e-13  # Smaller probabilities are lost in the rounding of th
 
 @dataclass(frozen=True, eq=False)
 class DeclaredNoise:
-    """The law of the loss L of (V-5) over all answers that differ.
+    """The law of the loss L of (V-5) over all answers that differ."""
 
-    Attributes:
-        losses: Grid of losses, ascending, (m,).
-        probabilities: Of each under the input that it speaks for, (m,).
-        answers: How many answers differ.
-    """
-
-    losses: Floats
-    probabilities: Floats
-    answers: int
+    losses: Floats  # grid of losses, ascending, (m,)
+    probabilities: Floats  # of each under the input that it speaks for, (m,)
+    answers: int  # how many answers differ
 
     @classmethod
     def of(cls, laws: Mapping[Mechanism, int]) -> DeclaredNoise:
-        """Convolve the losses of all answers.
-
-        Args:
-            laws: Law of the noise -> number of answers with this noise that differ by one.
-
-        Raises:
-            InputError: No answer differs.
-        """
+        """Convolve the losses of all answers."""
         answers = sum(laws.values())
         if not answers:
             raise InputError("the two inputs differ in no measured answer: there is nothing to audit")
@@ -86,14 +73,7 @@ class DeclaredNoise:
         return np.concatenate([own, 1 - other]), np.concatenate([other, 1 - own])
 
     def allowed(self, high: Floats) -> Floats:
-        """The greatest probability that an event can have under one input (V-6).
-
-        Args:
-            high: Greatest probability under the other one, any shape.
-
-        Returns:
-            Same shape, at most 1.
-        """
+        """The greatest probability that an event can have under one input (V-6)."""
         losses, own, other = self._curve
         growth = np.exp(losses)
         delta = np.clip(own - growth * other, 0.0, 1.0)
@@ -108,25 +88,11 @@ class DeclaredNoise:
         """How much more probable an event is than the declared noise allows; positive: something else leaks.
 
         Fast, and good to a thousandth, for the choice of events; `allowed` is what judges them.
-
-        Args:
-            low: Least probability under the input where the event is more frequent.
-            high: Greatest under the other one, same shape.
         """
         return np.asarray(low - np.interp(high, *self._table), dtype=np.float64)
 
     def expected(self, claim: Claim, declared: DeclaredNoise, runs: int, alpha: float) -> tuple[float, float]:
-        """What the perfect attacker on this noise sees typically: its events, seen as often as is expected.
-
-        Args:
-            claim: Says how bounds are computed.
-            declared: The noise that ought to be there.
-            runs: Runs that judge, of each input.
-            alpha: Probability of being wrong, of an event.
-
-        Returns:
-            Its greatest bound on the total, and its greatest excess over what the declared noise allows.
-        """
+        """What the perfect attacker on this noise sees typically: its events, seen as often as is expected."""
         own, other = self.roc()
         low = lower_limit(np.rint(own * runs), runs, alpha / 2)
         high = upper_limit(np.rint(other * runs), runs, alpha / 2)
@@ -152,12 +118,7 @@ class DeclaredNoise:
 
 
 def louder(laws: Mapping[Mechanism, int], factor: Fraction) -> dict[Mechanism, int]:
-    """The same answers with noise of another width.
-
-    Args:
-        laws: As for `DeclaredNoise.of`.
-        factor: On the scale (Laplace) or on sigma (Gaussian).
-    """
+    """The same answers with noise of another width."""
     found: dict[Mechanism, int] = {}
     for law, number in laws.items():
         if isinstance(law, DiscreteLaplace):
@@ -168,17 +129,7 @@ def louder(laws: Mapping[Mechanism, int], factor: Fraction) -> dict[Mechanism, i
 
 
 def log_ratio(law: Mechanism, values: Floats, first: int, second: int) -> Floats:
-    """Log-likelihood ratio of two exact answers, given noisy ones.
-
-    Args:
-        law: Law of the noise.
-        values: Noisy answers, any shape; not a number where there is none.
-        first: The exact answer under the input that a positive ratio speaks for.
-        second: The exact answer under the other one.
-
-    Returns:
-        Same shape; 0 where there is no noisy answer.
-    """
+    """Log-likelihood ratio of two exact answers, given noisy ones."""
     before, after = values - first, values - second
     if isinstance(law, DiscreteLaplace):
         found = (np.abs(after) - np.abs(before)) / float(law.scale)

@@ -10,7 +10,7 @@ from typing import Final
 
 from das_spark.audit.claim import Claim
 from das_spark.audit.events import KINDS
-from das_spark.audit.judgement import Finding, Judgement
+from das_spark.audit.judgement import JudgedEvent, Judgement
 from das_spark.report import PEOPLE, Report, ReportColumn, ReportSection, ReportTable
 
 SCHEMA_VERSION: Final = 1
@@ -33,24 +33,15 @@ class Power:
     """What the perfect attacker on noise of a given width would see with the runs of a part.
 
     A width of `EXACT_LEAK` stands for an event that is always seen under one input and never under the other.
-
-    Attributes:
-        stage: Of the part.
-        pair: Of the part.
-        runs: Runs that judge, of each input.
-        noise: Width of the noise, as a share of the declared one.
-        bound: Its typical bound, in the currency of the claim.
-        convicts: Whether that is above the claim.
-        beyond: Whether its typical event is beyond what the declared noise allows.
     """
 
     stage: str
     pair: str
-    runs: int
-    noise: str
-    bound: float
-    convicts: bool
-    beyond: bool
+    runs: int  # runs that judge, of each input
+    noise: str  # width of the noise, as a share of the declared one
+    bound: float  # its typical bound, in the currency of the claim
+    convicts: bool  # whether that is above the claim
+    beyond: bool  # whether its typical event is beyond what the declared noise allows
 
 
 def powerless(power: Sequence[Power]) -> tuple[Power, ...]:
@@ -59,11 +50,7 @@ def powerless(power: Sequence[Power]) -> tuple[Power, ...]:
 
 
 def too_few(power: Sequence[Power]) -> tuple[str, ...]:
-    """A note on every part that proves nothing.
-
-    Args:
-        power: Rows of all parts.
-    """
+    """A note on every part that proves nothing."""
     return tuple(
         f"{each.stage}, {each.pair}: so few runs ({each.runs} of each input judge) that even an exact leak would not "
         "be found; this part says nothing. Ask for more runs, or for a lower level."
@@ -73,36 +60,22 @@ def too_few(power: Sequence[Power]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """An audit of one configuration.
-
-    Attributes:
-        run: Name of the run.
-        product: Name of the product.
-        config_hash: Of the resolved configuration.
-        claim: What the run claims.
-        exercised: Part of the total that is spent on answers in which the inputs differ, exact, as text.
-        judgement: The findings.
-        power: What could have been found.
-        inputs: The pairs of inputs, in sentences.
-        notes: What a reader must know.
-        insecure: Whether keys follow from a text.
-        seconds: Wall time.
-    """
+    """An audit of one configuration."""
 
     run: str
     product: str
-    config_hash: str
-    claim: Claim
-    exercised: str
+    config_hash: str  # of the resolved configuration
+    claim: Claim  # what the run claims
+    exercised: str  # part of the total that is spent on answers in which the inputs differ, exact, as text
     judgement: Judgement
-    power: tuple[Power, ...]
-    inputs: tuple[str, ...]
-    notes: tuple[str, ...]
-    insecure: bool
-    seconds: float
+    power: tuple[Power, ...]  # what could have been found
+    inputs: tuple[str, ...]  # the pairs of inputs, in sentences
+    notes: tuple[str, ...]  # what a reader must know
+    insecure: bool  # whether keys follow from a text
+    seconds: float  # wall time
 
     @property
-    def best(self) -> Finding | None:
+    def best(self) -> JudgedEvent | None:
         """The finding with the greatest bound; None where no event was found."""
         return max(self.judgement.findings, key=lambda each: (each.bound, each.epsilon), default=None)
 
@@ -176,7 +149,7 @@ class AuditReport:
         return json.dumps(content, indent=1) + "\n"
 
     @property
-    def _found(self) -> tuple[Finding, ...]:
+    def _found(self) -> tuple[JudgedEvent, ...]:
         return self.judgement.findings
 
 
@@ -237,7 +210,7 @@ def present_audit(audit: AuditReport) -> Report:
     )
 
 
-def _findings(findings: Sequence[Finding]) -> ReportTable:
+def _findings(findings: Sequence[JudgedEvent]) -> ReportTable:
     columns = (
         *map(ReportColumn, ("stage", "pair", "event", "inputs", "seen", "seen, other", "of runs")),
         *(ReportColumn(heading, form=".4g") for heading in ("p at least", "q at most", "p allowed")),

@@ -105,12 +105,7 @@ def families_of(population: SmallPopulation, spine: Spine, depth: int) -> dict[s
 
 
 def declared_bounds(plan: RunPlan, population: SmallPopulation) -> tuple[tuple[BoundRow, ...], ...]:
-    """Every bound of every geounit, level by level from the top, as ingestion makes them from invariants alone.
-
-    Args:
-        plan: The run; its spine is that of the census.
-        population: The records.
-    """
+    """Every bound of every geounit, level by level from the top, as ingestion makes them from invariants alone."""
     spine, invariants = plan.spine, plan.invariants
     exact = len(invariants.total_levels(spine.names))
     people = population.counts.sum(axis=1)
@@ -180,18 +175,9 @@ class LocalSystem:
     """A configured system that runs on small populations.
 
     Subclasses may break it, or its executor: audits must find out.
-
-    Args:
-        plan: The run; its input and output are not read.
-
-    Attributes:
-        executor: Class of the executor.
-
-    Raises:
-        ConfigurationError: The spine is made of areas, which a small population does not have.
     """
 
-    executor: type[InProcess] = InProcess
+    executor: type[InProcess] = InProcess  # class of the executor
 
     def __init__(self, plan: RunPlan) -> None:  # noqa: D107 - Args stand with the class.
         if not plan.spine.is_census:
@@ -204,11 +190,7 @@ class LocalSystem:
         self._noise: dict[str, MeasurementPlan] = {}
 
     def ingest(self, population: SmallPopulation) -> Mapping[str, LevelInput]:
-        """Histograms and bounds of a population, level by level from the top.
-
-        Args:
-            population: Records and units by leaf geounit of the spine of the plan.
-        """
+        """Histograms and bounds of a population, level by level from the top."""
         spine, found = self.plan.spine, {}
         for depth, (geolevel, rows) in enumerate(zip(spine.names, declared_bounds(self.plan, population), strict=True)):
             counts = population.summed(population.counts, spine, depth)
@@ -222,24 +204,14 @@ class LocalSystem:
         return found
 
     def measurement_plan(self, geolevel: str, key: RunKey) -> MeasurementPlan:
-        """How a level is measured under a key.
-
-        Args:
-            geolevel: The level.
-            key: Of this run alone.
-        """
+        """How a level is measured under a key."""
         if geolevel not in self._noise:
             share = {"": self.plan.budget.level(geolevel).share}
             self._noise[geolevel] = measurement_plan(self.plan, geolevel, share, key, _ATTEMPT)
         return replace(self._noise[geolevel], streams=noise_streams(self.plan, geolevel, key, _ATTEMPT))
 
     def run(self, ingested: Mapping[str, LevelInput], key: RunKey) -> InProcess:
-        """Measure and estimate every level; a run ends at the first level with a family that failed.
-
-        Args:
-            ingested: Result of `ingest`.
-            key: Of this run alone.
-        """
+        """Measure and estimate every level; a run ends at the first level with a family that failed."""
         noise = {name: self.measurement_plan(name, key) for name in self.plan.spine.names}
         executor = self.executor(ingested, self._levels, noise)
         with suppress(EstimationError):

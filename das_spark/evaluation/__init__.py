@@ -35,7 +35,6 @@ from das_spark.evaluation.metrics import (
     Frequencies,
     frequencies_of,
     pooled,
-    quantiles,
 )
 from das_spark.evaluation.present import (
     present_accuracy,
@@ -48,11 +47,7 @@ from das_spark.evaluation.privacy_loss import (
     loss_curve,
 )
 from das_spark.evaluation.run_record import (
-    ESTIMATE,
     FAMILY_FIGURES,
-    MEASURE,
-    PUBLIC_RECORD,
-    RESTRICTED_RECORD,
     DriverAttempt,
     EstimatedLevel,
     FamilyRow,
@@ -70,7 +65,6 @@ from das_spark.evaluation.samples import (
     Draw,
     ResidualSums,
     ResidualTally,
-    SampleEntry,
     SamplePoint,
     SampleReport,
     StratifiedCells,
@@ -87,12 +81,7 @@ from das_spark.evaluation.spine import (
     present_spine,
     share_path,
 )
-from das_spark.evaluation.statistics import (
-    LOSS,
-    PLATEAU,
-    STATISTICS,
-    StatisticKind,
-)
+from das_spark.evaluation.statistics import LOSS
 from das_spark.evaluation.study import (
     REPLICATES,
     PooledStatistic,
@@ -131,20 +120,14 @@ from das_spark.evaluation.uncertainty import (
 
 __all__ = [
     "AS_CODED",
-    "ESTIMATE",
     "FAMILY_FIGURES",
     "FLAXMAN",
     "LOSS",
     "MARGINAL_PRODUCT",
-    "MEASURE",
-    "PLATEAU",
-    "PUBLIC_RECORD",
     "REPLICATES",
     "RESTRICTED",
-    "RESTRICTED_RECORD",
     "SHARES",
     "SHARES_OF_FIGURE_2",
-    "STATISTICS",
     "TOTAL",
     "AccuracyReport",
     "ComparedSide",
@@ -170,7 +153,6 @@ __all__ = [
     "ResidualTally",
     "RunComparison",
     "RunRecord",
-    "SampleEntry",
     "SamplePoint",
     "SampleReport",
     "SharePath",
@@ -180,7 +162,6 @@ __all__ = [
     "SpineReport",
     "StageMetrics",
     "StageRow",
-    "StatisticKind",
     "StratifiedCells",
     "Study",
     "SweepReport",
@@ -209,7 +190,6 @@ __all__ = [
     "present_run",
     "present_spine",
     "present_sweep",
-    "quantiles",
     "report_from_json",
     "residuals",
     "share_path",

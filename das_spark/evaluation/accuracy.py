@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from math import isnan
@@ -29,13 +30,12 @@ from das_spark.evaluation.metric_rows import (
     criterion_of_json,
     errors_json,
     errors_of_json,
+    figures_json,
     frequencies_of_json,
     homogeneity_json,
     homogeneity_of_json,
-    numbers_json,
-    pooled_criterion,
-    pooled_errors,
     pooled_homogeneity,
+    pooled_rows,
     residuals_json,
 )
 from das_spark.evaluation.metrics import (
@@ -44,11 +44,11 @@ from das_spark.evaluation.metrics import (
     PROBABILITIES,
     ErrorFigures,
     Frequencies,
-    figures,
     pooled,
 )
 from das_spark.evaluation.statistics import STATISTICS
 from das_spark.evaluation.tallies import FIFTIES
+from das_spark.report import json_text
 
 RESTRICTED: Final = "RESTRICTED: compares with confidential counts; not part of the protected release"
 TOTAL: Final = "total"
@@ -137,7 +137,7 @@ class Entry:
     @property
     def figures(self) -> ErrorFigures:
         """The error figures."""
-        return figures(self.frequencies)
+        return self.frequencies.figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +214,23 @@ class AccuracyReport:
             "homogeneity": map(homogeneity_json, self.homogeneity),
             **more,
         }
-        parts = [f'"{name}": {json.dumps(value, indent=1, allow_nan=False)}' for name, value in head.items()]
-        parts += [f'"{name}": {_one_a_line(values)}' for name, values in lines.items()]
-        return "{\n" + ",\n".join(parts) + "\n}\n"
+        return json_text(head, lines)
+
+
+@contextmanager
+def reading(what: str, *errors: type[Exception]) -> Iterator[None]:
+    """Refuse text that is not what it should be.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    unreadable: tuple[type[Exception], ...] = (ValueError, KeyError, TypeError, AttributeError, *errors)
+    try:
+        yield
+    except InputError:
+        raise
+    except unreadable as error:
+        raise InputError(f"not readable as {what}") from error
 
 
 def report_from_json(text: str) -> AccuracyReport:
@@ -228,7 +242,7 @@ def report_from_json(text: str) -> AccuracyReport:
     Raises:
         InputError: It is no report of a known version.
     """
-    try:
+    with reading("an accuracy report"):
         content = json.loads(text)
         if content["schema_version"] not in _READ:
             raise InputError(f"accuracy report of version {content['schema_version']}, expected {_SCHEMA_VERSION}")
@@ -243,21 +257,11 @@ def report_from_json(text: str) -> AccuracyReport:
             content.get("counted", "people"),
             tuple(map(homogeneity_of_json, content.get("homogeneity", ()))),
         )
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("not readable as an accuracy report") from error
-
-
-def _one_a_line(values: Iterable[Mapping[str, Any]]) -> str:
-    lines = [json.dumps(value, allow_nan=False) for value in values]
-    return "[\n " + ",\n ".join(lines) + "\n]" if lines else "[]"
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
-    numbers = {name: getattr(entry.figures, name) for name in ("n", "double_zero", *FIGURES)}
-    shown: dict[str, Any] = dict(numbers_json(numbers))
-    shown["quantiles"] = [] if entry.frequencies.total == 0 else list(entry.figures.quantiles)
+    quantiles = list(entry.figures.quantiles) if entry.frequencies.total else []
+    shown = {**figures_json(entry.figures), "quantiles": quantiles}
     kept = residuals_json(entry.frequencies)
     return {"place": entry.place, "measure": entry.measure, "figures": shown, "residuals": kept}
 
@@ -276,27 +280,16 @@ _K = TypeVar("_K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class RunSpread:
-    """One figure over several runs.
+    """One figure over several runs."""
 
-    Attributes:
-        place: As in `Entry`.
-        measure: As in `Entry`; or a query; or a criterion, with the query of its groups.
-        figure: Name of the figure.
-        values: Its value in each run.
-        mean: Their mean.
-        standard_deviation: Their standard deviation, divisor runs - 1; 0 for one run.
-        population: Class of population; empty in the spread of an entry.
-        bins: Name of the classes of population; empty in the spread of an entry.
-    """
-
-    place: str
-    measure: str
-    figure: str
-    values: tuple[float, ...]
-    mean: float
-    standard_deviation: float
-    population: str = ""
-    bins: str = ""
+    place: str  # as in `Entry`
+    measure: str  # as in `Entry`; or a query; or a criterion, with the query of its groups
+    figure: str  # name of the figure
+    values: tuple[float, ...]  # its value in each run
+    mean: float  # their mean
+    standard_deviation: float  # their standard deviation, divisor runs - 1; 0 for one run
+    population: str = ""  # class of population; empty in the spread of an entry
+    bins: str = ""  # name of the classes of population; empty in the spread of an entry
 
 
 class _Key(NamedTuple):
@@ -324,7 +317,7 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
         Entry(entry.place, entry.measure, pooled([report.entries[row].frequencies for report in reports]))
         for row, entry in enumerate(first.entries)
     )
-    errors = [{(*line.key, line.answers): line for line in report.errors} for report in reports]
+    errors = [{line.key: line for line in report.errors} for report in reports]
     criteria = [{line.key: line for line in report.criteria} for report in reports]
     homogeneity = [{line.key: line for line in report.homogeneity} for report in reports]
     notes = [report.notes for report in reports]
@@ -335,8 +328,8 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
         tuple(run for report in reports for run in report.runs),
         entries,
         tuple(dict.fromkeys(chain.from_iterable(notes))),
-        tuple(pooled_errors([each[key] for each in errors]) for key in _in_all(errors)),
-        tuple(pooled_criterion([each[key] for each in criteria]) for key in _in_all(criteria)),
+        tuple(pooled_rows([each[key] for each in errors]) for key in _in_all(errors)),
+        tuple(pooled_rows([each[key] for each in criteria]) for key in _in_all(criteria)),
         first.groups,
         first.counted,
         tuple(pooled_homogeneity([each[key] for each in homogeneity]) for key in _in_all(homogeneity)),

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from das_spark.errors import InputError
 from das_spark.evaluation.accuracy import RESTRICTED, AccuracyReport
-from das_spark.evaluation.metrics import Frequencies, figures
+from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.study import PooledStatistic, statistics_of
 from das_spark.evaluation.uncertainty import (
     LEVEL,
@@ -57,36 +57,22 @@ _FORM: Final = ",.4g"
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """One figure of both sides, and their difference.
+    """One figure of both sides, and their difference."""
 
-    Attributes:
-        place: A geolevel.
-        measure: `total`, or the query of the strata.
-        statistic: Name of the figure; `PAIRED` for the difference of absolute residuals, geounit by geounit.
-        settings: Of empirical privacy loss; empty for other figures.
-        unit: What it is counted in.
-        n: Residuals, or pairs of them, of all runs.
-        first: Mean of the figure over the runs of the first side; None where it is undefined, and for `PAIRED`, which
-            is of the strata that have people in the truth or in either run, as no figure of one side is.
-        second: The same of the second side.
-        difference: First minus second; below zero where the first has the smaller figure.
-        interval: Of the difference; None where there is none.
-        pairs: Pairs of runs; 0 where runs are not paired.
-        p: Two-sided p-value of "no difference" over runs; None where there is none.
-    """
-
-    place: str
-    measure: str
-    statistic: str
-    settings: str
-    unit: str
-    n: int
+    place: str  # a geolevel
+    measure: str  # `total`, or the query of the strata
+    statistic: str  # name of the figure; `PAIRED` for the difference of absolute residuals, geounit by geounit
+    settings: str  # of empirical privacy loss; empty for other figures
+    unit: str  # what it is counted in
+    n: int  # residuals, or pairs of them, of all runs
+    # Mean of the figure over the runs of the first side; None where it is undefined, and for `PAIRED`, which is of
+    # the strata that have people in the truth or in either run, as no figure of one side is.
     first: float | None
-    second: float | None
-    difference: float | None
-    interval: Interval | None
-    pairs: int
-    p: float | None
+    second: float | None  # the same of the second side
+    difference: float | None  # first minus second; below zero where the first has the smaller figure
+    interval: Interval | None  # of the difference; None where there is none
+    pairs: int  # pairs of runs; 0 where runs are not paired
+    p: float | None  # two-sided p-value of "no difference" over runs; None where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +209,7 @@ def _paired_line(
     of: tuple[str, str], differences: Sequence[Frequencies], method: Method, figures_of: Sequence[_Both]
 ) -> ComparedRow:
     """The difference of absolute residuals, geounit by geounit."""
-    means = [figures(each).bias for each in differences if each.total]
+    means = [each.mean for each in differences if each.total]
     mean = fmean(means) if means else None
     interval, p = None, None
     if method == "paired_runs" and len(means) == len(differences):

@@ -6,15 +6,15 @@ classes together, classes above a size, and several runs together are sums of pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import nan
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from math import isnan, nan
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 import numpy as np
 
 from das_spark.errors import InputError
-from das_spark.evaluation.metrics import Frequencies, absolute_quantiles, figures, pooled
+from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, pooled
 from das_spark.evaluation.tallies import (
     BINS,
     COUNTED,
@@ -44,19 +44,12 @@ CriterionName = Literal["largest group", "total"]
 
 @dataclass(frozen=True, slots=True)
 class ErrorPart:
-    """The errors of a query in the geounits of one class of population.
+    """The errors of a query in the geounits of one class of population."""
 
-    Attributes:
-        bin: Class of population; -1 for several together.
-        geounits: How many geounits.
-        counted: What they hold, in confidential counts.
-        frequencies: Residuals of the answers.
-    """
-
-    bin: int
-    geounits: int
-    counted: int
-    frequencies: Frequencies
+    bin: int  # class of population; -1 for several together
+    geounits: int  # how many geounits
+    counted: int  # what they hold, in confidential counts
+    frequencies: Frequencies  # residuals of the answers
 
     @property
     def one_minus_tvd(self) -> float:
@@ -65,7 +58,8 @@ class ErrorPart:
 
     def numbers(self) -> dict[str, float]:
         """Every figure that is one number, by name; NaN where there is none."""
-        shown, l1 = figures(self.frequencies), self.frequencies.absolute_sum
+        shown, l1 = self.frequencies.figures, self.frequencies.absolute_sum
+        names = ("mean_absolute", "median_absolute", "p95_absolute", "bias", "rmse", "largest")
         return {
             "geounits": self.geounits,
             "counted": self.counted,
@@ -75,39 +69,26 @@ class ErrorPart:
             "l1": l1,
             "l1_per_geounit": l1 / self.geounits if self.geounits else nan,
             "one_minus_tvd": self.one_minus_tvd,
-            "mean_absolute": shown.mean_absolute,
-            "median_absolute": shown.median_absolute,
-            "p95_absolute": shown.p95_absolute,
-            "bias": shown.bias,
-            "rmse": shown.rmse,
-            "largest": shown.largest,
+            **{name: getattr(shown, name) for name in names},
         }
 
     def lists(self) -> dict[str, tuple[float, ...]]:
         """Every figure that is a list of quantiles, by name."""
         return {
-            "absolute_quantiles": absolute_quantiles(self.frequencies),
-            "absolute_quantiles_of_wrong": absolute_quantiles(self.frequencies, wrong_only=True),
+            "absolute_quantiles": self.frequencies.absolute_quantiles(),
+            "absolute_quantiles_of_wrong": self.frequencies.absolute_quantiles(wrong_only=True),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionPart:
-    """In how many geounits of one class of population a criterion is met.
+    """In how many geounits of one class of population a criterion is met."""
 
-    Attributes:
-        bin: Class of population; -1 for several together.
-        geounits: How many geounits.
-        within: In how many of them the difference is at most 5/100.
-        undefined: How many of them have no difference; they are not within.
-        parts: Sum of the differences, in billionths.
-    """
-
-    bin: int
-    geounits: int
-    within: int
-    undefined: int
-    parts: int
+    bin: int  # class of population; -1 for several together
+    geounits: int  # how many geounits
+    within: int  # in how many of them the difference is at most 5/100
+    undefined: int  # how many of them have no difference; they are not within
+    parts: int  # sum of the differences, in billionths
 
     def numbers(self) -> dict[str, float]:
         """Every figure by name; NaN where there is none."""
@@ -121,8 +102,42 @@ class CriterionPart:
         }
 
 
+_Part = TypeVar("_Part", ErrorPart, CriterionPart)
+
+
+class _ByPopulation(Generic[_Part]):
+    """Rows in parts, ascending by class of population; classes without geounits are missing."""
+
+    _kind: ClassVar[type[Any]]
+    bins: Bins
+    parts: tuple[_Part, ...]
+
+    @property
+    def all_classes(self) -> _Part:
+        """All classes together."""
+        found: _Part = _together(self._kind, self.parts)
+        return found
+
+    def overall(self) -> Iterator[tuple[str, _Part]]:
+        """All classes together, with its label."""
+        yield ALL, self.all_classes
+
+    def rows(self) -> Iterator[tuple[str, _Part]]:
+        """What `overall` gives, then each class, with labels."""
+        yield from self.overall()
+        yield from ((self.bins.label(part.bin), part) for part in self.parts)
+
+
+def _together(kind: type[_Part], parts: Sequence[_Part]) -> _Part:
+    """Parts together, of several classes or of several runs: all but the class adds up."""
+    bin_ = parts[0].bin if len({part.bin for part in parts}) == 1 else -1
+    columns = ((of.name, [getattr(part, of.name) for part in parts]) for of in fields(kind) if of.name != "bin")
+    sums: list[Any] = [pooled(each) if name == "frequencies" else sum(each) for name, each in columns]
+    return kind(bin_, *sums)
+
+
 @dataclass(frozen=True, slots=True)
-class QueryErrors:
+class QueryErrors(_ByPopulation[ErrorPart]):
     """Errors of one query in one geolevel.
 
     Attributes:
@@ -138,25 +153,16 @@ class QueryErrors:
     answers: int
     bins: Bins
     parts: tuple[ErrorPart, ...]
+    _kind = ErrorPart
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key(self) -> tuple[object, ...]:
         """What tells lines apart."""
-        return (self.place, self.query, self.bins.name)
-
-    @property
-    def all_classes(self) -> ErrorPart:
-        """All classes together."""
-        return _joined(self.parts)
-
-    def rows(self) -> Iterator[tuple[str, ErrorPart]]:
-        """All classes together, then each, with its label."""
-        yield ALL, self.all_classes
-        yield from ((self.bins.label(part.bin), part) for part in self.parts)
+        return (self.place, self.query, self.bins.name, self.answers)
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion:
+class Criterion(_ByPopulation[CriterionPart]):
     """How often a difference of shares, or a relative error, is small in one geolevel.
 
     Attributes:
@@ -172,9 +178,10 @@ class Criterion:
     query: str
     bins: Bins
     parts: tuple[CriterionPart, ...]
+    _kind = CriterionPart
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key(self) -> tuple[object, ...]:
         """What tells lines apart."""
         return (self.place, self.name, self.query, self.bins.name)
 
@@ -183,36 +190,26 @@ class Criterion:
         """Name and groups, as a spread calls the line."""
         return f"{self.name}: {self.query}"
 
-    @property
-    def all_classes(self) -> CriterionPart:
-        """All classes together."""
-        return _met(self.parts)
-
     def at_least(self, population: int) -> CriterionPart:
         """The geounits with at least so many people.
-
-        Args:
-            population: People: the smallest population of a class.
 
         Raises:
             InputError: No class begins there.
         """
-        if population not in map(self.bins.least, range(self.bins.number)):
+        if population not in self._beginnings:
             raise InputError(f"no class of {self.bins.name} begins at {population}")
-        return _met([part for part in self.parts if self.bins.least(part.bin) >= population])
+        return _together(CriterionPart, [part for part in self.parts if self.bins.least(part.bin) >= population])
 
     def overall(self) -> Iterator[tuple[str, CriterionPart]]:
         """All classes together, and those above some sizes, with labels."""
         yield ALL, self.all_classes
-        begins = set(map(self.bins.least, range(self.bins.number)))
         for least in LEAST_POPULATIONS:
-            if least in begins:
+            if least in self._beginnings:
                 yield f"{ALL} with {least:,} or more", self.at_least(least)
 
-    def rows(self) -> Iterator[tuple[str, CriterionPart]]:
-        """What `overall` gives, then each class, with labels."""
-        yield from self.overall()
-        yield from ((self.bins.label(part.bin), part) for part in self.parts)
+    @property
+    def _beginnings(self) -> set[int]:
+        return set(map(self.bins.least, range(self.bins.number)))
 
 
 def metric_rows_of(place: str, comparison: Comparison, summed: ErrorTally) -> tuple[list[QueryErrors], list[Criterion]]:
@@ -263,72 +260,30 @@ def _error_parts(
     return tuple(parts)
 
 
-def _joined(parts: Sequence[ErrorPart]) -> ErrorPart:
-    """Parts together, of several classes or of several runs."""
-    return ErrorPart(
-        parts[0].bin if len({part.bin for part in parts}) == 1 else -1,
-        sum(part.geounits for part in parts),
-        sum(part.counted for part in parts),
-        pooled([part.frequencies for part in parts]),
-    )
+_Row = TypeVar("_Row", QueryErrors, Criterion)
 
 
-def _met(parts: Sequence[CriterionPart]) -> CriterionPart:
-    """Parts together, of several classes or of several runs."""
-    return CriterionPart(
-        parts[0].bin if len({part.bin for part in parts}) == 1 else -1,
-        sum(part.geounits for part in parts),
-        sum(part.within for part in parts),
-        sum(part.undefined for part in parts),
-        sum(part.parts for part in parts),
-    )
-
-
-def pooled_errors(lines: Sequence[QueryErrors]) -> QueryErrors:
+def pooled_rows(lines: Sequence[_Row]) -> _Row:
     """One line of several runs together: geounits and counts of each run count."""
-    first = lines[0]
-    return QueryErrors(first.place, first.query, first.answers, first.bins, _by_bin(lines, _joined))
-
-
-def pooled_criterion(lines: Sequence[Criterion]) -> Criterion:
-    """One line of several runs together: geounits of each run count."""
-    first = lines[0]
-    return Criterion(first.place, first.name, first.query, first.bins, _by_bin(lines, _met))
-
-
-def _by_bin(lines: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> tuple[Any, ...]:
-    """The parts of one class of all lines together, class by class."""
     parts: dict[int, list[Any]] = {}
     for line in lines:
         for part in line.parts:
             parts.setdefault(part.bin, []).append(part)
-    return tuple(join(parts[bin_]) for bin_ in sorted(parts))
-
-
-def _number_json(value: float) -> float | None:
-    """JSON knows no NaN.
-
-    Returns:
-        The number, or None for NaN.
-    """
-    return None if value != value else value  # noqa: PLR0124 - NaN
+    return replace(lines[0], parts=tuple(_together(lines[0]._kind, parts[bin_]) for bin_ in sorted(parts)))
 
 
 def numbers_json(numbers: Mapping[str, float]) -> dict[str, float | None]:
-    """Numbers by name, without NaN.
+    """Numbers by name; JSON knows no NaN."""
+    return {name: None if isnan(value) else value for name, value in numbers.items()}
 
-    Returns:
-        The same, with None for NaN.
-    """
-    return {name: _number_json(value) for name, value in numbers.items()}
+
+def figures_json(of: ErrorFigures) -> dict[str, float | None]:
+    """The figures that are one number."""
+    return numbers_json({name: getattr(of, name) for name in ("n", "double_zero", *FIGURES)})
 
 
 def residuals_json(frequencies: Frequencies) -> dict[str, list[int]]:
-    """How often each residual occurs.
-
-    Returns:
-        Distinct residuals (`values`) and how often each occurs (`counts`).
-    """
+    """How often each residual occurs."""
     return {"values": frequencies.values.tolist(), "counts": frequencies.counts.tolist()}
 
 
@@ -391,7 +346,7 @@ def _figures(part: ErrorPart) -> dict[str, Any]:
     return numbers_json(part.numbers()) | {name: list(values) for name, values in part.lists().items()}
 
 
-#: What is told of the residuals of each index, beside the bias and its intervals.
+#: Figures of the residuals of each index, beside the bias and its intervals.
 _FIGURES = ("rmse", "median_absolute", "p95_absolute")
 
 
@@ -421,7 +376,7 @@ class HomogeneityRow:
         return (self.place, self.definition, self.strata)
 
     def numbers(self) -> Iterator[tuple[int, Mapping[str, float]]]:
-        """Of every index how many residuals, the bias in people, and what is told of residuals elsewhere.
+        """Of every index how many residuals, the bias in people, and further figures.
 
         `low` and `high` are the ends of the 95 % interval of the bias over residuals (Student's t, as if they were
         independent), NaN for a single one; `low_over_runs` and `high_over_runs` those over the biases of the runs, NaN
@@ -429,8 +384,8 @@ class HomogeneityRow:
         """
         biases = dict(self.of_runs)
         for index, residuals in self.parts:
-            shown, runs = figures(residuals), biases.get(index, ())
-            low, high = _ends(interval_of_mean(residuals.values, residuals.counts, LEVEL))
+            shown, runs = residuals.figures, biases.get(index, ())
+            low, high = _ends(interval_of_mean(residuals, LEVEL))
             found = {"n": shown.n, "bias": shown.bias, "low": low, "high": high}
             found["low_over_runs"], found["high_over_runs"] = _ends(over_runs(runs, LEVEL) if len(runs) > 1 else None)
             yield index, found | {name: getattr(shown, name) for name in _FIGURES}
@@ -464,7 +419,7 @@ def pooled_homogeneity(lines: Sequence[HomogeneityRow]) -> HomogeneityRow:
             parts.setdefault(index, []).append(residuals)
     whole = tuple((index, pooled(parts[index])) for index in sorted(parts))
     biases = tuple(
-        (index, tuple(figures(each).bias for each in parts[index]))
+        (index, tuple(each.mean for each in parts[index]))
         for index in sorted(parts)
         if len(parts[index]) == len(lines) > 1
     )

@@ -25,8 +25,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.errors import ConfigurationError, InputError, UndefinedError
-from das_spark.evaluation.metrics import Residuals, quantiles_of
+from das_spark.errors import ConfigurationError, UndefinedError
+from das_spark.evaluation.metrics import Frequencies
 
 #: Kernel deviations beyond which the kernel is exactly 0 in double precision: exp(-39^2 / 2) < 2^-1075.
 _REACH: Final = 39.0
@@ -34,25 +34,13 @@ _REACH: Final = 39.0
 _BLOCK: Final = 2**17
 
 
-def standard_deviation(values: Residuals, counts: NDArray[np.int64]) -> float:
-    """Sample standard deviation, divisor n - 1."""
-    total = counts.sum()
-    centred = values - (values @ counts) / total
-    return sqrt(float(centred**2 @ counts / (total - 1)))
-
-
-def kernel_density(
-    values: Residuals, counts: NDArray[np.int64], kernel_deviation: float, at: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def kernel_density(residuals: Frequencies, kernel_deviation: float, at: NDArray[np.float64]) -> NDArray[np.float64]:
     """The density sum_i counts_i phi((t - values_i) / h) / (n h) at points t, h the kernel deviation.
 
     The same as `scipy.stats.gaussian_kde` on the expanded residuals, where its factor is h / standard deviation.
-
-    Returns:
-        Shape (k,), per person. Far from every residual it is 0 or has lost digits: below
-        `numpy.finfo(float).tiny` nothing should be read off it.
     """
-    weights = counts / (counts.sum() * kernel_deviation * sqrt(2 * pi))
+    values = residuals.values
+    weights = residuals.counts / (residuals.total * kernel_deviation * sqrt(2 * pi))
     density = np.empty(at.size)
     rows = max(1, _BLOCK // max(1, values.size))
     for first in range(0, at.size, rows):
@@ -158,80 +146,54 @@ class LossCurve:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyLoss:
-    """The empirical privacy loss, or why there is none.
+    """The empirical privacy loss, or why there is none."""
 
-    Attributes:
-        value: Largest absolute loss; None where it is undefined.
-        plateau: Median absolute loss; None likewise.
-        n: Residuals.
-        why_undefined: Empty where it is defined.
-    """
-
-    value: float | None
-    plateau: float | None
-    n: int
-    why_undefined: str = ""
+    value: float | None  # largest absolute loss; None where it is undefined
+    plateau: float | None  # median absolute loss; None likewise
+    n: int  # residuals
+    why_undefined: str = ""  # empty where it is defined
 
 
-def loss_curve(values: Residuals, counts: NDArray[np.int64], settings: LossSettings = AS_CODED) -> LossCurve:
+def loss_curve(residuals: Frequencies, settings: LossSettings = AS_CODED) -> LossCurve:
     """The loss curve of residuals.
 
     Args:
-        values: Shape (m,), distinct residuals, ascending, people; whole or not.
-        counts: Shape (m,), positive: how often.
+        residuals: In people, whole or not.
         settings: Bandwidth and range.
 
     Raises:
-        InputError: Values are not ascending and finite, or a count is not positive.
         UndefinedError: There is no curve: fewer than two residuals, all are equal, the range holds fewer than two
             points, or the density vanishes within the range. The message is the reason.
     """
-    _check(values, counts)
-    if counts.sum() <= 1:
+    if residuals.total <= 1:
         raise UndefinedError("fewer than two residuals")
-    if values.size == 1:
+    if residuals.values.size == 1:
         raise UndefinedError("all residuals are equal")
-    points = _points(values, counts, settings)
-    kernel = settings.kernel_deviation(standard_deviation(values, counts))
-    density = kernel_density(values, counts, kernel, points)
+    points = _points(residuals, settings)
+    kernel = settings.kernel_deviation(residuals.standard_deviation)
+    density = kernel_density(residuals, kernel, points)
     # Where this underflows, the published programs find an infinite loss. It would tell of the kernel's own tail only.
     # The message gives no range: errors never hold what was computed from confidential counts.
     if density.min() < np.finfo(np.float64).tiny:
         raise UndefinedError("the density vanishes in a part of the range: no residual is near enough for this kernel")
     logarithm = np.log(density)
-    return LossCurve(points[:-1], logarithm[:-1] - logarithm[1:], points, density, int(counts.sum()), settings, kernel)
+    return LossCurve(points[:-1], logarithm[:-1] - logarithm[1:], points, density, residuals.total, settings, kernel)
 
 
-def empirical_privacy_loss(
-    values: Residuals, counts: NDArray[np.int64], settings: LossSettings = AS_CODED
-) -> PrivacyLoss:
-    """The largest absolute loss and the plateau, or the reason why they are undefined.
-
-    Raises:
-        InputError: As `loss_curve`.
-    """
+def empirical_privacy_loss(residuals: Frequencies, settings: LossSettings = AS_CODED) -> PrivacyLoss:
+    """The largest absolute loss and the plateau, or the reason why they are undefined."""
     try:
-        curve = loss_curve(values, counts, settings)
+        curve = loss_curve(residuals, settings)
     except UndefinedError as reason:
-        return PrivacyLoss(None, None, int(counts.sum()), reason.message)
+        return PrivacyLoss(None, None, residuals.total, reason.message)
     return PrivacyLoss(curve.maximum, curve.plateau, curve.n)
 
 
-def _check(values: Residuals, counts: NDArray[np.int64]) -> None:
-    """Refuse what is no table of frequencies."""
-    orderly = values.ndim == 1 and values.shape == counts.shape and bool(np.isfinite(values).all())
-    if not orderly or (np.diff(values) <= 0).any() or (counts <= 0).any():
-        raise InputError(
-            "residuals of a loss curve: expected finite ascending values with positive counts",
-            hint="reduce residuals with frequencies_of",
-        )
-
-
-def _points(values: Residuals, counts: NDArray[np.int64], settings: LossSettings) -> NDArray[np.float64]:
+def _points(residuals: Frequencies, settings: LossSettings) -> NDArray[np.float64]:
     """Middles of the unit bins whose edges are -B, -B + 1, ... below B."""
     high = settings.percentile / _ALL
     low = (_ALL - settings.percentile) / _ALL
-    bound = settings.multiplier * max(map(abs, quantiles_of(values, counts, (low, high))))
+    bound = settings.multiplier * max(map(abs, residuals.quantiles((low, high))))
     edges = int(np.ceil(2 * bound - _ROUNDING))
     if edges - 1 < 2:  # noqa: PLR2004 - a loss is between two points
         raise UndefinedError("the range holds fewer than two points")

@@ -27,13 +27,13 @@ from numpy.random import PCG64, Generator, SeedSequence  # noqa: TID251 - evalua
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError
-from das_spark.evaluation.accuracy import RESTRICTED, TOTAL
-from das_spark.evaluation.metric_rows import frequencies_of_json, numbers_json, residuals_json
-from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, figures, frequencies_of, pooled
+from das_spark.evaluation.accuracy import RESTRICTED, TOTAL, reading
+from das_spark.evaluation.metric_rows import figures_json, frequencies_of_json, residuals_json
+from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, frequencies_of, pooled
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.histogram import NO_GROUP, Query
-from das_spark.report import JSON, ReportColumn, ReportTable
+from das_spark.report import JSON, ReportColumn, ReportTable, json_text
 
 #: Below this many people numpy draws multivariate hypergeometric numbers.
 _TOO_MANY_PEOPLE: Final = 10**9
@@ -316,21 +316,14 @@ _SCHEMA_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class SampleEntry:
-    """One line on a whole geolevel, of one sample or of several pooled.
+    """One line on a whole geolevel, of one sample or of several pooled."""
 
-    Attributes:
-        share: f = p/q, the share of the persons that was drawn.
-        seed: Of the sample; None where the samples of several seeds are pooled.
-        place: A geolevel.
-        measure: `total`, or the query of the strata.
-        frequencies: How often each residual occurs, as integers k q - n p: p times as large as in people. Totals are of
-            all geounits; strata are those that somebody is in. Counts of nobody are counted as `double_zero`.
-    """
-
-    share: Fraction
-    seed: int | None
-    place: str
-    measure: str
+    share: Fraction  # f = p/q, the share of the persons that was drawn
+    seed: int | None  # of the sample; None where the samples of several seeds are pooled
+    place: str  # a geolevel
+    measure: str  # `total`, or the query of the strata
+    # How often each residual occurs, as integers k q - n p: p times as large as in people. Totals are of all
+    # geounits; strata are those that somebody is in. Counts of nobody are counted as `double_zero`.
     frequencies: Frequencies
 
     @property
@@ -341,17 +334,15 @@ class SampleEntry:
     @property
     def figures(self) -> ErrorFigures:
         """The error figures, in people."""
-        found = figures(self.frequencies)
+        found = self.frequencies.figures
         scaled = {name: getattr(found, name) / self.divisor for name in FIGURES}
         return replace(found, **scaled, quantiles=tuple(each / self.divisor for each in found.quantiles))
 
     def privacy_loss(self, settings: LossSettings = AS_CODED) -> PrivacyLoss:
-        """The empirical privacy loss of the residuals, in people.
-
-        Args:
-            settings: Bandwidth and range.
-        """
-        return empirical_privacy_loss(self.frequencies.values / self.divisor, self.frequencies.counts, settings)
+        """The empirical privacy loss of the residuals, in people."""
+        return empirical_privacy_loss(
+            Frequencies(self.frequencies.values / self.divisor, self.frequencies.counts), settings
+        )
 
 
 class SamplePoint(NamedTuple):
@@ -426,9 +417,7 @@ class SampleReport:
             "seeds": list(self.seeds),
             "definitions": dict(_definitions(self.counted)),
         }
-        parts = [f'"{name}": {json.dumps(value, allow_nan=False)}' for name, value in head.items()]
-        lines = ",\n ".join(json.dumps(_entry_json(entry), allow_nan=False) for entry in self.entries)
-        return "{\n" + ",\n".join(parts) + f',\n"entries": [\n {lines}\n]' + "\n}\n"
+        return json_text(head, {"entries": map(_entry_json, self.entries)}, None)
 
     @classmethod
     def from_json(cls, text: str) -> SampleReport:
@@ -440,7 +429,7 @@ class SampleReport:
         Raises:
             InputError: It is no report on samples of a known version.
         """
-        try:
+        with reading("a report on samples"):
             content = json.loads(text)
             if content["schema_version"] != _SCHEMA_VERSION:
                 raise InputError(
@@ -450,10 +439,6 @@ class SampleReport:
             shares = tuple(map(Fraction, content["shares"]))
             entries = tuple(map(_entry_of, content["entries"]))
             return cls(shares, tuple(content["seeds"]), entries, content["counted"])
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError("not readable as a report on samples") from error
 
 
 def entries_of(draw: Draw, place: str, strata: str, total: Frequencies, stratified: Frequencies) -> list[SampleEntry]:
@@ -481,17 +466,11 @@ CLOSEST: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClosestSample:
-    """Shares of the samples that are closest to a release by each rule of `CLOSEST`.
+    """Shares of the samples that are closest to a release by each rule of `CLOSEST`."""
 
-    Attributes:
-        by_median_absolute: By errors.
-        by_loss: By losses; None where that of the release or of every sample is undefined.
-        by_both: By both; None likewise.
-    """
-
-    by_median_absolute: Fraction
-    by_loss: Fraction | None
-    by_both: Fraction | None
+    by_median_absolute: Fraction  # by errors
+    by_loss: Fraction | None  # by losses; None where that of the release or of every sample is undefined
+    by_both: Fraction | None  # by both; None likewise
 
 
 def closest_sample(points: Sequence[SamplePoint], release: tuple[float, float | None]) -> ClosestSample:
@@ -550,7 +529,7 @@ def _entry_json(entry: SampleEntry) -> dict[str, Any]:
         "place": entry.place,
         "measure": entry.measure,
         "divisor": entry.divisor,
-        "figures": numbers_json({name: getattr(shown, name) for name in ("n", "double_zero", *FIGURES)}),
+        "figures": figures_json(shown),
         "residuals": residuals_json(entry.frequencies),
     }
 
@@ -566,23 +545,15 @@ _HEADINGS: Final = {"by_median_absolute": "closest by error", "by_loss": "by los
 
 @dataclass(frozen=True, slots=True)
 class ClosestRow:
-    """Samples that are as good as a release in one measure of one place.
+    """Samples that are as good as a release in one measure of one place."""
 
-    Attributes:
-        place: A geolevel.
-        measure: `total`, or the query of the strata.
-        release: Median absolute residual, and empirical privacy loss, None where it is undefined.
-        samples: The same of the samples, by share.
-        closest: Shares of the closest ones, by each rule.
-        total: Budget of the release, where there are several; None for one release.
-    """
-
-    place: str
-    measure: str
+    place: str  # a geolevel
+    measure: str  # `total`, or the query of the strata
+    # Median absolute residual, and empirical privacy loss, None where it is undefined.
     release: tuple[float, float | None]
-    samples: tuple[SamplePoint, ...]
-    closest: ClosestSample
-    total: Fraction | None = None
+    samples: tuple[SamplePoint, ...]  # the same of the samples, by share
+    closest: ClosestSample  # shares of the closest ones, by each rule
+    total: Fraction | None = None  # budget of the release, where there are several; None for one release
 
 
 def closest_row(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import GeographyError, InputError
+from das_spark.evaluation.accuracy import reading
 from das_spark.geography import EntityComparison
 from das_spark.privacy import Framework
 from das_spark.report import (
@@ -35,6 +36,7 @@ from das_spark.report import (
     ReportSection,
     ReportTable,
     Whiskers,
+    json_text,
 )
 
 
@@ -81,19 +83,12 @@ class SharePath:
 
 @dataclass(frozen=True, slots=True)
 class LevelMove:
-    """What bypassing moved to a level and away from it, in shares of the budget of a mean block.
-
-    Attributes:
-        level: Name of the geolevel.
-        share: Its share before anything was bypassed.
-        received: Mean over blocks of what their geounit has more.
-        given: Mean over blocks of what their geounit has less.
-    """
+    """What bypassing moved to a level and away from it, in shares of the budget of a mean block."""
 
     level: str
-    share: Fraction
-    received: Fraction
-    given: Fraction
+    share: Fraction  # its share before anything was bypassed
+    received: Fraction  # mean over blocks of what their geounit has more
+    given: Fraction  # mean over blocks of what their geounit has less
 
     @property
     def after(self) -> Fraction:
@@ -113,29 +108,17 @@ class Distances:
 
 @dataclass(frozen=True, slots=True)
 class CategoryFigures:
-    """Figures of a category of entities; not a number where it has none.
-
-    Attributes:
-        category: Its name.
-        entities: Number of entities.
-        before: Distances on the census spine.
-        after: Distances on the spine.
-        deviation_before: Median standard deviation of their totals on the census spine, people.
-        deviation_after: The same on the spine.
-        nearer: Share of the entities whose distance fell.
-        same: Share of those whose distance is the same.
-        farther: Share of those whose distance rose.
-    """
+    """Figures of a category of entities; not a number where it has none."""
 
     category: str
-    entities: int
-    before: Distances
-    after: Distances
-    deviation_before: float
-    deviation_after: float
-    nearer: float
-    same: float
-    farther: float
+    entities: int  # number of entities
+    before: Distances  # distances on the census spine
+    after: Distances  # distances on the spine
+    deviation_before: float  # median standard deviation of their totals on the census spine, people
+    deviation_after: float  # the same on the spine
+    nearer: float  # share of the entities whose distance fell
+    same: float  # share of those whose distance is the same
+    farther: float  # share of those whose distance rose
 
     @classmethod
     def of(cls, entities: EntityComparison) -> CategoryFigures:
@@ -283,9 +266,7 @@ class SpineReport:
             "figures": [_finite_json(asdict(figures)) for figures in self.figures],
             "entity_columns": list(_ENTITY_COLUMNS),
         }
-        parts = [f'"{name}": {json.dumps(value, indent=1, allow_nan=False)}' for name, value in head.items()]
-        parts.append('"entities": {\n' + ",\n".join(map(_entities_json, self.categories)) + "\n}")
-        return "{\n" + ",\n".join(parts) + "\n}\n"
+        return json_text(head, {"entities": {each.category: _entities_json(each) for each in self.categories}})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -297,7 +278,7 @@ class SpineReport:
         Raises:
             InputError: It is no report of this version.
         """
-        try:
+        with reading("a report on a spine", GeographyError):
             data = json.loads(text)
             if data["schema_version"] != _SCHEMA_VERSION:
                 raise InputError(f"report on a spine of version {data['schema_version']}, expected {_SCHEMA_VERSION}")
@@ -312,10 +293,6 @@ class SpineReport:
                 tuple(data["notes"]),
                 tuple(data["facts"].items()),
             )
-        except (ValueError, KeyError, TypeError, AttributeError, GeographyError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError("not readable as a report on a spine") from error
 
 
 #: Columns of the entities.
@@ -351,14 +328,12 @@ def _finite_number(value: object) -> object:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _entities_json(entities: EntityComparison) -> str:
-    """The entities of a category, one a line in the order of `_ENTITY_COLUMNS`."""
+def _entities_json(entities: EntityComparison) -> Iterable[tuple[object, ...]]:
+    """The entities of a category in the order of `_ENTITY_COLUMNS`."""
+    whole = (entities.names, entities.blocks, entities.distance_before, entities.distance_after)
     deviations = [np.sqrt(column).tolist() for column in (entities.variance_before, entities.variance_after)]
-    whole = [column.tolist() for column in (entities.blocks, entities.distance_before, entities.distance_after)]
-    numbers = [[_finite_number(value) for value in column] for column in deviations]
-    rows = zip(entities.names.tolist(), *whole, *numbers, strict=True)
-    lines = ",\n ".join(json.dumps(row, allow_nan=False) for row in rows)
-    return f"{json.dumps(entities.category)}: [" + (f"\n {lines}\n" if lines else "") + "]"
+    finite = ([_finite_number(value) for value in column] for column in deviations)
+    return zip(*(column.tolist() for column in whole), *finite, strict=True)
 
 
 def _entities_of_json(category: str, rows: Sequence[Sequence[Any]]) -> EntityComparison:

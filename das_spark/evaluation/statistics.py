@@ -1,6 +1,6 @@
 """The registry of statistics of residuals.
 
-**A new statistic is one function of a `ResidualTable` and one line in `STATISTICS`**: it then stands on the page, in
+**A new statistic is one function of `Frequencies` and one line in `STATISTICS`**: it then stands on the page, in
 the terminal, in CSV and JSON, among the definitions, and in comparisons of configurations.
 """
 
@@ -8,99 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from math import sqrt
+from functools import lru_cache
 from typing import Final, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from das_spark.errors import UndefinedError
-from das_spark.evaluation.metrics import Residuals, quantiles_of
+from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED, AS_WRITTEN, LossSettings, PrivacyLoss, empirical_privacy_loss
 
 #: Names of the figures of empirical privacy loss: the largest of the curve, and the median of its absolute values.
 LOSS: Final = "empirical_privacy_loss"
 PLATEAU: Final = "empirical_privacy_loss_plateau"
 _LOGARITHM: Final = "natural logarithm of a ratio"
-#: Whole numbers below it add up exactly in 64 bits.
-_EXACT: Final = 2**63
-
-
-class ResidualTable:
-    """Distinct residuals and how often each occurs, and what several statistics need of them, computed once."""
-
-    def __init__(self, values: Residuals, counts: NDArray[np.int64]) -> None:
-        """Take residuals, one at least, ascending."""
-        self.values, self.counts = values, counts
-        self._losses: dict[LossSettings, PrivacyLoss] = {}
-
-    @cached_property
-    def n(self) -> int:
-        """How many residuals."""
-        return int(self.counts.sum())
-
-    def loss(self, settings: LossSettings) -> PrivacyLoss:
-        """The empirical privacy loss.
-
-        Raises:
-            UndefinedError: There is none.
-        """
-        if settings not in self._losses:
-            self._losses[settings] = empirical_privacy_loss(self.values, self.counts, settings)
-        if self._losses[settings].value is None:
-            raise UndefinedError(self._losses[settings].why_undefined)
-        return self._losses[settings]
-
-    def mean(self, of: Literal["absolute", "signed", "squared"]) -> float:
-        """A mean; of whole residuals exact but for the last rounding."""
-        values = np.abs(self.values) if of == "absolute" else self.values
-        power = 2 if of == "squared" else 1
-        if values.dtype.kind == "i" and int(np.abs(values).max()) ** power * self.n >= _EXACT:
-            pairs = zip(values.tolist(), self.counts.tolist(), strict=True)
-            return float(sum(value**power * count for value, count in pairs) / self.n)
-        total = (values**power) @ self.counts
-        return float(total.item() / self.n)
-
-    def absolute_quantile(self, probability: float) -> float:
-        """A quantile of the absolute residuals, with linear interpolation."""
-        return quantiles_of(*self._absolute, (probability,))[0]
-
-    @cached_property
-    def _absolute(self) -> tuple[Residuals, NDArray[np.int64]]:
-        order = np.argsort(np.abs(self.values), kind="stable")
-        return np.abs(self.values[order]), self.counts[order]
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticKind:
-    """How a statistic is computed.
+    """How a statistic is computed."""
 
-    Attributes:
-        name: Of the statistic.
-        of: Its value; it raises `UndefinedError` with the reason where there is none.
-        meaning: What it is, for the definitions of reports; "{counted}" stands for what is counted.
-        settings: Settings of empirical privacy loss by name; empty for others.
-        unit: What it is counted in; empty for what the report counts.
-        interval: How its interval over residuals is found; none for an extreme value, which resampling never exceeds.
-    """
-
-    name: str
-    of: Callable[[ResidualTable], float]
-    meaning: str
-    settings: str = ""
-    unit: str = ""
+    name: str  # of the statistic
+    of: Callable[[Frequencies], float]  # its value; it raises `UndefinedError` with the reason where there is none
+    meaning: str  # what it is, for the definitions of reports; "{counted}" stands for what is counted
+    settings: str = ""  # settings of empirical privacy loss by name; empty for others
+    unit: str = ""  # what it is counted in; empty for what the report counts
+    # How its interval over residuals is found; none for an extreme value, which resampling never exceeds.
     interval: Literal["resampling", "student", "none"] = "resampling"
 
 
 def _privacy_loss(settings: LossSettings) -> tuple[StatisticKind, StatisticKind]:
     """The largest of the curve and its plateau."""
 
-    def largest(table: ResidualTable) -> float:
-        return table.loss(settings).value or 0.0
+    def figure(name: Literal["value", "plateau"]) -> Callable[[Frequencies], float]:
+        def of(residuals: Frequencies) -> float:
+            loss = _loss(residuals, settings)
+            found: float | None = getattr(loss, name)
+            if found is None:
+                raise UndefinedError(loss.why_undefined)
+            return found
 
-    def plateau(table: ResidualTable) -> float:
-        return table.loss(settings).plateau or 0.0
+        return of
 
     loss = (
         "the largest absolute value of ln f(x) - ln f(x + 1), f being a Gaussian kernel density of the residuals, over "
@@ -110,32 +55,34 @@ def _privacy_loss(settings: LossSettings) -> tuple[StatisticKind, StatisticKind]
         "bound; it grows as residuals get fewer, so compare at equal n only"
     )
     return (
-        StatisticKind(LOSS, largest, loss, settings.name, _LOGARITHM),
-        StatisticKind(PLATEAU, plateau, "the median of the same absolute values", settings.name, _LOGARITHM),
+        StatisticKind(LOSS, figure("value"), loss, settings.name, _LOGARITHM),
+        StatisticKind(PLATEAU, figure("plateau"), "the median of the same absolute values", settings.name, _LOGARITHM),
     )
+
+
+@lru_cache(maxsize=4)
+def _loss(residuals: Frequencies, settings: LossSettings) -> PrivacyLoss:
+    """Once for both of its figures."""
+    return empirical_privacy_loss(residuals, settings)
+
+
+def _error(name: str, meaning: str, interval: Literal["resampling", "student", "none"] = "resampling") -> StatisticKind:
+    """A figure of `ErrorFigures`."""
+
+    def of(residuals: Frequencies) -> float:
+        return float(getattr(residuals.figures, name))
+
+    return StatisticKind(name, of, f"{meaning}, in {{counted}}", interval=interval)
 
 
 #: In the order in which reports have them.
 _ALL: Final = (
-    StatisticKind(
-        "median_absolute", lambda table: table.absolute_quantile(0.5), "median of absolute residuals, in {counted}"
-    ),
-    StatisticKind("mean_absolute", lambda table: table.mean("absolute"), "mean of absolute residuals, in {counted}"),
-    StatisticKind(
-        "p95_absolute",
-        lambda table: table.absolute_quantile(0.95),
-        "95th percentile of absolute residuals (linear interpolation), in {counted}",
-    ),
-    StatisticKind("rmse", lambda table: sqrt(table.mean("squared")), "root of the mean squared residual, in {counted}"),
-    StatisticKind(
-        "bias", lambda table: table.mean("signed"), "mean of signed residuals, in {counted}", interval="student"
-    ),
-    StatisticKind(
-        "largest",
-        lambda table: float(np.abs(table.values).max()),
-        "largest absolute residual, in {counted}",
-        interval="none",
-    ),
+    _error("median_absolute", "median of absolute residuals"),
+    _error("mean_absolute", "mean of absolute residuals"),
+    _error("p95_absolute", "95th percentile of absolute residuals (linear interpolation)"),
+    _error("rmse", "root of the mean squared residual"),
+    _error("bias", "mean of signed residuals", "student"),
+    _error("largest", "largest absolute residual", "none"),
     *_privacy_loss(AS_CODED),
     *_privacy_loss(AS_WRITTEN),
 )

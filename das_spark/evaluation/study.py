@@ -14,15 +14,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from das_spark.errors import UndefinedError
 from das_spark.evaluation.accuracy import AccuracyReport, Entry, pool
-from das_spark.evaluation.metrics import Frequencies, Residuals
+from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.samples import ClosestRow, SampleReport, closest_row, unequal_seeds_note
-from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, ResidualTable, StatisticKind
+from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, StatisticKind
 from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, over_runs
 from das_spark.report import CSV, JSON, PAGE, PEOPLE, PROGRAMS, Medium, ReportColumn, ReportTable, Span
 
@@ -109,11 +106,10 @@ def _values(residuals: Frequencies) -> dict[StatisticKind, tuple[float | None, s
     """Every figure, or why there is none."""
     if residuals.total == 0:
         return dict.fromkeys(STATISTICS.values(), (None, "there are no residuals"))
-    table = ResidualTable(residuals.values, residuals.counts)
     found: dict[StatisticKind, tuple[float | None, str]] = {}
     for kind in STATISTICS.values():
         try:
-            found[kind] = kind.of(table), ""
+            found[kind] = kind.of(residuals), ""
         except UndefinedError as reason:
             found[kind] = None, reason.message
     return found
@@ -121,23 +117,16 @@ def _values(residuals: Frequencies) -> dict[StatisticKind, tuple[float | None, s
 
 def _intervals(residuals: Frequencies, replicates: int) -> dict[StatisticKind, Interval | None]:
     """Over residuals, all resampled ones from the same resamples; that of the mean is Student's, good for few."""
-    kinds = [kind for kind in STATISTICS.values() if kind.interval == "resampling"]
+    kinds: dict[str, list[StatisticKind]] = {}
+    for kind in STATISTICS.values():
+        kinds.setdefault(kind.interval, []).append(kind)
 
-    def resampled(values: Residuals, counts: NDArray[np.int64]) -> dict[StatisticKind, float | None]:
-        table = ResidualTable(values, counts)
-        found: dict[StatisticKind, float | None] = {}
-        for kind in kinds:
-            try:
-                found[kind] = kind.of(table)
-            except UndefinedError:
-                found[kind] = None
-        return found
+    def resampled(table: Frequencies) -> dict[StatisticKind, float | None]:
+        values = _values(table)
+        return {kind: values[kind][0] for kind in kinds["resampling"]}
 
-    values, counts = residuals.values, residuals.counts
-    student = {
-        kind: interval_of_mean(values, counts, LEVEL) for kind in STATISTICS.values() if kind.interval == "student"
-    }
-    return bootstrap(values, counts, resampled, replicates, LEVEL, 0) | student
+    student = interval_of_mean(residuals, LEVEL)
+    return bootstrap(residuals, resampled, replicates, LEVEL, 0) | dict.fromkeys(kinds["student"], student)
 
 
 @dataclass(frozen=True, slots=True)

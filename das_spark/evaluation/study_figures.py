@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from das_spark.errors import UndefinedError
 from das_spark.evaluation.accuracy import AccuracyReport
-from das_spark.evaluation.metrics import Frequencies, pooled, quantiles
+from das_spark.evaluation.metrics import Frequencies, pooled
 from das_spark.evaluation.privacy_loss import (
     AS_CODED,
     LossCurve,
     LossSettings,
     kernel_density,
     loss_curve,
-    standard_deviation,
 )
 from das_spark.evaluation.tallies import Definition
 from das_spark.report import STROKES, Axis, Curve, Figure, Guide, Panel, Violins
@@ -59,7 +58,7 @@ def loss_figure(
             if (entry.place, entry.measure) == (place, measure):
                 residuals = entry.frequencies
                 try:
-                    curves[label] = residuals, loss_curve(residuals.values, residuals.counts, settings)
+                    curves[label] = residuals, loss_curve(residuals, settings)
                 except UndefinedError:  # the table of losses says why
                     continue
     if not curves:
@@ -128,11 +127,7 @@ def residuals_and_loss(
 
 
 def binned(residuals: Frequencies, reach: float, width: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Residuals in bins, one of them around 0.
-
-    Returns:
-        Edges, shape (bins + 1,), people; and how many residuals lie between them, shape (bins,).
-    """
+    """Residuals in bins, one of them around 0."""
     beside = int(np.ceil(reach / width))
     edges = (np.arange(-beside, beside + 2, dtype=np.float64) - 0.5) * width
     places = np.searchsorted(edges, residuals.values, "right") - 1
@@ -155,19 +150,12 @@ def settings_in_words(settings: LossSettings, counted: str = "people") -> str:
 
 @dataclass(frozen=True, slots=True)
 class TradeOffPoint:
-    """A release at one budget, or the samples of one share, in figure 2.
+    """A release at one budget, or the samples of one share, in figure 2."""
 
-    Attributes:
-        label: Written beside the point.
-        loss: Empirical privacy loss.
-        error: Median absolute residual.
-        n: Residuals that it is computed from.
-    """
-
-    label: str
-    loss: float
-    error: float
-    n: int
+    label: str  # written beside the point
+    loss: float  # empirical privacy loss
+    error: float  # median absolute residual
+    n: int  # residuals that it is computed from
 
 
 def trade_off(
@@ -238,45 +226,35 @@ def bias_by_index(lines: Mapping[str, Mapping[int, Frequencies]], of: str, count
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualDensity:
-    """A density of residuals standing upright, and their mean.
+    """A density of residuals standing upright, and their mean."""
 
-    Attributes:
-        heights: Shape (k,), people: where the density is read; empty where all residuals are equal.
-        widths: Shape (k,): the density as a part of its largest value.
-        mean: Of all residuals, also of those that are cut off; people.
-    """
-
-    heights: NDArray[np.float64]
-    widths: NDArray[np.float64]
-    mean: float
+    heights: NDArray[np.float64]  # shape (k,), people: where the density is read; empty where all residuals are equal
+    widths: NDArray[np.float64]  # shape (k,): the density as a part of its largest value
+    mean: float  # of all residuals, also of those that are cut off; people
 
 
 def violin(residuals: Frequencies, limit: float) -> ResidualDensity:
     """The outline of a violin: a Gaussian kernel density with Scott's bandwidth, `_NARROWEST` at least."""
-    values, counts = residuals.values, residuals.counts
+    values = residuals.values
     low, high = max(-limit, float(values[0])), min(limit, float(values[-1]))
     if values.size < _FEWEST or low >= high:
-        return ResidualDensity(np.zeros(0), np.zeros(0), _mean(residuals))
+        return ResidualDensity(np.zeros(0), np.zeros(0), residuals.mean)
     # Scott, Multivariate Density Estimation: n^(-1/5) standard deviations in one dimension.
-    kernel = max(_NARROWEST, residuals.total**-0.2 * standard_deviation(values, counts))
+    kernel = max(_NARROWEST, residuals.total**-0.2 * residuals.standard_deviation)
     heights = np.linspace(low, high, _POINTS)
-    density = kernel_density(values, counts, kernel, heights)
+    density = kernel_density(residuals, kernel, heights)
     largest = density.max()
-    return ResidualDensity(heights, density / largest if largest > 0 else density, _mean(residuals))
+    return ResidualDensity(heights, density / largest if largest > 0 else density, residuals.mean)
 
 
 def violin_limit(lines: Iterable[Iterable[Frequencies]]) -> float:
     """Where violins are cut: so far from 0 that all means and most residuals of every line are seen; people."""
     found = [0.0]
     for parts in map(list, lines):
-        found += [1.1 * abs(_mean(part)) for part in parts]
+        found += [1.1 * abs(part.mean) for part in parts]
         if parts:
-            found += map(abs, quantiles(pooled(parts), (_CUT / 2, 1 - _CUT / 2)))
+            found += map(abs, pooled(parts).quantiles((_CUT / 2, 1 - _CUT / 2)))
     return max(found) or 1.0
-
-
-def _mean(residuals: Frequencies) -> float:
-    return float(residuals.values @ residuals.counts / residuals.total)
 
 
 def _counted(reports: Mapping[str, AccuracyReport]) -> str:

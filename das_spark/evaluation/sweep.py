@@ -51,25 +51,16 @@ _TWO: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """How wrong a release at one budget, or samples of one share, are in one geolevel, and what they tell.
+    """How wrong a release at one budget, or samples of one share, are in one geolevel, and what they tell."""
 
-    Attributes:
-        kind: `release` or `sample`.
-        size: The budget, or the share of the sample; exact.
-        place: A geolevel, or a kind of area.
-        measure: `total`, or the query of the strata.
-        figures: Of the residuals of all runs (or seeds) pooled, people.
-        loss: Empirical privacy loss of the same residuals.
-        over_runs: Mean over the runs of the median absolute residual of each, with its interval, people; None for one
-            run and for samples.
-    """
-
-    kind: Literal["release", "sample"]
-    size: Fraction
-    place: str
-    measure: str
-    figures: ErrorFigures
-    loss: PrivacyLoss
+    kind: Literal["release", "sample"]  # `release` or `sample`
+    size: Fraction  # the budget, or the share of the sample; exact
+    place: str  # a geolevel, or a kind of area
+    measure: str  # `total`, or the query of the strata
+    figures: ErrorFigures  # of the residuals of all runs (or seeds) pooled, people
+    loss: PrivacyLoss  # empirical privacy loss of the same residuals
+    # Mean over the runs of the median absolute residual of each, with its interval, people; None for one run and for
+    # samples.
     over_runs: Interval | None = None
 
 
@@ -176,7 +167,7 @@ def sweep_report(
 
 
 def _release_point(total: Fraction, pooled: Entry, each: Sequence[Entry], settings: LossSettings) -> CurvePoint:
-    loss = empirical_privacy_loss(pooled.frequencies.values, pooled.frequencies.counts, settings)
+    loss = empirical_privacy_loss(pooled.frequencies, settings)
     medians = [entry.figures.median_absolute for entry in each]
     varies = len(medians) >= _TWO and all(map(isfinite, medians))
     interval = over_runs(medians, LEVEL) if varies else None

@@ -30,18 +30,10 @@ from das_spark.histogram import DETAILED, NO_GROUP, SEPARATOR, TOTAL, Query, Sch
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Classes of geounits by population; the last one is open.
+    """Classes of geounits by population; the last one is open."""
 
-    Attributes:
-        name: How reports call them.
-        upper: The largest population of each class but the last, ascending.
-
-    Raises:
-        InputError: The edges do not ascend from 0 or more.
-    """
-
-    name: str
-    upper: tuple[int, ...]
+    name: str  # how reports call them
+    upper: tuple[int, ...]  # the largest population of each class but the last, ascending
 
     def __post_init__(self) -> None:
         """Check the edges."""
@@ -54,11 +46,7 @@ class Bins:
         return len(self.upper) + 1
 
     def place(self, population: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The class of each geounit.
-
-        Returns:
-            Shape (K,), from 0.
-        """
+        """The class of each geounit: shape (K,), from 0."""
         return np.searchsorted(np.array(self.upper), population, side="left").astype(np.int64)
 
     def least(self, place: int) -> int:
@@ -157,17 +145,11 @@ PARTS: Final = 10**9
 
 
 class ShareDifferences(NamedTuple):
-    """One criterion in every geounit.
+    """One criterion in every geounit."""
 
-    Attributes:
-        within: Whether the difference is defined and at most `TOLERANCE`, (K,).
-        undefined: Whether there is no difference, (K,).
-        parts: The difference in `PARTS`, rounded, (K,); 0 where it is not defined.
-    """
-
-    within: NDArray[np.bool_]
-    undefined: NDArray[np.bool_]
-    parts: NDArray[np.int64]
+    within: NDArray[np.bool_]  # whether the difference is defined and at most `TOLERANCE`, (K,)
+    undefined: NDArray[np.bool_]  # whether there is no difference, (K,)
+    parts: NDArray[np.int64]  # the difference in `PARTS`, rounded, (K,); 0 where it is not defined
 
     def sums(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The three as numbers that add up."""
@@ -238,11 +220,7 @@ DEFINITIONS: Final = (EMPTY_STRATA, MARGINAL_PRODUCT)
 def homogeneity_index(
     strata: Query, geounits: int, owner: NDArray[np.int64], row: NDArray[np.int64], definition: Definition
 ) -> NDArray[np.int64]:
-    """The index of every geounit; a geounit without people has the highest one, the number of strata.
-
-    Returns:
-        Shape (K,), from 0 (most diverse) to n.
-    """
+    """The index of every geounit; a geounit without people has the highest one, the number of strata."""
     if definition == EMPTY_STRATA:
         return strata.rows - np.bincount(owner, minlength=geounits)
     sizes = [int(factor.max()) + 1 for factor in strata.factors]
@@ -255,15 +233,10 @@ def homogeneity_index(
 
 
 class ResidualDifferences(NamedTuple):
-    """ResidualDifferences of absolute residuals.
+    """ResidualDifferences of absolute residuals."""
 
-    Attributes:
-        totals: Of every geounit, (K,).
-        strata: Of every geounit and stratum that has people in the truth or in a release, (m,).
-    """
-
-    totals: NDArray[np.int64]
-    strata: NDArray[np.int64]
+    totals: NDArray[np.int64]  # of every geounit, (K,)
+    strata: NDArray[np.int64]  # of every geounit and stratum that has people in the truth or in a release, (m,)
 
 
 def absolute_differences(
@@ -310,18 +283,13 @@ WITHIN, UNDEFINED, SUM = 0, 1, 2
 
 
 class TallyLine(NamedTuple):
-    """What a row of a tally is about.
+    """What a row of a tally is about."""
 
-    Attributes:
-        subject: `geounits` and `criterion`: sums by their values; `errors`: the value is a residual; a definition of
-            the homogeneity index: the value is a residual of the total, and the index stands for the class.
-        query: Place of the query among those compared; that of the strata where the subject is an index.
-        bins: Classes of population.
-    """
-
+    # `geounits` and `criterion`: sums by their values; `errors`: the value is a residual; a definition of the
+    # homogeneity index: the value is a residual of the total, and the index stands for the class.
     subject: Subject
-    query: int
-    bins: Bins
+    query: int  # place of the query among those compared; that of the strata where the subject is an index
+    bins: Bins  # classes of population
 
 
 @dataclass(frozen=True, slots=True, eq=False)

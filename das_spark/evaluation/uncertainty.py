@@ -12,20 +12,18 @@ from statistics import fmean, stdev, variance
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.evaluation.metrics import Residuals
+from das_spark.evaluation.metrics import Frequencies
 
 #: Probability with which the intervals of reports cover.
 LEVEL: Final = 0.95
 
 #: Names of figures.
 Name = TypeVar("Name", bound=Hashable)
-#: Figures of frequencies by name, always the same names: of distinct residuals and how often each occurs. None where a
-#: figure is undefined.
-Figures: TypeAlias = Callable[[Residuals, NDArray[np.int64]], Mapping[Name, float | None]]
+#: Figures of residuals by name, always the same names; None where a figure is undefined.
+Figures: TypeAlias = Callable[[Frequencies], Mapping[Name, float | None]]
 #: What varies behind an interval: the residuals of a run, runs under fresh noise, or geounits.
 Varying: TypeAlias = Literal["residuals", "runs", "geounits"]
 
@@ -51,7 +49,7 @@ class Interval:
 
 
 def bootstrap(
-    values: Residuals, counts: NDArray[np.int64], figures: Figures[Name], replicates: int, level: float, seed: int
+    residuals: Frequencies, figures: Figures[Name], replicates: int, level: float, seed: int
 ) -> dict[Name, Interval | None]:
     """Percentile intervals of figures, by drawing as many residuals again with replacement.
 
@@ -60,44 +58,31 @@ def bootstrap(
     empirical privacy loss, is biased upward by an amount that depends on n; its interval is about samples of this size,
     bias included. (Measured with geometric noise, n = 2,663: 94 % of the intervals hold the mean over such samples,
     none holds the loss without sampling noise; those of the plateau hold both.)
-
-    Returns:
-        By name of the figure; None where it is undefined in a resample, and for a single residual: one shows no spread.
-
-    Raises:
-        InputError: No residual, or shapes differ.
-        ConfigurationError: The level is not between 0 and 1, or there are too few replicates for it.
     """
     _check_level(level)
-    if values.shape != counts.shape or not counts.size:
-        raise InputError(f"bootstrap: {values.size} residuals with {counts.size} frequencies; expected one or more")
+    if not residuals.total:
+        raise InputError("bootstrap: there are no residuals; expected one or more")
     fewest = int(np.ceil(2 / (1 - level) - 1e-9))
     if replicates < fewest:
         raise ConfigurationError(f"bootstrap: {replicates} replicates", hint=f"use {fewest} or more at level {level}")
-    if counts.sum() < _FEWEST_RESIDUALS:
-        return dict.fromkeys(figures(values, counts))
-    found = [figures(*table) for table in _resamples(values, counts, replicates, seed)]
+    if residuals.total < _FEWEST_RESIDUALS:
+        return dict.fromkeys(figures(residuals))
+    found = [figures(table) for table in _resamples(residuals, replicates, seed)]
     return {name: _percentiles([each[name] for each in found], level) for name in found[0]}
 
 
-def interval_of_mean(values: Residuals, counts: NDArray[np.int64], level: float) -> Interval | None:
+def interval_of_mean(residuals: Frequencies, level: float) -> Interval | None:
     """Interval of the mean of residuals (Student's t), as if they were independent.
 
     Unlike resampling it is wide enough for few residuals too: the variance has the divisor n - 1, and the law is that
     of n - 1 degrees of freedom.
-
-    Returns:
-        None for fewer than two residuals: one shows no spread.
-
-    Raises:
-        ConfigurationError: The level is not between 0 and 1.
     """
     _check_level(level)
-    n = int(counts.sum())
+    n = residuals.total
     if n < _FEWEST_RESIDUALS:
         return None
-    mean = float(values @ counts) / n
-    error = sqrt(float(np.square(values - mean) @ counts) / (n - 1) / n)
+    mean = residuals.mean
+    error = sqrt(float(np.square(residuals.values - mean) @ residuals.counts) / (n - 1) / n)
     return student_interval(mean, error, n - 1, level, "residuals")
 
 
@@ -120,22 +105,14 @@ def over_runs(values_of_runs: Sequence[float], level: float) -> Interval:
 def student_interval(
     mean: float, standard_error: float, freedom: float, level: float, over: Varying = "runs"
 ) -> Interval:
-    """Estimate +- t x standard error.
-
-    Raises:
-        ConfigurationError: The level is not between 0 and 1.
-    """
+    """Estimate +- t x standard error."""
     _check_level(level)
     reach = float(stdtrit(freedom, (1 + level) / 2)) * standard_error
     return Interval(mean - reach, mean + reach, level, over)
 
 
 def _check_runs(values_of_runs: Sequence[float]) -> None:
-    """Refuse figures of runs that say nothing of a spread.
-
-    Raises:
-        InputError: Fewer than two, or one is not finite.
-    """
+    """Refuse figures of runs that say nothing of a spread."""
     if len(values_of_runs) < _FEWEST_RUNS:
         raise InputError(
             f"{len(values_of_runs)} runs: expected 2 or more",
@@ -151,15 +128,12 @@ def _check_level(level: float) -> None:
         raise ConfigurationError(f"confidence level {level}", hint="use a number between 0 and 1, such as 0.95")
 
 
-def _resamples(
-    values: Residuals, counts: NDArray[np.int64], replicates: int, seed: int
-) -> Iterator[tuple[Residuals, NDArray[np.int64]]]:
+def _resamples(residuals: Frequencies, replicates: int, seed: int) -> Iterator[Frequencies]:
     """Tables of frequencies of as many residuals, drawn with replacement."""
     generator = np.random.default_rng(seed)  # noqa: TID251 - resampling of an evaluation: nothing is protected by it
-    total = int(counts.sum())
     for _ in range(replicates):
-        drawn = generator.multinomial(total, counts / total)
-        yield values[drawn > 0], drawn[drawn > 0]
+        drawn = generator.multinomial(residuals.total, residuals.counts / residuals.total)
+        yield Frequencies(residuals.values[drawn > 0], drawn[drawn > 0])
 
 
 def _percentiles(found: Sequence[float | None], level: float) -> Interval | None:
@@ -174,28 +148,16 @@ def _percentiles(found: Sequence[float | None], level: float) -> Interval | None
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference:
-    """First minus second.
+    """First minus second."""
 
-    Attributes:
-        mean: Mean of the first minus mean of the second.
-        interval: Of this difference.
-        runs: Runs of the first, and of the second.
-        p: Two-sided p-value of "no difference"; None where the runs show no spread to compare with.
-    """
-
-    mean: float
-    interval: Interval
-    runs: tuple[int, int]
-    p: float | None
+    mean: float  # mean of the first minus mean of the second
+    interval: Interval  # of this difference
+    runs: tuple[int, int]  # runs of the first, and of the second
+    p: float | None  # two-sided p-value of "no difference"; None where the runs show no spread to compare with
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> MeanDifference:
-    """Difference of runs that belong together, such as two settings on the same measurements (paired t test).
-
-    Raises:
-        InputError: The numbers of runs differ, there are fewer than two, or a figure is not finite.
-        ConfigurationError: The level is not between 0 and 1.
-    """
+    """Difference of runs that belong together, such as two settings on the same measurements (paired t test)."""
     if len(first) != len(second):
         raise InputError(
             f"{len(first)} runs beside {len(second)}: pairs need as many",
@@ -209,12 +171,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float], level: fl
 
 
 def unpaired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> MeanDifference:
-    """Difference of independent runs whose spreads may differ (Welch's t test).
-
-    Raises:
-        InputError: Fewer than two runs on a side, or a figure is not finite.
-        ConfigurationError: The level is not between 0 and 1.
-    """
+    """Difference of independent runs whose spreads may differ (Welch's t test)."""
     _check_runs(first)
     _check_runs(second)
     parts = [(variance(runs) / len(runs), len(runs) - 1) for runs in (first, second)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from das_spark.evaluation import AccuracyReport, RunComparison, Study, present_accuracy, present_comparison, spread
-from das_spark.report import csv_files, page, records
+from das_spark.report import csv_files, page, table_records
 from das_spark.store import write_texts
 
 
@@ -27,7 +27,7 @@ def write_accuracy(reports: Sequence[AccuracyReport], study: Study, folder: Path
         OutputError: The disk is full, or the folder cannot be made or written.
     """
     found = present_accuracy(study.report, spread(reports) if len(reports) > 1 else (), study)
-    more = {table.name: records(table) for table in found.tables("json")}
+    more = table_records(found.tables("json"))
     texts = {"accuracy.json": study.report.to_json(more), "accuracy.html": page(found), **csv_files(found)}
     if study.samples is not None:
         texts["samples.json"] = study.samples.to_json()

@@ -2,15 +2,16 @@
 
 A function of another package turns numbers into a `Report`: sections of paragraphs, `ReportTable`s of raw values and
 `Figure`s (panels of curves, bars, whiskers, boxes, violins and guides, with axes and a caption). `page` makes one
-self-contained HTML file of it, `print_report` prints it, `csv_files` and `parquet_bytes` write its tables, `json_text`
-all of it, `markdown_text` what is read as plain text. Each column says how people read it and which media have it, so
-that a table is written once. Only `figures` knows matplotlib, and only `html` the template.
+self-contained HTML file of it, `print_report` prints it, `csv_files` and `table_records` give its tables to programs
+(`json_text` writes records with the facts around them), `markdown_text` makes what is read as plain text. Each column
+says how people read it and which media have it, so that a table is written once. Only `figures` knows matplotlib, and
+only `html` the template.
 """
 
 from das_spark.report.figures import drawn
-from das_spark.report.files import csv_files, csv_text, parquet_bytes
+from das_spark.report.files import csv_files, csv_text
 from das_spark.report.html import page
-from das_spark.report.json import json_text, records
+from das_spark.report.json import json_text, records, table_records
 from das_spark.report.markdown import markdown_text
 from das_spark.report.model import (
     CSV,
@@ -35,7 +36,6 @@ from das_spark.report.model import (
     ReportColumn,
     ReportSection,
     ReportTable,
-    Series,
     Span,
     Violins,
     Whiskers,
@@ -66,7 +66,6 @@ __all__ = [
     "ReportColumn",
     "ReportSection",
     "ReportTable",
-    "Series",
     "Span",
     "Violins",
     "Whiskers",
@@ -78,7 +77,6 @@ __all__ = [
     "markdown_text",
     "number",
     "page",
-    "parquet_bytes",
     "percent",
     "print_report",
     "print_table",
@@ -86,4 +84,5 @@ __all__ = [
     "shown",
     "size",
     "table",
+    "table_records",
 ]

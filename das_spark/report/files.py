@@ -1,4 +1,4 @@
-"""Tables of reports as CSV and Parquet that every program reads as they are."""
+"""Tables of reports as CSV that every program reads as it is."""
 
 from __future__ import annotations
 
@@ -32,18 +32,6 @@ def csv_files(report: Report) -> dict[str, str]:
     """The tables that CSV has, by names of files, which end in `.restricted.csv` where few may see them."""
     ending = ".restricted.csv" if report.restricted else ".csv"
     return {table.name + ending: csv_text(table, report.restricted) for table in report.tables("csv")}
-
-
-def parquet_bytes(table: ReportTable, restricted: str = "") -> bytes:
-    """The same fields as in CSV as a Parquet file."""
-    import pyarrow as pa  # noqa: PLC0415 - only who asks for it pays for it
-    from pyarrow import parquet  # noqa: PLC0415
-
-    names, rows = _flat(table, restricted)
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    buffer = io.BytesIO()
-    parquet.write_table(pa.table(dict(zip(names, map(list, columns), strict=True))), buffer)
-    return buffer.getvalue()
 
 
 def _flat(table: ReportTable, restricted: str) -> tuple[list[str], list[list[Any]]]:

@@ -93,15 +93,17 @@ class ReportTable:
         cls,
         name: str,
         title: str,
-        columns: Iterable[str],
-        rows: Iterable[Sequence[Cell]],
+        columns: Iterable[str | ReportColumn],
+        rows: Iterable[Iterable[Cell]],
         *,
         note: str = "",
         media: frozenset[Medium] = EVERYWHERE,
         folded: bool = False,
+        marked: frozenset[int] = frozenset(),
     ) -> ReportTable:
-        """A table whose columns need no more than a heading."""
-        return cls(name, title, tuple(map(ReportColumn, columns)), tuple(map(tuple, rows)), note, media, folded)
+        """A table from any rows; a text stands for a column that needs no more than a heading."""
+        made = tuple(ReportColumn(each) if isinstance(each, str) else each for each in columns)
+        return cls(name, title, made, tuple(map(tuple, rows)), note, media, folded, marked)
 
     def for_medium(self, medium: Medium) -> tuple[list[ReportColumn], list[list[Cell]]]:
         """The columns that a medium has, and the rows without the others."""
@@ -367,7 +369,6 @@ class Report:
         lead: Paragraphs below the title.
         notes: Sentences that a reader must know.
         definitions: Terms and their meaning, with units.
-        facts: Further values at the top of the JSON text, by key.
     """
 
     title: str
@@ -377,7 +378,6 @@ class Report:
     lead: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def tables(self, medium: Medium) -> list[ReportTable]:
         """The tables that a medium has."""

@@ -37,12 +37,6 @@ def plan(share: Fraction) -> tuple[StatePlan1940, ...]:
     All states are kept down to a share at which a state would have fewer than four districts on average; then every
     so many, evenly through the list. Counties are thinned evenly by size, and at least one is kept; people are as
     many as the share says.
-
-    Args:
-        share: Above 0 and up to 1.
-
-    Returns:
-        The states by code.
     """
     districts = float(share) * DISTRICTS
     number = min(len(STATES), max(1, int(districts / _DISTRICTS_OF_A_STATE)))
@@ -110,12 +104,7 @@ class Districts:
 
 
 def districts(plan: StatePlan1940, numbers: np.random.Generator) -> Districts:
-    """Draw counties and districts.
-
-    Args:
-        plan: Of the state.
-        numbers: Random numbers of the state.
-    """
+    """Draw counties and districts."""
     counties = _counties(plan, numbers)
     rates, hispanic = _rates(plan)
     of_counties = _county_rates(counties, rates, numbers)
@@ -224,16 +213,7 @@ _SPREAD_OF_MINORS = 0.05
 
 
 def people(districts: Districts, minors: float, numbers: np.random.Generator) -> Counts:
-    """Draw the people of every district.
-
-    Args:
-        districts: Of a state.
-        minors: Share of persons under 18.
-        numbers: Random numbers of the state.
-
-    Returns:
-        By age, Hispanic origin and race, (D, 2, 2, 6).
-    """
+    """Draw the people of every district."""
     counts = np.zeros((len(districts.size), AGES, ORIGINS, RACES), dtype=np.int64)
     for group in range(GROUPS):
         race, origin = (0, 1) if group == GROUPS - 1 else (group + 1, 0)
@@ -326,9 +306,6 @@ def _house(people: Counts, persons_of_unit: float, numbers: np.random.Generator)
     """Place people in households and group quarters.
 
     As in the file of 1940, a dwelling of more than 60 persons counts as a unit for each of them.
-
-    Returns:
-        People by class, age, origin and race, (D, 8, 2, 2, 6), and units by class, (D, 8).
     """
     placed = np.zeros((len(people), HHGQ, AGES, ORIGINS, RACES), dtype=np.int64)
     left = people.reshape(len(people), AGES, -1).copy()
@@ -371,11 +348,7 @@ def _parts(share: Fraction) -> tuple[int, ...]:
 
 
 def _make(part: int, seed: int, share: Fraction) -> Population:
-    """Make a state.
-
-    Returns:
-        All enumeration districts of the state; deterministic.
-    """
+    """Make a state."""
     mine = next(each for each in plan(share) if each.state.fips == part)
     numbers = generator(seed, part, 1940)
     places = districts(mine, numbers)

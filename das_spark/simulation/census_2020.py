@@ -58,9 +58,6 @@ def _plan_of_nation(share: Fraction) -> tuple[StatePlan2020, ...]:
 
     All states are kept down to a share at which a state would have fewer than twelve tracts on average; then every so
     many, evenly through the list. Places keep their size, there are fewer of them.
-
-    Returns:
-        The states by code.
     """
     persons = float(share) * PERSONS
     number = min(len(STATES), max(1, int(persons / _TRACT / _TRACTS_OF_A_STATE)))
@@ -194,11 +191,7 @@ class _Dwellings:
 
 
 def _people(dwellings: _Dwellings, rates: Floats, numbers: np.random.Generator) -> tuple[Counts, Counts, Counts]:
-    """Draw everyone, person by person, and count them.
-
-    Returns:
-        Block, cell and count of every occupied cell, by block and cell.
-    """
+    """Draw everyone, person by person, and count them."""
     blocks = len(dwellings.households)
     members = dwellings.households + numbers.poisson(dwellings.households * (_MEMBERS - 1))
     group = _groups(members, rates, numbers)
@@ -252,11 +245,7 @@ _RESIDENTS = sum(share for _, share, _ in (*_FACILITIES, *_MORE_FACILITIES))
 
 
 def _facilities(blocks: _Blocks, persons: float, numbers: np.random.Generator) -> tuple[Counts, Counts, Counts]:
-    """Draw the _facilities of a state: some of every class, most of them where people live.
-
-    Returns:
-        Block, class and residents of each, by block.
-    """
+    """Draw the _facilities of a state: some of every class, most of them where people live."""
     kinds = (*_FACILITIES, *_MORE_FACILITIES)
     number = numbers.poisson([persons * share / mean for _, share, mean in kinds])
     # Of a class that is too rare for a small state there is one, too small to change how many live in quarters.

@@ -30,11 +30,7 @@ _MINORS_IN_JUVENILE = 0.9
 
 
 def _make(part: int, seed: int, share: Fraction) -> Population:
-    """Make the census.
-
-    Returns:
-        All blocks, empty ones too; deterministic.
-    """
+    """Make the census."""
     del share
     numbers = generator(seed, part, 2018)
     geocodes = _geocodes()

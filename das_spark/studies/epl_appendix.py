@@ -46,10 +46,10 @@ from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.evaluation import AS_CODED, LossSettings
-from das_spark.report import Axis, Cell, Figure, Guide, Panel, ReportTable, Whiskers
+from das_spark.report import Axis, Cell, Figure, Guide, Panel, ReportTable, Whiskers, table_records
 from das_spark.simulation import state_of_1940
 from das_spark.studies.noise import RATIOS, Noise, NoiseRatio, ResidualLoss, residuals_and_curves
-from das_spark.studies.results import StudyResult, as_float, require_least, study_table, table_records
+from das_spark.studies.results import StudyResult, as_float, require_least, study_table
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -210,8 +210,8 @@ class Example:
     @property
     def near_zero(self) -> float:
         """Share of the residuals that are 0 to one decimal."""
-        found = self.found
-        return float(found.counts[np.abs(found.values) < _TENTH].sum() / found.n)
+        residuals = self.found.residuals
+        return float(residuals.counts[np.abs(residuals.values) < _TENTH].sum() / residuals.total)
 
 
 def examples(state: WashingtonStrata, noise: Noise) -> tuple[Example, ...]:
@@ -261,8 +261,7 @@ def examples_table(found: Sequence[Example]) -> ReportTable:
 
 def _example_row(example: Example) -> tuple[Cell, ...]:
     published, found = example.published, example.found
-    mean = float(found.values @ found.counts / found.n)
-    sizes = (f"{found.n:,} {example.counted}", mean, found.root_mean_square, example.near_zero)
+    sizes = (f"{found.n:,} {example.counted}", found.residuals.mean, found.root_mean_square, example.near_zero)
     twice = None if found.plateau is None else 2 * found.plateau
     losses = (found.maximum, published.maximum, twice, published.twice_plateau)
     return (str(example.number), published.shows, published.epsilon, *sizes, *losses)

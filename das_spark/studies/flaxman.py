@@ -53,10 +53,11 @@ from das_spark.report import (
     Panel,
     ReportTable,
     Whiskers,
+    table_records,
 )
 from das_spark.simulation import generator
 from das_spark.studies.noise import RATIOS, Noise, NoiseRatio, ResidualLoss, residuals_and_curves
-from das_spark.studies.results import StudyResult, as_float, require_least, study_table, table_records
+from das_spark.studies.results import StudyResult, as_float, require_least, study_table
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError, UndefinedError
-from das_spark.evaluation import LossCurve, LossSettings, loss_curve
+from das_spark.evaluation import Frequencies, LossCurve, LossSettings, loss_curve
 from das_spark.privacy import DiscreteLaplace, GeounitAddresses, RunKey, StreamDomain, cumulative_table, sample
 from das_spark.report import STROKES, Axis, Curve, Figure, Guide, Panel
 
@@ -92,24 +92,23 @@ def noise_mechanism(z: Fraction, ratio: NoiseRatio) -> DiscreteLaplace:
 class ResidualLoss:
     """What is known of a set of residuals."""
 
-    values: NDArray[np.float64]  # distinct residuals, protected minus exact, ascending, people; shape (m,)
-    counts: NDArray[np.int64]  # how often each occurs, shape (m,)
+    residuals: Frequencies  # protected minus exact, people
     curve: LossCurve | None  # loss by residual; None where it is undefined
     why_undefined: str = ""  # why, else empty
 
     @classmethod
     def of(cls, residuals: NDArray[np.float64], settings: LossSettings) -> ResidualLoss:
         """Count residuals and draw their curve."""
-        values, counts = np.unique(residuals, return_counts=True)
+        counted = Frequencies(*np.unique(residuals, return_counts=True))
         try:
-            return cls(values, counts, loss_curve(values, counts, settings))
+            return cls(counted, loss_curve(counted, settings))
         except UndefinedError as reason:
-            return cls(values, counts, None, reason.message)
+            return cls(counted, None, reason.message)
 
     @property
     def n(self) -> int:
         """How many residuals."""
-        return int(self.counts.sum())
+        return self.residuals.total
 
     @property
     def maximum(self) -> float | None:
@@ -124,7 +123,7 @@ class ResidualLoss:
     @property
     def root_mean_square(self) -> float:
         """Of the residuals, people."""
-        return float(np.sqrt((self.values**2 @ self.counts) / self.n))
+        return math.sqrt(self.residuals.sum_of(2) / self.n)
 
     def curve_json(self) -> dict[str, list[float] | str]:
         """Points of the curve, or why there is none."""
@@ -147,7 +146,7 @@ def residuals_and_curves(
     edges = (np.arange(-beside, beside + 2) - 0.5) * width
     steps, curves = [], []
     for at, (label, found) in enumerate(releases.items()):
-        heights, _ = np.histogram(found.values, edges, weights=found.counts)
+        heights, _ = np.histogram(found.residuals.values, edges, weights=found.residuals.counts)
         stroke = STROKES[at % len(STROKES)]
         corners = [edges[0], *edges], [0, *heights, 0]
         steps.append(Curve(*corners, label=label, color=at, stroke=stroke, steps=True))

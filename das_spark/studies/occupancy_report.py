@@ -23,6 +23,7 @@ from das_spark.report import (
     Panel,
     ReportTable,
     Whiskers,
+    table_records,
 )
 from das_spark.studies import demonstration as published
 from das_spark.studies.demonstration import Allocation, allocation_table, noise_figures
@@ -40,7 +41,7 @@ from das_spark.studies.occupancy import (
 )
 from das_spark.studies.occupancy_releases import ARMS, AS_PUBLISHED, UNBOUNDED
 from das_spark.studies.quintiles import Quintile
-from das_spark.studies.results import StudyResult, study_table, table_records
+from das_spark.studies.results import StudyResult, study_table
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError
-from das_spark.evaluation import Frequencies, frequencies_of, quantiles
+from das_spark.evaluation import Frequencies, frequencies_of
 
 FIFTHS: Final = 5
 #: Whiskers of a box end at the last difference within so many lengths of the box (Tukey).
@@ -101,7 +101,7 @@ def quintiles(sizes: NDArray[np.int64], differences: NDArray[np.int64]) -> tuple
 
 def box_figures(differences: Frequencies) -> BoxFigures:
     """Quartiles (linear interpolation), whiskers and mean."""
-    first, median, third = quantiles(differences, (0.25, 0.5, 0.75))
+    first, median, third = differences.quantiles((0.25, 0.5, 0.75))
     reach = _REACH * (third - first)
     inside = differences.values[(differences.values >= first - reach) & (differences.values <= third + reach)]
     mean = float(np.average(differences.values, weights=differences.counts))

@@ -55,6 +55,7 @@ from das_spark.report import (
     ReportSection,
     ReportTable,
     Span,
+    table_records,
 )
 from das_spark.simulation import GEOUNITS_1940
 from das_spark.store import RunLayout, RunState, SweepLayout, SweepRecord
@@ -72,7 +73,7 @@ from das_spark.studies.published_1940 import (
     published,
     sampled,
 )
-from das_spark.studies.results import StudyResult, study_table, table_records
+from das_spark.studies.results import StudyResult, study_table
 
 
 class Expectation(StrEnum):

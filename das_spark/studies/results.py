@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from das_spark.errors import ConfigurationError
-from das_spark.report import EVERYWHERE, Cell, Figure, Report, ReportSection, ReportTable, records
+from das_spark.report import EVERYWHERE, Cell, Figure, Report, ReportSection, ReportTable
 
 
 class StudyResult(ABC):
@@ -62,11 +62,6 @@ def study_table(
     """A table whose fractions are written as the nearest floats."""
     floats = ([as_float(cell) for cell in row] for row in rows)
     return ReportTable.of(name, title, columns, floats, note=note, media=media)
-
-
-def table_records(tables: Iterable[ReportTable]) -> dict[str, list[dict[str, Any]]]:
-    """Tables by name, as JSON values."""
-    return {table.name: records(table) for table in tables}
 
 
 def as_float(cell: Cell) -> Cell:

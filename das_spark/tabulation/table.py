@@ -192,14 +192,7 @@ class Table:
 
 
 def every_column(tables: Sequence[Table]) -> tuple[TableColumn, ...]:
-    """The columns of several tables of one schema, one behind the other.
-
-    Args:
-        tables: At least one, all of one schema.
-
-    Raises:
-        QueryError: There is no table, schemas differ, or a name is used twice.
-    """
+    """The columns of several tables of one schema, one behind the other."""
     columns = tuple(column for table in tables for column in table.columns)
     if not tables or any(table.schema != tables[0].schema for table in tables):
         raise QueryError("tables that are made together count cells of one schema")

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from das_spark.audit import LocalSystem
+from das_spark.audit.system import LocalSystem
 from das_spark.core import InProcess
 from das_spark.estimation import FamilyStatus
 from das_spark.privacy import DiscreteLaplace, Framework, RunKey, cumulative_table

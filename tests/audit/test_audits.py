@@ -13,16 +13,11 @@ from fractions import Fraction
 import pytest
 from faulty_systems import OF_NOISE, OF_RUNS, half_the_noise
 
-from das_spark.audit import (
-    AuditSettings,
-    DeclaredNoise,
-    LocalSystem,
-    lower_limit,
-    neighbouring_inputs,
-    run_audit,
-    upper_limit,
-    write_audit,
-)
+from das_spark.audit import AuditSettings, run_audit, write_audit
+from das_spark.audit.claim import lower_limit, upper_limit
+from das_spark.audit.inputs import neighbouring_inputs
+from das_spark.audit.noise import DeclaredNoise
+from das_spark.audit.system import LocalSystem
 from das_spark.errors import ConfigurationError
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from das_spark.audit import lower_limit, upper_limit
+from das_spark.audit.claim import lower_limit, upper_limit
 from das_spark.errors import InputError
 
 RUNS = 25

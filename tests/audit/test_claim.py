@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from das_spark.audit import Claim, epsilon_bound, rho_bound
+from das_spark.audit.claim import Claim, epsilon_bound, rho_bound
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, epsilon_cks
 
 CHANCES = st.floats(1e-6, 1 - 1e-6)

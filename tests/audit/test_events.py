@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from das_spark.audit import Statistic, StatisticEvent, choose, epsilon_bound
+from das_spark.audit.claim import epsilon_bound
+from das_spark.audit.events import Statistic, StatisticEvent, choose
 
 RUNS = 400
 GENERATOR = np.random.default_rng(5)

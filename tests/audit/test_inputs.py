@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from das_spark.audit import SmallPopulation, neighbouring_inputs
-from das_spark.audit.inputs import _require_neighbours
+from das_spark.audit import SmallPopulation
+from das_spark.audit.inputs import _require_neighbours, neighbouring_inputs
 from das_spark.config import load_plan
 from das_spark.errors import PrivacyGuardError
 

@@ -9,16 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from das_spark.audit import (
-    Claim,
-    DeclaredNoise,
-    Part,
-    Statistic,
-    choose,
-    judge,
-    lower_limit,
-    upper_limit,
-)
+from das_spark.audit.claim import Claim, lower_limit, upper_limit
+from das_spark.audit.events import Statistic, choose
+from das_spark.audit.judgement import Part, judge
+from das_spark.audit.noise import DeclaredNoise
 from das_spark.errors import InputError
 from das_spark.privacy import DiscreteLaplace, Framework
 

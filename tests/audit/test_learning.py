@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from das_spark.audit import Statistic, learned
+from das_spark.audit.events import Statistic, learned
 
 RUNS = 500
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from das_spark.audit import Claim, DeclaredNoise, log_ratio, louder
+from das_spark.audit.claim import Claim
+from das_spark.audit.noise import DeclaredNoise, log_ratio, louder
 from das_spark.errors import InputError
 from das_spark.privacy import (
     Budget,

@@ -8,26 +8,20 @@ from fractions import Fraction
 
 import pytest
 
-from das_spark.audit import (
-    EXACT_LEAK,
-    AuditReport,
-    Claim,
-    Finding,
-    Judgement,
-    Power,
-    StatisticEvent,
-    present_audit,
-    too_few,
-)
+from das_spark.audit import present_audit
+from das_spark.audit.claim import Claim
+from das_spark.audit.events import StatisticEvent
+from das_spark.audit.judgement import JudgedEvent, Judgement
+from das_spark.audit.report import EXACT_LEAK, AuditReport, Power, too_few
 from das_spark.privacy import Framework
 from das_spark.report import markdown_text
 
 EVENT = StatisticEvent("hhgq * race[3] of County 01", "answer", upward=True, threshold=4.0, telling="second")
 PAIRS = ("crowd", "lone")
-SOUND = Finding("pipeline", "lone", EVENT, (40, 9), 50, low=0.6, high=0.4, bound=0.4, epsilon=0.4, allowed=0.7)
+SOUND = JudgedEvent("pipeline", "lone", EVENT, (40, 9), 50, low=0.6, high=0.4, bound=0.4, epsilon=0.4, allowed=0.7)
 
 
-def made(*findings: Finding, framework: Framework = Framework.PURE_DP) -> AuditReport:
+def made(*findings: JudgedEvent, framework: Framework = Framework.PURE_DP) -> AuditReport:
     delta = Fraction(0) if framework is Framework.PURE_DP else Fraction(1, 100)
     return AuditReport(
         run="run",

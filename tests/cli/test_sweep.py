@@ -12,15 +12,8 @@ import pytest
 import das_spark.pipeline
 from das_spark.cli.main import main
 from das_spark.config import SweepPlan
-from das_spark.evaluation import (
-    AccuracyReport,
-    Entry,
-    SampleEntry,
-    SampleReport,
-    SweepReport,
-    frequencies_of,
-    sweep_report,
-)
+from das_spark.evaluation import AccuracyReport, Entry, SampleReport, SweepReport, frequencies_of, sweep_report
+from das_spark.evaluation.samples import SampleEntry
 from das_spark.pipeline import SweepSummary
 
 QUICKSTART = str(Path(__file__).parents[2] / "conf" / "quickstart.toml")

@@ -17,7 +17,8 @@ from das_spark.config.stages import (
     stages_from_measurements,
 )
 from das_spark.errors import ConfigurationError
-from das_spark.evaluation import ESTIMATE, MEASURE, StageRow
+from das_spark.evaluation import StageRow
+from das_spark.evaluation.run_record import ESTIMATE, MEASURE
 
 CONF = Path(__file__).parents[2] / "conf"
 

@@ -23,7 +23,7 @@ from das_spark.evaluation import (
 from das_spark.evaluation.accuracy import headline_spreads
 from das_spark.evaluation.metric_rows import CriterionPart, ErrorPart
 from das_spark.evaluation.tallies import BLOCK, FIFTIES, PARTS
-from das_spark.report import json_text, page
+from das_spark.report import page, table_records
 
 
 def accuracy_page(*of):
@@ -144,7 +144,10 @@ def test_every_figure_of_a_class_has_a_spread_and_the_first_shown_are_few():
     assert within.standard_deviation == pytest.approx(1 / 30 / 2**0.5)
     assert found["race", "block", "all", "l1"].values == (8, 8)
     assert ("total", "block", "0", "one_minus_tvd") not in found, "NaN in every run"
-    written = json.loads(json_text(present_accuracy(pool(reports), spreads)), parse_constant=pytest.fail)["spread"]
+    written = json.loads(
+        pool(reports).to_json(table_records(present_accuracy(pool(reports), spreads).tables("json"))),
+        parse_constant=pytest.fail,
+    )["spread"]
     assert [(one["measure"], one["figure"], one["mean"]) for one in written] == [
         (one.measure, one.figure, None if one.mean != one.mean else one.mean) for one in spreads
     ]

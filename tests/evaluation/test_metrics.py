@@ -10,11 +10,8 @@ from das_spark.evaluation.metrics import (
     ABSOLUTE_PROBABILITIES,
     PROBABILITIES,
     Frequencies,
-    absolute_quantiles,
-    figures,
     frequencies_of,
     pooled,
-    quantiles,
 )
 
 residuals = st.lists(st.integers(-50, 50), min_size=1, max_size=60).map(np.array)
@@ -22,7 +19,7 @@ residuals = st.lists(st.integers(-50, 50), min_size=1, max_size=60).map(np.array
 
 @given(residuals)
 def test_figures_equal_those_of_numpy(values):
-    found = figures(frequencies_of(values))
+    found = frequencies_of(values).figures
     absolute = np.abs(values)
     expected = [np.median(absolute), absolute.mean(), np.percentile(absolute, 95), values.mean()]
     expected += [np.sqrt((values**2).mean()), absolute.max()]
@@ -43,13 +40,13 @@ def test_pooling_frequencies_is_pooling_residuals(parts):
 
 def test_squares_of_large_residuals_lose_nothing():
     big = 2**40 + 1
-    found = figures(Frequencies(np.array([-big, big]), np.array([3, 3])))
+    found = Frequencies(np.array([-big, big]), np.array([3, 3])).figures
     assert found.rmse == float(big)
     assert found.bias == 0
 
 
 def test_nothing_has_no_figures():
-    found = figures(pooled([]))
+    found = pooled([]).figures
     assert found.n == 0
     assert np.isnan(found.bias)
 
@@ -61,7 +58,7 @@ def test_disorderly_frequencies_are_refused(values, counts):
 
 
 def test_the_median_of_an_even_number_lies_between():
-    assert quantiles(frequencies_of(np.array([1, 2, 5, 9])), [0.5]) == (3.5,)
+    assert frequencies_of(np.array([1, 2, 5, 9])).quantiles([0.5]) == (3.5,)
 
 
 @given(residuals)
@@ -70,11 +67,11 @@ def test_absolute_quantiles_with_and_without_what_is_exact(values):
     absolute = np.abs(values)
     assert found.exact == (values == 0).sum()
     assert found.absolute_sum == absolute.sum()
-    assert absolute_quantiles(found) == pytest.approx(np.quantile(absolute, ABSOLUTE_PROBABILITIES))
+    assert found.absolute_quantiles() == pytest.approx(np.quantile(absolute, ABSOLUTE_PROBABILITIES))
     wrong = absolute[absolute > 0]
     expected = np.quantile(wrong, ABSOLUTE_PROBABILITIES) if len(wrong) else []
-    assert absolute_quantiles(found, wrong_only=True) == pytest.approx(tuple(expected))
+    assert found.absolute_quantiles(wrong_only=True) == pytest.approx(tuple(expected))
 
 
 def test_no_residual_has_no_quantile():
-    assert absolute_quantiles(pooled([])) == ()
+    assert pooled([]).absolute_quantiles() == ()

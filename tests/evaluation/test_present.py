@@ -11,19 +11,15 @@ from made_study import SHARES, made_run, made_study
 from rich.console import Console
 
 from das_spark.errors import UndefinedError
-from das_spark.evaluation import (
-    STATISTICS,
-    AccuracyReport,
-    Entry,
-    StatisticKind,
-    frequencies_of,
-    pool,
-    present_accuracy,
-    spread,
-    study_of,
-)
+from das_spark.evaluation import AccuracyReport, Entry, frequencies_of, pool, present_accuracy, spread, study_of
 from das_spark.evaluation.privacy_loss import AS_CODED, empirical_privacy_loss
-from das_spark.report import csv_files, json_text, number, page, print_report
+from das_spark.evaluation.statistics import STATISTICS, StatisticKind
+from das_spark.report import csv_files, number, page, print_report, table_records
+
+
+def json_of(study, found, **options):
+    """The JSON file of a study, read again."""
+    return json.loads(study.report.to_json(table_records(found.tables("json"))), **options)
 
 
 def accuracy_page(*of):
@@ -134,7 +130,7 @@ def test_the_release_of_a_line_has_the_loss_of_its_own_residuals():
     assert {line.place for line in study.closest} == {"County"}
     for line in study.closest:
         entry = study.report.entry(line.place, line.measure)
-        loss = empirical_privacy_loss(entry.frequencies.values, entry.frequencies.counts, AS_CODED).value
+        loss = empirical_privacy_loss(entry.frequencies, AS_CODED).value
         assert line.release == (entry.figures.median_absolute, loss)
         assert [point.share for point in line.samples] == list(SHARES)
 
@@ -174,7 +170,7 @@ def test_files_hold_every_figure_and_json_no_nan():
     columns += " mean_of_runs low_over_runs high_over_runs level classification"
     assert list(lines[0]) == columns.split()
     assert {line["classification"] for line in lines} == {"RESTRICTED"}
-    content = json.loads(json_text(found), parse_constant=pytest.fail)
+    content = json_of(study, found, parse_constant=pytest.fail)
     values = content["statistics"]
     keys = "place measure statistic settings unit n value why_undefined interval of_runs mean_of_runs over_runs"
     assert list(values[0]) == keys.split()
@@ -198,7 +194,7 @@ def test_lines_on_samples_are_written_with_exact_shares():
     columns = "place measure median_absolute empirical_privacy_loss by_median_absolute by_loss by_both classification"
     assert list(first) == columns.split()
     assert first["by_median_absolute"] in map(str, SHARES)
-    (line, *_) = json.loads(json_text(found))["closest_samples"]
+    (line, *_) = json_of(study, found)["closest_samples"]
     assert [set(each) for each in line["samples"]] == [{"share", "median_absolute", "empirical_privacy_loss"}] * 3
     assert line["samples"][0]["share"] == "1/250"
 
@@ -207,7 +203,7 @@ def share_exact(table):
     """A statistic that the registry does not have."""
     if table.values[0] == table.values[-1]:
         raise UndefinedError("they are all alike")
-    return float(table.counts[table.values == 0].sum() / table.n)
+    return float(table.counts[table.values == 0].sum() / table.total)
 
 
 def test_a_new_statistic_is_one_function_and_one_line_of_the_registry(monkeypatch):
@@ -227,7 +223,7 @@ def test_a_new_statistic_is_one_function_and_one_line_of_the_registry(monkeypatc
     assert (n, value) == ("100", shown)
     lines = csv.DictReader(io.StringIO(csv_files(found)["statistics.restricted.csv"]))
     assert next(line["value"] for line in lines if line["statistic"] == "share_exact") == repr(one.value)
-    content = json.loads(json_text(found))
+    content = json_of(study, found)
     assert next(each["value"] for each in content["statistics"] if each["statistic"] == "share_exact") == one.value
     assert content["definitions"]["share_exact"] == "share of people that are exact"
     assert "share of people that are exact" in page(found)

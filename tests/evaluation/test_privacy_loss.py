@@ -13,7 +13,7 @@ from scipy.stats import gaussian_kde
 
 from das_spark.errors import ConfigurationError, InputError, UndefinedError
 from das_spark.evaluation import privacy_loss as module
-from das_spark.evaluation.metrics import frequencies_of
+from das_spark.evaluation.metrics import Frequencies, frequencies_of
 from das_spark.evaluation.privacy_loss import (
     AS_CODED,
     AS_WRITTEN,
@@ -22,7 +22,6 @@ from das_spark.evaluation.privacy_loss import (
     empirical_privacy_loss,
     kernel_density,
     loss_curve,
-    standard_deviation,
 )
 
 tables = st.dictionaries(st.integers(-60, 60), st.integers(1, 9), min_size=2, max_size=25).map(
@@ -35,18 +34,20 @@ def test_the_density_is_that_of_the_expanded_residuals(table, factor):
     values, counts = table
     residuals = np.repeat(values, counts)
     at = np.linspace(-80, 80, 33)
-    deviation = standard_deviation(values, counts)
+    table = Frequencies(values, counts)
+    deviation = table.standard_deviation
     assert deviation == pytest.approx(residuals.std(ddof=1))
     expected = gaussian_kde(residuals, bw_method=factor)(at)
-    found = kernel_density(values, counts, factor * deviation, at)
+    found = kernel_density(table, factor * deviation, at)
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
 def test_residuals_need_not_be_whole():
-    values, counts = np.arange(-30, 31) / 7, np.full(61, 3)
+    values = np.arange(-30, 31) / 7
+    table = Frequencies(values, np.full(61, 3))
     at = np.linspace(-5, 5, 11)
     expected = gaussian_kde(np.repeat(values, 3), bw_method=0.1)(at)
-    assert kernel_density(values, counts, 0.1 * standard_deviation(values, counts), at) == pytest.approx(expected)
+    assert kernel_density(table, 0.1 * table.standard_deviation, at) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("kernel", [0.1, 3.0, 500.0])
@@ -59,7 +60,7 @@ def test_blocks_and_what_is_out_of_reach_change_nothing(kernel, monkeypatch):
     expected = everything / (counts.sum() * kernel * np.sqrt(2 * np.pi))
     for block in (1, 10_000, 2**30):
         monkeypatch.setattr(module, "_BLOCK", block)
-        assert kernel_density(values, counts, kernel, at) == pytest.approx(expected, rel=1e-12, abs=0)
+        assert kernel_density(Frequencies(values, counts), kernel, at) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 #: All settings that figures are told with, by name.
@@ -93,7 +94,7 @@ def curve_of(values, settings=AS_CODED):
     """The curve of residuals, where there is one."""
     found = frequencies_of(np.asarray(values))
     try:
-        return loss_curve(found.values, found.counts, settings)
+        return loss_curve(found, settings)
     except UndefinedError:
         assume(False)
 
@@ -108,7 +109,7 @@ def law(slope: float, settings: LossSettings = AS_CODED):
     """The curve of the same law without sampling noise: frequencies are expected ones."""
     values = np.arange(int(-18 / slope), int(18 / slope) + 1)
     counts = np.rint(1e12 * np.exp(-slope * np.abs(values))).astype(np.int64)
-    return loss_curve(values, counts, settings)
+    return loss_curve(Frequencies(values, counts), settings)
 
 
 @pytest.mark.parametrize("settings", LOSS_SETTINGS.values(), ids=LOSS_SETTINGS)
@@ -120,9 +121,9 @@ def test_the_curve_is_that_of_the_expanded_residuals(settings, values):
     x, density = brute_force(values, settings)
     if x.size < 2 or density.min() < np.finfo(float).tiny:
         with pytest.raises(UndefinedError, match="fewer than two points" if x.size < 2 else "vanishes"):
-            loss_curve(found.values, found.counts, settings)
+            loss_curve(found, settings)
         return
-    curve, loss = loss_curve(found.values, found.counts, settings), losses(density)
+    curve, loss = loss_curve(found, settings), losses(density)
     assert curve.density_at == pytest.approx(x)
     assert curve.density == pytest.approx(density, rel=1e-9, abs=0)
     assert curve.x == pytest.approx(x[:-1])
@@ -136,14 +137,14 @@ def test_residuals_of_scaled_samples_are_not_whole():
     values = np.random.default_rng(1).integers(-90, 90, 400) / 7
     distinct, counts = np.unique(values, return_counts=True)
     x, density = brute_force(values, AS_CODED)
-    curve = loss_curve(distinct, counts, AS_CODED)
+    curve = loss_curve(Frequencies(distinct, counts), AS_CODED)
     assert curve.density_at == pytest.approx(x)
     assert curve.loss == pytest.approx(losses(density))
 
 
 def test_points_are_halves_of_people_and_end_where_the_programs_end():
     values = np.arange(-100, 101)
-    curve = loss_curve(values, np.ones(201, dtype=np.int64))
+    curve = loss_curve(Frequencies(values, np.ones(201, dtype=np.int64)))
     assert (curve.x[0], curve.x[-1], curve.density_at[-1]) == (-89.5, 87.5, 88.5)
     assert np.array_equal(curve.density_at[:-1], curve.x)
 
@@ -169,13 +170,12 @@ def test_repeating_residuals_changes_the_divisor_of_the_deviation_only(values, t
     found = frequencies_of(values)
     assume(found.values.size > 1)
     curve = curve_of(values, WHOLE)
-    again = loss_curve(found.values, found.counts * times, WHOLE)
+    repeated = Frequencies(found.values, found.counts * times)
+    again = loss_curve(repeated, WHOLE)
     assert again.loss == pytest.approx(curve.loss, rel=1e-9, abs=1e-9)
     wide = LossSettings("wide", 2.0, "deviation", percentile=100.0)
     n = len(values)
-    ratio = (
-        loss_curve(found.values, found.counts * times, wide).kernel_deviation / curve_of(values, wide).kernel_deviation
-    )
+    ratio = loss_curve(repeated, wide).kernel_deviation / curve_of(values, wide).kernel_deviation
     assert ratio**2 == pytest.approx(times * (n - 1) / (times * n - 1))
 
 
@@ -193,7 +193,7 @@ def test_shifting_residuals_shifts_the_curve(values, by):
 def test_there_is_a_finite_loss_or_a_reason(table, name):
     values = np.array(sorted(table), dtype=np.int64)
     counts = np.array([table[value] for value in sorted(table)], dtype=np.int64)
-    found = empirical_privacy_loss(values, counts, LOSS_SETTINGS[name])
+    found = empirical_privacy_loss(Frequencies(values, counts), LOSS_SETTINGS[name])
     assert found.n == counts.sum()
     if found.why_undefined:
         assert found.value is None
@@ -216,10 +216,10 @@ def test_there_is_a_finite_loss_or_a_reason(table, name):
 )
 def test_what_is_undefined_says_why(table, reason):
     values, counts = np.array(list(table), dtype=np.int64), np.array(list(table.values()), dtype=np.int64)
-    found = empirical_privacy_loss(values, counts)
+    found = empirical_privacy_loss(Frequencies(values, counts))
     assert (found.value, found.plateau, found.n) == (None, None, sum(table.values()))
     with pytest.raises(UndefinedError, match=reason) as refused:
-        loss_curve(values, counts)
+        loss_curve(Frequencies(values, counts))
     assert found.why_undefined == refused.value.message
 
 
@@ -234,7 +234,7 @@ def test_where_the_density_vanishes_the_programs_find_no_number():
 )
 def test_what_is_no_table_of_frequencies_is_refused(values, counts):
     with pytest.raises(InputError, match="ascending") as refused:
-        empirical_privacy_loss(np.array(values), np.array(counts))
+        Frequencies(np.array(values), np.array(counts))
     assert not isinstance(refused.value, UndefinedError)
 
 
@@ -257,7 +257,7 @@ def test_the_plateau_of_geometric_noise_is_its_slope(slope):
 def test_the_bandwidth_as_written_is_not_the_one_as_coded():
     generator = np.random.default_rng(3)
     found = frequencies_of(geometric(SLOPE, 20_000, generator))
-    coded, written = (loss_curve(found.values, found.counts, settings) for settings in (AS_CODED, AS_WRITTEN))
+    coded, written = (loss_curve(found, settings) for settings in (AS_CODED, AS_WRITTEN))
     assert (coded.settings.name, written.settings.name) == ("as coded", "as written")
     assert coded.kernel_deviation == pytest.approx(1.06, abs=0.05)
     assert written.kernel_deviation == 0.1
@@ -288,7 +288,7 @@ def test_the_settings_of_the_other_study_reach_twice_as_far():
 def test_the_maximum_depends_on_the_number_of_residuals_as_published(size, samples, maximum, tolerance):
     generator = np.random.default_rng(11)
     found = [frequencies_of(geometric(SLOPE, size, generator)) for _ in range(samples)]
-    measured = [empirical_privacy_loss(one.values, one.counts) for one in found]
+    measured = [empirical_privacy_loss(one) for one in found]
     assert np.mean([one.value for one in measured]) == pytest.approx(maximum, abs=tolerance)
     # The plateau does not: the same true slope at either size, within the bias of the median.
     assert np.mean([one.plateau for one in measured]) == pytest.approx(SLOPE, abs=0.011)
@@ -298,7 +298,7 @@ def test_the_maximum_depends_on_the_number_of_residuals_as_published(size, sampl
 @pytest.mark.parametrize("slope", [0.05, 0.25])
 def test_drawn_geometric_noise_has_its_slope_and_not_another(slope):
     found = frequencies_of(geometric(slope, 130_000, np.random.default_rng(5)))
-    plateau = empirical_privacy_loss(found.values, found.counts).plateau
+    plateau = empirical_privacy_loss(found).plateau
     assert plateau == pytest.approx(slope, rel=0.05)
     other = frequencies_of(geometric(1.2 * slope, 130_000, np.random.default_rng(5)))
-    assert empirical_privacy_loss(other.values, other.counts).plateau != pytest.approx(slope, rel=0.05)
+    assert empirical_privacy_loss(other).plateau != pytest.approx(slope, rel=0.05)

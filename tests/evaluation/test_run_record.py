@@ -13,8 +13,6 @@ import pytest
 from rich.console import Console
 
 from das_spark.evaluation import (
-    PUBLIC_RECORD,
-    RESTRICTED_RECORD,
     DriverAttempt,
     EstimatedLevel,
     FamilyRow,
@@ -26,6 +24,7 @@ from das_spark.evaluation import (
     StageRow,
     present_run,
 )
+from das_spark.evaluation.run_record import PUBLIC_RECORD, RESTRICTED_RECORD
 from das_spark.report import page, print_report
 
 LARGE = FamilyRow("County", "01", 3, 500, 1, 10, 1, "optimal", "piqp", 1e-9)

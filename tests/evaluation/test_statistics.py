@@ -5,9 +5,10 @@ import pytest
 from scipy import stats
 
 from das_spark.errors import InputError
-from das_spark.evaluation import LOSS, PLATEAU, AccuracyReport, Entry, frequencies_of, statistics_of
+from das_spark.evaluation import LOSS, AccuracyReport, Entry, frequencies_of, statistics_of
+from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.privacy_loss import empirical_privacy_loss
-from das_spark.evaluation.statistics import ResidualTable
+from das_spark.evaluation.statistics import PLATEAU
 
 PLAIN = {
     "median_absolute": lambda r: np.median(np.abs(r)),
@@ -103,9 +104,9 @@ def test_the_interval_over_runs_is_of_the_mean_of_the_runs_and_not_of_the_value(
 def test_resamples_are_drawn_once_for_all_figures(monkeypatch):
     calls = []
 
-    def counting(values, counts, settings):
+    def counting(residuals, settings):
         calls.append(settings)
-        return empirical_privacy_loss(values, counts, settings)
+        return empirical_privacy_loss(residuals, settings)
 
     monkeypatch.setattr("das_spark.evaluation.statistics.empirical_privacy_loss", counting)
     statistics_of([report("a", residuals(1))], replicates=40)
@@ -125,9 +126,9 @@ def test_one_run_has_no_interval_over_runs_and_intervals_can_be_left_out():
 @pytest.mark.parametrize("largest", [3, 2**40])
 def test_means_are_exact_however_large_residuals_are(largest):
     values, counts = np.array([-largest, 0, largest - 1]), np.array([7, 3, 2**20])
-    table = ResidualTable(values, counts)
+    table = Frequencies(values, counts)
     pairs = [(int(value), int(count)) for value, count in zip(values, counts, strict=True)]
     n = sum(count for _, count in pairs)
-    assert table.mean("signed") == sum(value * count for value, count in pairs) / n
-    assert table.mean("absolute") == sum(abs(value) * count for value, count in pairs) / n
-    assert table.mean("squared") == sum(value**2 * count for value, count in pairs) / n
+    assert table.mean == sum(value * count for value, count in pairs) / n
+    assert table.absolute.mean == sum(abs(value) * count for value, count in pairs) / n
+    assert table.sum_of(2) / n == sum(value**2 * count for value, count in pairs) / n

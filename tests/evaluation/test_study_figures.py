@@ -38,7 +38,7 @@ def residuals(scale: float, size: int = 2000, shift: float = 0.0) -> Frequencies
 
 
 def with_curve(frequencies: Frequencies, settings=AS_CODED):
-    return frequencies, loss_curve(frequencies.values, frequencies.counts, settings)
+    return frequencies, loss_curve(frequencies, settings)
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,8 @@ from made_sweep import BUDGETS, PLACES, SHARES, made_run, made_runs, made_sample
 from scipy import stats
 
 from das_spark.errors import InputError
-from das_spark.evaluation import (
-    SampleEntry,
-    SampleReport,
-    frequencies_of,
-    present_sweep,
-    report_from_json,
-    sweep_report,
-)
+from das_spark.evaluation import SampleReport, frequencies_of, present_sweep, report_from_json, sweep_report
+from das_spark.evaluation.samples import SampleEntry
 from das_spark.report import ReportTable, csv_files, page, percent
 
 STRATA = ("County", "race * hispanic")

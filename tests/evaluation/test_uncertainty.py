@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.evaluation.metrics import frequencies_of, quantiles_of
+from das_spark.evaluation.metrics import Frequencies, frequencies_of
 from das_spark.evaluation.privacy_loss import empirical_privacy_loss
 from das_spark.evaluation.uncertainty import (
     Interval,
@@ -25,21 +25,25 @@ from das_spark.evaluation.uncertainty import (
 )
 
 
-def mean(values, counts):
-    return float(values @ counts / counts.sum())
+def mean(found):
+    return float(found.values @ found.counts / found.counts.sum())
 
 
-def median_absolute(values, counts):
-    return float(np.median(np.abs(np.repeat(values, counts))))
+def median_absolute(found):
+    return float(np.median(np.abs(np.repeat(found.values, found.counts))))
 
 
 def named(statistic):
     """A figure as what `bootstrap` wants: figures by name."""
-    return lambda values, counts: {"figure": statistic(values, counts)}
+    return lambda found: {"figure": statistic(found)}
 
 
-def resampled(values, counts, statistic, *settings) -> Interval | None:
-    return bootstrap(values, counts, named(statistic), *settings)["figure"]
+def table(values, counts):
+    return Frequencies(np.array(values), np.array(counts))
+
+
+def resampled(found, statistic, *settings) -> Interval | None:
+    return bootstrap(found, named(statistic), *settings)["figure"]
 
 
 def laplace(generator: np.random.Generator, size: int) -> np.ndarray:
@@ -56,9 +60,9 @@ def test_resampling_frequencies_is_resampling_residuals(statistic):
     generator = np.random.default_rng(1)
     residuals = laplace(generator, 150)
     found = frequencies_of(residuals)
-    brute = [statistic(*np.unique(generator.choice(residuals, 150), return_counts=True)) for _ in range(2000)]
+    brute = [statistic(frequencies_of(generator.choice(residuals, 150))) for _ in range(2000)]
     expected = np.quantile(brute, [0.05, 0.95])
-    interval = resampled(found.values, found.counts, statistic, 2000, 0.9, 2)
+    interval = resampled(found, statistic, 2000, 0.9, 2)
     assert (interval.low, interval.high) == pytest.approx(expected, abs=0.3 * np.std(brute))
     assert (interval.level, interval.over) == (0.9, "residuals")
 
@@ -71,9 +75,7 @@ def test_resampled_intervals_cover_as_often_as_they_say():
     tables = [frequencies_of(laplace(generator, 100)) for _ in range(250)]
     rates = {}
     for level, replicates in ((0.5, 40), (0.9, 100)):
-        intervals = [
-            resampled(one.values, one.counts, mean, replicates, level, seed) for seed, one in enumerate(tables)
-        ]
+        intervals = [resampled(one, mean, replicates, level, seed) for seed, one in enumerate(tables)]
         rates[level] = np.mean([covers(one, 0.0) for one in intervals])
     assert rates[0.9] == pytest.approx(0.88, abs=0.1)
     assert rates[0.5] == pytest.approx(0.49, abs=0.16)  # The control: what covers half of the time is told apart.
@@ -86,11 +88,11 @@ def test_the_interval_of_a_maximum_is_about_samples_of_its_size():
     p = 1 - np.exp(-0.1335)
     tables = [frequencies_of(generator.geometric(p, 2663) - generator.geometric(p, 2663)) for _ in range(20)]
 
-    def figures(values, counts):
-        loss = empirical_privacy_loss(values, counts)
+    def figures(found):
+        loss = empirical_privacy_loss(found)
         return {"value": loss.value, "plateau": loss.plateau}
 
-    both = [bootstrap(one.values, one.counts, figures, 40, 0.95, 1) for one in tables]
+    both = [bootstrap(one, figures, 40, 0.95, 1) for one in tables]
     intervals = {part: [each[part] for each in both] for part in ("value", "plateau")}
     assert sum(covers(one, 0.24) for one in intervals["value"]) >= 14  # 20 x 0.94 less 4.6 standard errors
     assert not any(covers(one, 0.1335) for one in intervals["value"])
@@ -99,7 +101,7 @@ def test_the_interval_of_a_maximum_is_about_samples_of_its_size():
 
 def test_the_same_seed_gives_the_same_interval():
     found = frequencies_of(laplace(np.random.default_rng(1), 500))
-    first, again, other = (resampled(found.values, found.counts, mean, 50, 0.9, seed) for seed in (7, 7, 8))
+    first, again, other = (resampled(found, mean, 50, 0.9, seed) for seed in (7, 7, 8))
     assert first == again
     assert first != other
 
@@ -107,72 +109,70 @@ def test_the_same_seed_gives_the_same_interval():
 def test_a_statistic_sees_ascending_residuals_that_were_drawn():
     found = frequencies_of(np.arange(30))
 
-    def largest(values, counts):
-        assert (np.diff(values) > 0).all()
-        assert (counts > 0).all()
-        assert counts.sum() == 30
-        return quantiles_of(values, counts, (1.0,))[0]
+    def largest(drawn):
+        assert (np.diff(drawn.values) > 0).all()
+        assert (drawn.counts > 0).all()
+        assert drawn.total == 30
+        return drawn.quantiles((1.0,))[0]
 
-    assert resampled(found.values, found.counts, largest, 100, 0.9, 1).high == 29
+    assert resampled(found, largest, 100, 0.9, 1).high == 29
 
 
 def test_a_single_value_has_no_spread():
-    interval = resampled(np.array([5]), np.array([9]), mean, 40, 0.95, 1)
+    interval = resampled(table([5], [9]), mean, 40, 0.95, 1)
     assert (interval.low, interval.high) == (5, 5)
 
 
 def test_a_single_residual_has_no_interval():
-    assert bootstrap(np.array([7]), np.array([1]), named(mean), 40, 0.95, 1) == {"figure": None}
-    assert interval_of_mean(np.array([7]), np.array([1]), 0.95) is None
-    assert interval_of_mean(np.array([7, 8]), np.array([1, 1]), 0.95) is not None
+    assert bootstrap(table([7], [1]), named(mean), 40, 0.95, 1) == {"figure": None}
+    assert interval_of_mean(table([7], [1]), 0.95) is None
+    assert interval_of_mean(table([7, 8], [1, 1]), 0.95) is not None
 
 
-@pytest.mark.parametrize("statistic", [lambda values, counts: None, lambda values, counts: float("inf")])
+@pytest.mark.parametrize("statistic", [lambda found: None, lambda found: float("inf")])
 def test_undefined_resamples_are_not_passed_over(statistic):
-    assert resampled(np.array([1, 2]), np.array([3, 4]), statistic, 40, 0.95, 1) is None
+    assert resampled(table([1, 2], [3, 4]), statistic, 40, 0.95, 1) is None
 
-    def now_and_then(values, counts):
-        return {"rare": None if values.size == 1 else 1.0, "always": 1.0}
+    def now_and_then(found):
+        return {"rare": None if found.values.size == 1 else 1.0, "always": 1.0}
 
-    found = bootstrap(np.array([1, 2]), np.array([1, 1]), now_and_then, 40, 0.95, 1)
+    found = bootstrap(table([1, 2], [1, 1]), now_and_then, 40, 0.95, 1)
     assert found == {"rare": None, "always": Interval(1.0, 1.0, 0.95, "residuals")}
 
 
 def test_every_figure_sees_the_same_resamples_and_each_is_drawn_once():
     tables = []
 
-    def figures(values, counts):
-        tables.append((values, counts))
-        return {"mean": mean(values, counts), "median": median_absolute(values, counts)}
+    def figures(drawn):
+        tables.append(drawn)
+        return {"mean": mean(drawn), "median": median_absolute(drawn)}
 
     found = frequencies_of(laplace(np.random.default_rng(1), 60))
-    both = bootstrap(found.values, found.counts, figures, 50, 0.9, 3)
+    both = bootstrap(found, figures, 50, 0.9, 3)
     assert len(tables) == 50
     for name, statistic in (("mean", mean), ("median", median_absolute)):
-        assert both[name] == resampled(found.values, found.counts, statistic, 50, 0.9, 3)
+        assert both[name] == resampled(found, statistic, 50, 0.9, 3)
 
 
 @pytest.mark.parametrize("size", [2, 3, 30])
 def test_the_interval_of_a_mean_of_residuals_is_that_of_student(size):
     values = laplace(np.random.default_rng(size), size)
     found = frequencies_of(values)
-    interval = interval_of_mean(found.values, found.counts, 0.9)
+    interval = interval_of_mean(found, 0.9)
     expected = stats.t.interval(0.9, size - 1, values.mean(), stats.sem(values))
     assert (interval.low, interval.high) == pytest.approx(expected)
     assert (interval.level, interval.over) == (0.9, "residuals")
 
 
 def test_impossible_resampling_is_refused():
-    values, counts = np.array([1, 2]), np.array([3, 4])
+    found = table([1, 2], [3, 4])
     with pytest.raises(ConfigurationError, match=r"39 replicates.*use 40"):
-        resampled(values, counts, mean, 39, 0.95, 1)
-    assert resampled(values, counts, mean, 40, 0.95, 1).level == 0.95
+        resampled(found, mean, 39, 0.95, 1)
+    assert resampled(found, mean, 40, 0.95, 1).level == 0.95
     with pytest.raises(ConfigurationError, match="confidence level 95"):
-        resampled(values, counts, mean, 100, 95, 1)
-    with pytest.raises(InputError, match="0 residuals"):
-        resampled(values[:0], counts[:0], mean, 100, 0.9, 1)
-    with pytest.raises(InputError, match="2 residuals with 1"):
-        resampled(values, counts[:1], mean, 100, 0.9, 1)
+        resampled(found, mean, 100, 95, 1)
+    with pytest.raises(InputError, match="no residuals"):
+        resampled(table([], []), mean, 100, 0.9, 1)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])

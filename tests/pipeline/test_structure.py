@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from das_spark.audit import allowed_cells, declared_bounds
+from das_spark.audit import allowed_cells
+from das_spark.audit.system import declared_bounds
 from das_spark.config import load_plan, load_run, measurement_plan
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline import driver, runner, structure

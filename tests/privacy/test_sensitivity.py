@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from das_spark.audit import LocalSystem, SmallPopulation, declared_bounds
+from das_spark.audit import SmallPopulation
+from das_spark.audit.system import LocalSystem, declared_bounds
 from das_spark.config import RunPlan, plan_of
 from das_spark.core import measure_family
 from das_spark.geography import bypass_rule, tree

@@ -12,7 +12,6 @@ from math import nan
 from xml.etree import ElementTree
 
 import pytest
-from pyarrow import BufferReader, parquet
 from rich.console import Console
 
 from das_spark.report import (
@@ -43,9 +42,9 @@ from das_spark.report import (
     json_text,
     markdown_text,
     page,
-    parquet_bytes,
     print_report,
     size,
+    table_records,
 )
 
 ERRORS = ReportTable(
@@ -84,7 +83,6 @@ REPORT = Report(
     lead=("One run.",),
     notes=("a note",),
     definitions={"residual": "protected minus confidential"},
-    facts={"schema_version": 1},
 )
 
 
@@ -176,22 +174,26 @@ def test_csv_has_plain_fields_and_says_who_may_see_it():
     assert csv_text(HIDDEN) == "name,value\na,1\n"
 
 
-def test_parquet_has_the_fields_of_csv():
-    found = parquet.read_table(BufferReader(parquet_bytes(ERRORS))).to_pylist()
-    assert found[0]["low"] == 0.25
-    assert found[1]["mean_absolute"] is None
-    assert list(found[0]) == csv_text(ERRORS).splitlines()[0].split(",")
-
-
-def test_json_has_facts_definitions_and_tables_without_what_is_no_number():
-    content = json.loads(json_text(REPORT))
-    assert content["schema_version"] == 1
-    assert content["classification"] == REPORT.restricted
+def test_json_has_tables_without_what_is_no_number():
+    content = table_records(REPORT.tables("json"))
     assert content["errors"][0]["over_residuals"] == {"low": 0.25, "high": 0.75, "level": 0.95}
     assert content["errors"][0]["of_runs"] == [0.25, None]
     assert content["errors"][0]["share"] == "1/8"
     assert content["more"] == [{"x": 1}]
     assert "hidden" not in content
+
+
+def test_json_text_has_facts_and_a_line_for_every_element_of_a_list():
+    text = json_text({"schema_version": 1}, {"rows": [{"x": 1}, {"x": None}], "none": [], "of": {"a b": [[1, 2]]}})
+    assert json.loads(text) == {
+        "schema_version": 1,
+        "rows": [{"x": 1}, {"x": None}],
+        "none": [],
+        "of": {"a b": [[1, 2]]},
+    }
+    assert [line for line in text.splitlines() if "x" in line] == [' {"x": 1},', ' {"x": null}']
+    with pytest.raises(ValueError, match="JSON"):
+        json_text({"nan": nan}, {})
 
 
 def test_a_span_around_a_value_shows_both():

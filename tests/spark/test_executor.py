@@ -9,7 +9,9 @@ import pytest
 from collected import SparkInMemory
 from pyspark import cloudpickle
 
-from das_spark.audit import LocalSystem, SmallPopulation, neighbouring_inputs
+from das_spark.audit import SmallPopulation
+from das_spark.audit.inputs import neighbouring_inputs
+from das_spark.audit.system import LocalSystem
 from das_spark.config import plan_of, steps_of
 from das_spark.core import ESTIMATORS, level_steps, run_levels
 from das_spark.privacy import RunKey

@@ -8,8 +8,8 @@ import json
 from fractions import Fraction
 from typing import ClassVar
 
-from das_spark.report import Figure, ReportTable, csv_text, page
-from das_spark.studies.results import StudyResult, study_table, table_records
+from das_spark.report import Figure, ReportTable, csv_text, page, table_records
+from das_spark.studies.results import StudyResult, study_table
 
 ROWS = (("a, b", Fraction(1, 40), 9261, None), ("c", 1, 2, 0.1))
 TABLE = study_table("losses", "Losses", ("name", "epsilon", "areas", "loss"), ROWS)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from small_census import Census
 
-from das_spark.audit import LocalSystem, SmallPopulation
+from das_spark.audit import SmallPopulation
+from das_spark.audit.system import LocalSystem
 from das_spark.config import RunPlan, load_plan
 from das_spark.constraints import AddedConstraint, Sense
 from das_spark.core import InProcess
