@@ -11,7 +11,7 @@ from typing import Final
 from das_spark.audit.claim import Claim
 from das_spark.audit.events import KINDS
 from das_spark.audit.judgement import JudgedEvent, Judgement
-from das_spark.report import PEOPLE, Report, ReportColumn, ReportSection, ReportTable
+from das_spark.report import PEOPLE, Report, ReportSection, ReportTable
 
 SCHEMA_VERSION: Final = 1
 INVENTED: Final = (
@@ -122,7 +122,10 @@ class AuditReport:
             "delta": float(self.claim.delta),
             "epsilon": self.claim.epsilon,
         }
-        findings = [{**asdict(each), "event": {**asdict(each.event), "text": each.event.text}} for each in self._found]
+        findings = [
+            {**asdict(each), "event": {**asdict(each.event), "text": each.event.text}}
+            for each in self.judgement.findings
+        ]
         content = {
             "schema_version": SCHEMA_VERSION,
             "run": self.run,
@@ -147,10 +150,6 @@ class AuditReport:
             "seconds": round(self.seconds, 3),
         }
         return json.dumps(content, indent=1) + "\n"
-
-    @property
-    def _found(self) -> tuple[JudgedEvent, ...]:
-        return self.judgement.findings
 
 
 _ORDINALS = {"first": "second", "second": "first"}
@@ -212,28 +211,26 @@ def present_audit(audit: AuditReport) -> Report:
 
 def _findings(findings: Sequence[JudgedEvent]) -> ReportTable:
     columns = (
-        *map(ReportColumn, ("stage", "pair", "event", "inputs", "seen", "seen, other", "of runs")),
-        *(ReportColumn(heading, form=".4g") for heading in ("p at least", "q at most", "p allowed")),
-        *(ReportColumn(heading, form=".4f") for heading in ("bound", "epsilon")),
+        *("stage", "pair", "event", "inputs", "seen", ("other", "seen, other"), ("runs", "of runs")),
+        *(("low", "p at least", ".4g"), ("high", "q at most", ".4g"), ("allowed", "p allowed", ".4g")),
+        *(("bound", "", ".4f"), ("epsilon", "", ".4f")),
     )
-    rows = tuple(
-        (
-            *(each.stage, each.pair, each.event.text, f"{each.event.telling} / {_ORDINALS[each.event.telling]}"),
-            *(*each.seen, each.runs, each.low, each.high, each.allowed, each.bound, each.epsilon),
-        )
+    rows = (
+        {
+            **asdict(each),
+            "event": each.event.text,
+            "inputs": f"{each.event.telling} / {_ORDINALS[each.event.telling]}",
+            **dict(zip(("seen", "other"), each.seen, strict=True)),
+        }
         for each in findings
     )
     title = "Events, chosen by one half of the runs and judged by the other"
-    return ReportTable("events", title, columns, rows, _FINDINGS, PEOPLE)
+    return ReportTable.of("events", title, columns, rows, note=_FINDINGS, media=PEOPLE)
 
 
 def _power(power: Sequence[Power]) -> ReportTable:
     columns = (
-        *map(ReportColumn, ("stage", "pair", "noise / declared", "runs")),
-        ReportColumn("typical bound", form=".4f"),
-        *map(ReportColumn, ("beyond the claim", "beyond the noise")),
+        *("stage", "pair", ("noise", "noise / declared"), "runs", ("bound", "typical bound", ".4f")),
+        *(("convicts", "beyond the claim"), ("beyond", "beyond the noise")),
     )
-    rows = tuple(
-        (each.stage, each.pair, each.noise, each.runs, each.bound, each.convicts, each.beyond) for each in power
-    )
-    return ReportTable("power", "Power", columns, rows, _POWER, PEOPLE)
+    return ReportTable.of("power", "Power", columns, map(asdict, power), note=_POWER, media=PEOPLE)

@@ -317,7 +317,7 @@ def pool(reports: Sequence[AccuracyReport]) -> AccuracyReport:
         Entry(entry.place, entry.measure, pooled([report.entries[row].frequencies for report in reports]))
         for row, entry in enumerate(first.entries)
     )
-    errors = [{line.key: line for line in report.errors} for report in reports]
+    errors = [{(*line.key, line.answers): line for line in report.errors} for report in reports]
     criteria = [{line.key: line for line in report.criteria} for report in reports]
     homogeneity = [{line.key: line for line in report.homogeneity} for report in reports]
     notes = [report.notes for report in reports]

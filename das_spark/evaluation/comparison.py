@@ -310,14 +310,12 @@ def present_comparison(comparison: RunComparison) -> Report:
 
 def _difference_table(comparison: RunComparison) -> ReportTable:
     columns = (
-        *map(ReportColumn, ("place", "measure")),
+        *("place", "measure"),
         ReportColumn("statistic", media=CSV),
         ReportColumn("settings", media=CSV),
         ReportColumn("figure", media=PEOPLE),
         ReportColumn("unit", media=CSV),
-        ReportColumn("n", "counts"),
-        *(ReportColumn(name, form=_FORM) for name in ("first", "second")),
-        ReportColumn("difference", "first - second", _FORM),
+        *(("n", "counts"), ("first", "", _FORM), ("second", "", _FORM), ("difference", "first - second", _FORM)),
         ReportColumn("interval", "95 %", _FORM, fields=("low", "high"), missing="none"),
         ReportColumn("level", media=CSV),
         ReportColumn("over", missing=""),
@@ -328,13 +326,11 @@ def _difference_table(comparison: RunComparison) -> ReportTable:
     rows = []
     for line in comparison.lines:
         of = line.interval
-        span: tuple[Cell, ...] = (None, None, None, None)
+        span: dict[str, Cell] = dict.fromkeys(("interval", "level", "over", "method"))
         if of is not None:
-            span = (Span(of.low, of.high), of.level, of.over, comparison.method)
-        name = f"{line.statistic} {line.settings}".strip()
-        before = (line.place, line.measure, line.statistic, line.settings, name, line.unit, line.n)
-        rows.append((*before, line.first, line.second, line.difference, *span, line.pairs, line.p))
-    return ReportTable("comparison", "Differences", columns, tuple(rows))
+            span = {"interval": Span(of.low, of.high), "level": of.level, "over": of.over, "method": comparison.method}
+        rows.append({**asdict(line), "figure": f"{line.statistic} {line.settings}".strip(), **span})
+    return ReportTable.of("comparison", "Differences", columns, rows)
 
 
 def _differences(lines: Sequence[ComparedRow], comparison: RunComparison) -> Figure:

@@ -156,9 +156,9 @@ class QueryErrors(_ByPopulation[ErrorPart]):
     _kind = ErrorPart
 
     @property
-    def key(self) -> tuple[object, ...]:
+    def key(self) -> tuple[str, ...]:
         """What tells lines apart."""
-        return (self.place, self.query, self.bins.name, self.answers)
+        return (self.place, self.query, self.bins.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Criterion(_ByPopulation[CriterionPart]):
     _kind = CriterionPart
 
     @property
-    def key(self) -> tuple[object, ...]:
+    def key(self) -> tuple[str, ...]:
         """What tells lines apart."""
         return (self.place, self.name, self.query, self.bins.name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from math import nan
 from typing import Final
@@ -109,26 +109,19 @@ def _errors_of_counts(report: AccuracyReport, study: Study | None) -> Iterator[B
     if intervals:
         yield "Below a figure: its 95 % interval over residuals."
     title = f"Error in {report.counted} (restricted: not protected by noise)"
-    shown = (  # figure, heading, form
-        ("median_absolute", "median abs.", ",.1f"),
-        ("mean_absolute", "mean abs.", ",.2f"),
-        ("p95_absolute", "95th pct. abs.", ",.1f"),
-        ("bias", "bias", "+,.2f"),
-        ("rmse", "RMSE", ",.2f"),
-    )
     columns = (
-        *map(ReportColumn, ("place", "measure", "counts", "zero in both")),
-        *(ReportColumn(*each) for each in shown),
-        ReportColumn("largest", form=",.0f"),
+        *("place", "measure", ("n", "counts"), ("double_zero", "zero in both")),
+        *(("median_absolute", "median abs.", ",.1f"), ("mean_absolute", "mean abs.", ",.2f")),
+        *(("p95_absolute", "95th pct. abs.", ",.1f"), ("bias", "", "+,.2f"), ("rmse", "RMSE", ",.2f")),
+        ("largest", "", ",.0f"),
     )
     for media in (PAGE, TERMINAL):
         rows = []
         for entry in report.entries:
-            figures = entry.figures
             found = intervals.get((entry.place, entry.measure), {}) if media is PAGE else {}
-            values = [_around(getattr(figures, name), found.get(name)) if figures.n else None for name, _, _ in shown]
-            rows.append((entry.place, entry.measure, figures.n, figures.double_zero, *values, figures.largest))
-        yield ReportTable("entries", title, columns, tuple(rows), media=media)
+            figures = {name: _around(value, found.get(name)) for name, value in asdict(entry.figures).items()}
+            rows.append({"place": entry.place, "measure": entry.measure, **figures})
+        yield ReportTable.of("entries", title, columns, rows, media=media)
 
 
 def _around(value: float, interval: Interval | None) -> Cell:
@@ -151,11 +144,11 @@ def _errors_by_query(report: AccuracyReport) -> Iterator[ReportSection]:
     if not levels:
         return
     found = {(line.query, line.place): line.all_classes.one_minus_tvd for line in report.errors}
-    agreement = ReportTable(
+    agreement = ReportTable.of(
         "agreement",
         "1 - total variation distance, by query",
-        (ReportColumn("query"), *(ReportColumn(place, form=".2%") for place in levels)),
-        tuple(
+        ("query", *((place, "", ".2%") for place in levels)),
+        (
             (query, *(found.get((query, place), nan) for place in levels))
             for query in dict.fromkeys(line.query for line in report.errors)
         ),
@@ -176,20 +169,17 @@ def _errors_by_query(report: AccuracyReport) -> Iterator[ReportSection]:
         yield ReportSection(place, tables, 3, PAGE)
 
 
+_ERROR_COLUMNS: Final = (
+    *("query", "population", "geounits", ("n", "counts"), ("double_zero", "zero in both"), "exact", ("l1", "L1")),
+    *(("one_minus_tvd", "1 - TVD", ".4f"), ("mean_absolute", "mean abs.", ",.2f")),
+    *(("median_absolute", "median abs.", ",.1f"), ("p95_absolute", "95th pct. abs.", ",.1f")),
+    *(("bias", "", "+,.2f"), ("rmse", "RMSE", ",.2f")),
+)
+
+
 def _error_table(name: str, title: str, parts: Iterable[tuple[str, str, ErrorPart]]) -> ReportTable:
-    shown = (
-        *(("geounits", "", ""), ("n", "counts", ""), ("double_zero", "zero in both", ""), ("exact", "", "")),
-        *(("l1", "L1", ""), ("one_minus_tvd", "1 - TVD", ".4f"), ("mean_absolute", "mean abs.", ",.2f")),
-        *(("median_absolute", "median abs.", ",.1f"), ("p95_absolute", "95th pct. abs.", ",.1f")),
-        *(("bias", "", "+,.2f"), ("rmse", "RMSE", ",.2f")),
-    )
-    columns = (ReportColumn("query"), ReportColumn("population"), *(ReportColumn(*each) for each in shown))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (query, label, *(numbers[of] for of, *_ in shown))
-        for query, label, part in parts
-        for numbers in (part.numbers(),)
-    )
-    return ReportTable(name, title, columns, rows, media=PAGE, folded=bool(title))
+    rows = ({"query": query, "population": label, **part.numbers()} for query, label, part in parts)
+    return ReportTable.of(name, title, _ERROR_COLUMNS, rows, media=PAGE, folded=bool(title))
 
 
 def _criteria(report: AccuracyReport) -> Iterator[ReportSection]:
@@ -209,19 +199,21 @@ def _criteria(report: AccuracyReport) -> Iterator[ReportSection]:
         blocks = _criterion_tables("totals", totals)
         yield ReportSection("Relative error of the total", (note, *blocks), media=PAGE)
     if largest or totals:
-        rows = []
-        for line in (*largest, *totals):
-            what = f"share of the largest of {line.query}" if line.name == "largest group" else "total"
-            for label, part in line.overall():
-                numbers = part.numbers()
-                shown = (part.geounits, numbers["share_within"], numbers["mean_difference"])
-                rows.append((what, line.place, label, *shown))
+        rows = [
+            {"what": _within_what(line), "place": line.place, "population": label, **part.numbers()}
+            for line in (*largest, *totals)
+            for label, part in line.overall()
+        ]
         columns = (
-            *map(ReportColumn, ("within 5 % of", "place", "population", "geounits")),
-            *(ReportColumn(heading, form=".2%") for heading in ("within", "mean difference")),
+            *(("what", "within 5 % of"), "place", "population", "geounits"),
+            *(("share_within", "within", ".2%"), ("mean_difference", "mean difference", ".2%")),
         )
-        table = ReportTable("criteria", "How often the release is close", columns, tuple(rows), media=TERMINAL)
+        table = ReportTable.of("criteria", "How often the release is close", columns, rows, media=TERMINAL)
         yield ReportSection("", (table,), media=TERMINAL)
+
+
+def _within_what(line: Criterion) -> str:
+    return f"share of the largest of {line.query}" if line.name == "largest group" else "total"
 
 
 def _criterion_tables(name: str, lines: Sequence[Criterion]) -> tuple[ReportTable, ReportTable]:
@@ -234,18 +226,16 @@ def _criterion_tables(name: str, lines: Sequence[Criterion]) -> tuple[ReportTabl
 def _criterion_table(
     name: str, title: str, lines: Sequence[Criterion], *, all_of: bool, folded: bool = True
 ) -> ReportTable:
-    shown = (
-        *(("geounits", "", ""), ("within", "within 5 %", ""), ("share_within", "share within", ".2%")),
-        *(("undefined", "", ""), ("mean_difference", "mean difference", ".3%")),
+    columns = (
+        *("place", "query", "population", "geounits", ("within", "within 5 %")),
+        *(("share_within", "share within", ".2%"), "undefined", ("mean_difference", "mean difference", ".3%")),
     )
-    columns = (*map(ReportColumn, ("place", "query", "population")), *(ReportColumn(*each) for each in shown))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (line.place, line.query, label, *(numbers[of] for of, *_ in shown))
+    rows = (
+        {"place": line.place, "query": line.query, "population": label, **part.numbers()}
         for line in lines
         for label, part in (line.rows() if all_of else line.overall())
-        for numbers in (part.numbers(),)
     )
-    return ReportTable(name, title, columns, rows, media=PAGE, folded=folded)
+    return ReportTable.of(name, title, columns, rows, media=PAGE, folded=folded)
 
 
 def _study(study: Study) -> Iterator[ReportSection]:
@@ -309,24 +299,24 @@ def homogeneity_table(
     """The bias of every index with its intervals."""
     columns = (
         *(ReportColumn("place", media=CSV | TERMINAL), ReportColumn("definition", media=CSV | TERMINAL)),
-        *(ReportColumn("index"), ReportColumn("n", "residuals"), ReportColumn("bias", form="+,.2f")),
+        *("index", ("n", "residuals"), ("bias", "", "+,.2f")),
         ReportColumn("over_residuals", "95 % over residuals", "+,.2f", fields=("low", "high")),
-        ReportColumn("over_runs", "95 % over runs", "+,.2f"),
+        ("over_runs", "95 % over runs", "+,.2f"),
         ReportColumn("rmse", "RMSE", ",.2f", media=PAGE),
         ReportColumn("median_absolute", "median abs.", ",.1f", media=PAGE),
         ReportColumn("p95_absolute", "95th pct. abs.", ",.1f", media=PAGE),
         ReportColumn("unit", media=CSV),
     )
-    rows = tuple(
-        (
-            *(line.place, line.definition, index, told["n"], told["bias"]),
-            *(Span(told["low"], told["high"]), Span(told["low_over_runs"], told["high_over_runs"])),
-            *(told["rmse"], told["median_absolute"], told["p95_absolute"], counted),
-        )
+    rows = (
+        {
+            **{"place": line.place, "definition": line.definition, "index": index, "unit": counted, **numbers},
+            "over_residuals": Span(numbers["low"], numbers["high"]),
+            "over_runs": Span(numbers["low_over_runs"], numbers["high_over_runs"]),
+        }
         for line in lines
-        for index, told in line.numbers()
+        for index, numbers in line.numbers()
     )
-    return ReportTable(name, title, columns, rows, media=media, folded=media is PAGE)
+    return ReportTable.of(name, title, columns, rows, media=media, folded=media is PAGE)
 
 
 def _study_figures(study: Study) -> Iterator[Figure]:
@@ -384,16 +374,12 @@ def _spread(report: AccuracyReport, spreads: Sequence[RunSpread]) -> Iterator[Re
 
 def _spread_table(name: str, spreads: Iterable[RunSpread], media: frozenset[Medium]) -> ReportTable:
     columns = (
-        *map(ReportColumn, ("place", "measure", "population", "figure")),
+        *("place", "measure", "population", "figure"),
         ReportColumn("values", "each run", media=PAGE | JSON),
-        *(ReportColumn("mean", "mean over runs"), ReportColumn("standard_deviation", "standard deviation")),
+        *(("mean", "mean over runs"), ("standard_deviation", "standard deviation")),
         ReportColumn("bins", media=JSON),
     )
-    rows = tuple(
-        (one.place, one.measure, one.population, one.figure, one.values, one.mean, one.standard_deviation, one.bins)
-        for one in spreads
-    )
-    return ReportTable(name, "", columns, rows, media=media)
+    return ReportTable.of(name, "", columns, map(asdict, spreads), media=media)
 
 
 def _figures(report: AccuracyReport, spreads: Sequence[RunSpread]) -> Iterator[Figure]:

@@ -16,7 +16,6 @@ from das_spark.report import (
     Figure,
     Panel,
     Report,
-    ReportColumn,
     ReportSection,
     ReportTable,
 )
@@ -371,12 +370,9 @@ def _stages(record: RunRecord) -> Iterable[ReportSection]:
     if not record.stages:
         yield ReportSection("Stages", ("No stage is in the log of the run.",), media=PAGE)
         return
-    columns = (
-        *(ReportColumn("stage"), ReportColumn("time", form="duration")),
-        *map(ReportColumn, ("entered", "failed", "cut short")),
-    )
-    rows = tuple((each.name, each.seconds, each.entered, each.failed, each.cut_short) for each in record.stages)
-    table = ReportTable("stages", "Stages, all drivers together", columns, rows, media=PEOPLE)
+    columns = (("name", "stage"), ("seconds", "time", "duration"), "entered", "failed", ("cut_short", "cut short"))
+    title = "Stages, all drivers together"
+    table = ReportTable.of("stages", title, columns, map(asdict, record.stages), media=PEOPLE)
     yield ReportSection("Stages", (_stage_times(record.stages), table))
     times: dict[str, dict[str, float]] = {}
     for stage in record.stages:
@@ -389,35 +385,29 @@ def _stages(record: RunRecord) -> Iterable[ReportSection]:
         yield ReportSection("What the stages cost Spark", (_cost_table(metered),))
 
 
+#: Attribute, heading and form of the cost of a stage, for the page; and what the terminal leaves out.
+_COST: Final = (
+    *("jobs", "tasks", ("failed_tasks", "failed"), ("killed_tasks", "killed"), ("speculative_tasks", "copies")),
+    *(("run_seconds", "task time", "duration"), ("cpu_seconds", "CPU", "duration"), ("gc_seconds", "GC", "duration")),
+    *(("slowest_task_seconds", "slowest task", "duration"), ("shuffle_write_bytes", "shuffled", "size")),
+    *(("disk_spilled_bytes", "spilled", "size"), ("execution_memory_bytes", "memory of sorts", "size")),
+    *(("heap_bytes", "heap", "size"), ("input_bytes", "read", "size"), ("output_bytes", "written", "size")),
+)
+_COST_OF_PAGE: Final = ("killed", "copies", "CPU", "memory of sorts", "heap", "read", "written")
+
+
 def _cost_table(metered: Sequence[tuple[str, StageMetrics]]) -> ReportTable:
-    shown = (  # attribute, heading, form, media
-        ("jobs", "jobs", "", PEOPLE),
-        ("tasks", "tasks", "", PEOPLE),
-        ("failed_tasks", "failed", "", PEOPLE),
-        ("killed_tasks", "killed", "", PAGE),
-        ("speculative_tasks", "copies", "", PAGE),
-        ("run_seconds", "task time", "duration", PEOPLE),
-        ("cpu_seconds", "CPU", "duration", PAGE),
-        ("gc_seconds", "GC", "duration", PEOPLE),
-        ("slowest_task_seconds", "slowest task", "duration", PEOPLE),
-        ("shuffle_write_bytes", "shuffled", "size", PEOPLE),
-        ("disk_spilled_bytes", "spilled", "size", PEOPLE),
-        ("execution_memory_bytes", "memory of sorts", "size", PAGE),
-        ("heap_bytes", "heap", "size", PAGE),
-        ("input_bytes", "read", "size", PAGE),
-        ("output_bytes", "written", "size", PAGE),
-    )
-    columns = (ReportColumn("stage"), *(ReportColumn(*each) for each in shown))
-    rows = tuple(
-        (name, *(getattr(cost, of) if of != "heap_bytes" or cost.heap_bytes else None for of, *_ in shown))
-        for name, cost in metered
-    )
+    rows = ({"stage": name, **asdict(cost), "heap_bytes": cost.heap_bytes or None} for name, cost in metered)
     lost = sum(cost.lost_stages for _, cost in metered)
     note = (
         f"Spark had forgotten {lost} of its stages when it was asked: raise spark.ui.retainedStages and "
         "spark.ui.retainedJobs. The sums lack them."
     )
-    return ReportTable("cost", "Cost of the stages", columns, rows, note if lost else "", PEOPLE)
+    table = ReportTable.of(
+        "cost", "Cost of the stages", ("stage", *_COST), rows, note=note if lost else "", media=PEOPLE
+    )
+    columns = (replace(column, media=PAGE) if column.heading in _COST_OF_PAGE else column for column in table.columns)
+    return replace(table, columns=tuple(columns))
 
 
 def _estimates(record: RunRecord) -> Iterable[ReportSection]:
@@ -425,33 +415,25 @@ def _estimates(record: RunRecord) -> Iterable[ReportSection]:
         yield ReportSection("Families by geolevel", ("No level is estimated yet.",), media=PAGE)
         return
     columns = (
-        *map(ReportColumn, ("geolevel", "families", "status (solver): families")),
-        *(ReportColumn(heading, form=".1e") for heading in ("worst gap", "worst residual")),
+        *("geolevel", "families", "status (solver): families"),
+        *(("gap", "worst gap", ".1e"), ("residual", "worst residual", ".1e")),
     )
-    rows = tuple(
+    rows = (
         (level.geolevel, level.families, _listed(level.statuses), level.gap, level.residual) for level in record.levels
     )
-    table = ReportTable("levels", "Families by geolevel", columns, rows, media=PEOPLE)
+    table = ReportTable.of("levels", "Families by geolevel", columns, rows, media=PEOPLE)
     yield ReportSection("Families by geolevel", (table,))
     slowest = record.slowest(_MOST_FAMILIES)
     timed = any(family.seconds is not None for family in slowest)
     note = f"Seconds: {_FAMILY_SECONDS}." if timed else f"Work: {_WORK}."
     title = f"The {len(slowest)} slowest families" if timed else f"The {len(slowest)} families of most work"
-    seconds = (ReportColumn("seconds", form=".3f"),) if timed else ()
     columns = (
-        *(ReportColumn("family"), ReportColumn("geolevel"), *seconds),
-        *map(ReportColumn, ("children", "unknowns", "passes", "iterations", "solvers tried", "status", "solver")),
-        ReportColumn("gap", form=".1e"),
+        *("family", "geolevel", *((("seconds", "", ".3f"),) if timed else ())),
+        *("children", ("variables", "unknowns"), "passes", "iterations", ("attempts", "solvers tried"), "status"),
+        *("solver", ("gap", "", ".1e")),
     )
-    rows = tuple(
-        (
-            *(each.family or "(root)", each.geolevel, *((each.seconds,) if timed else ())),
-            *(each.children, each.variables, each.passes, each.iterations, each.attempts),
-            *(each.status, each.solver or "-", each.gap),
-        )
-        for each in slowest
-    )
-    table = ReportTable("families", title, columns, rows, note, PEOPLE)
+    families = ({**asdict(each), "family": each.family or "(root)", "solver": each.solver or "-"} for each in slowest)
+    table = ReportTable.of("families", title, columns, families, note=note, media=PEOPLE)
     yield ReportSection("Slowest families" if timed else "Largest families", (table,))
 
 
@@ -478,20 +460,23 @@ def _spending(spending: Sequence[SpendingRow]) -> ReportSection:
     return ReportSection("Privacy ledger of the input", (table,) if rows else ("No ledger of an input is known.",))
 
 
-_DRIVER_HEADINGS: Final = ("driver", "began (UTC)", "last line", "Spark application", "end")
+_DRIVER_COLUMNS: Final = (
+    *(("number", "driver"), ("began", "began (UTC)"), ("last", "last line"), ("application", "Spark application")),
+    "end",
+)
 
 
 def _log(record: RunRecord) -> Iterable[ReportSection]:
-    drivers = [(each.number, each.began, each.last, each.application or "-", each.end) for each in record.drivers]
+    drivers = [{**asdict(each), "application": each.application or "-"} for each in record.drivers]
     torn = (
         f"{record.torn} torn line{'s' if record.torn > 1 else ''} in the log: a driver or a machine died while writing."
     )
     note = torn if record.torn else ""
-    table = ReportTable.of("drivers", "Drivers", _DRIVER_HEADINGS, drivers, note=note, media=PEOPLE)
+    table = ReportTable.of("drivers", "Drivers", _DRIVER_COLUMNS, drivers, note=note, media=PEOPLE)
     yield ReportSection("Drivers", (table,) if drivers else ("The run has no log.",))
-    found = [(each.time, each.event, each.text) for each in record.warnings]
-    table = ReportTable.of("warnings", "Warnings and errors", ("time (UTC)", "event", "what"), found, media=PEOPLE)
-    yield ReportSection("Warnings and errors", (table,) if found else ("None.",))
+    columns = (("time", "time (UTC)"), "event", ("text", "what"))
+    table = ReportTable.of("warnings", "Warnings and errors", columns, map(asdict, record.warnings), media=PEOPLE)
+    yield ReportSection("Warnings and errors", (table,) if table.rows else ("None.",))
 
 
 def _listed(parts: Mapping[str, object]) -> str:

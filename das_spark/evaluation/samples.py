@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import isnan
 from typing import Any, Final, NamedTuple
@@ -574,18 +574,19 @@ def closest_row(
 def closest_table(lines: Iterable[ClosestRow], budget: str = "") -> ReportTable:
     """Lines on one release, or on one at several budgets."""
     columns = (
-        *((ReportColumn(budget, form="exact"),) if budget else ()),
-        *map(ReportColumn, ("place", "measure")),
-        ReportColumn("median_absolute", "median abs."),
-        ReportColumn("empirical_privacy_loss", "privacy loss"),
-        *(ReportColumn(rule, _HEADINGS[rule], "percent") for rule in CLOSEST),
+        *(((budget, "", "exact"),) if budget else ()),
+        *("place", "measure", ("median_absolute", "median abs."), ("empirical_privacy_loss", "privacy loss")),
+        *((rule, heading, "percent") for rule, heading in _HEADINGS.items()),
         ReportColumn("samples", media=JSON),
     )
-    rows = tuple(
-        (
-            *((one.total,) if budget else ()),
-            *(one.place, one.measure, *one.release, *(getattr(one.closest, rule) for rule in CLOSEST)),
-            tuple(
+    rows = (
+        {
+            budget: one.total,
+            "place": one.place,
+            "measure": one.measure,
+            **dict(zip(("median_absolute", "empirical_privacy_loss"), one.release, strict=True)),
+            **asdict(one.closest),
+            "samples": tuple(
                 {
                     "share": str(point.share),
                     "median_absolute": point.median_absolute,
@@ -593,7 +594,7 @@ def closest_table(lines: Iterable[ClosestRow], budget: str = "") -> ReportTable:
                 }
                 for point in one.samples
             ),
-        )
+        }
         for one in lines
     )
-    return ReportTable("closest_samples", "Closest simple random samples", columns, rows)
+    return ReportTable.of("closest_samples", "Closest simple random samples", columns, rows)

@@ -32,7 +32,6 @@ from das_spark.report import (
     Guide,
     Panel,
     Report,
-    ReportColumn,
     ReportSection,
     ReportTable,
     Whiskers,
@@ -416,70 +415,65 @@ def _spoken(category: str) -> str:
 
 def _distance_table(spine: SpineReport, budget: str) -> ReportTable:
     pairs = (("median", "median"), ("mean", "mean"), ("p90", "90th pct."), ("worst", "worst"))
-    columns = [ReportColumn("category"), ReportColumn("entities")]
+    columns: list[str | tuple[str, ...]] = ["category", "entities"]
     for name, heading in (*pairs, ("deviation", "median s.d.")):
-        columns += [
-            ReportColumn(f"{name}_before", f"{heading}: census", ",.1f"),
-            ReportColumn(f"{name}_after", "here", ",.1f"),
-        ]
-    columns += [ReportColumn(name, form=".1%") for name in ("nearer", "same", "farther")]
-    rows = [
-        (
-            *(_spoken(line.category), line.entities),
-            *(getattr(side, name) for name, _ in pairs for side in (line.before, line.after)),
-            *(line.deviation_before, line.deviation_after, line.nearer, line.same, line.farther),
-        )
+        columns += [(f"{name}_before", f"{heading}: census", ",.1f"), (f"{name}_after", "here", ",.1f")]
+    columns += [(name, "", ".1%") for name in ("nearer", "same", "farther")]
+    rows = (
+        {
+            **asdict(line),
+            "category": _spoken(line.category),
+            **{f"{name}_before": getattr(line.before, name) for name, _ in pairs},
+            **{f"{name}_after": getattr(line.after, name) for name, _ in pairs},
+        }
         for line in spine.figures
-    ]
+    )
     note = (
         "Distance: geounits to add or subtract to make up an entity. Standard deviation: of totals, in people, with "
         f"{budget} on totals alone. In each pair the census spine stands first."
     )
-    return ReportTable(
-        "distances", "Off-spine distances and standard deviations", tuple(columns), tuple(rows), note, PEOPLE
-    )
+    title = "Off-spine distances and standard deviations"
+    return ReportTable.of("distances", title, columns, rows, note=note, media=PEOPLE)
 
 
 def _level_table(spine: SpineReport) -> ReportTable:
     before, after = ({line.name: line for line in lines} for lines in (spine.before, spine.after))
     rows = []
     for name in _merged_levels(spine.before, spine.after):
+        row: list[Cell] = [name]
         sides = (before.get(name), after.get(name))
+        for figure in ("geounits", "mean_fan_out", "most"):
+            row += [
+                None if line is None or (figure != "geounits" and not line.children) else getattr(line, figure)
+                for line in sides
+            ]
         last = sides[1]
-        rows.append(
-            (
-                name,
-                *(None if line is None else line.geounits for line in sides),
-                *(None if line is None or not line.children else line.mean_fan_out for line in sides),
-                *(None if line is None or not line.children else line.most for line in sides),
-                *((None, None) if last is None else (last.bypassed, last.unmeasured)),
-            )
-        )
+        rows.append((*row, *((None, None) if last is None else (last.bypassed, last.unmeasured))))
     columns = (
-        *(ReportColumn("geolevel"), ReportColumn("geounits: census"), ReportColumn("geounits", "here")),
-        *(ReportColumn("mean fan-out: census", form=",.1f"), ReportColumn("mean", "here", ",.1f")),
-        *(ReportColumn("largest fan-out: census"), ReportColumn("largest", "here")),
-        *(ReportColumn("bypassed"), ReportColumn("unmeasured")),
+        *("geolevel", "geounits: census", ("geounits", "here")),
+        *(("mean fan-out: census", "", ",.1f"), ("mean", "here", ",.1f")),
+        *("largest fan-out: census", ("largest", "here"), "bypassed", "unmeasured"),
     )
     note = "In each pair the census spine stands first."
-    return ReportTable("levels", "Levels of both spines", columns, tuple(rows), note, PEOPLE)
+    return ReportTable.of("levels", "Levels of both spines", columns, rows, note=note, media=PEOPLE)
 
 
 def _move_table(spine: SpineReport) -> ReportTable:
     headings = ("share given to the level", "received", "given away", "mean share of a block's geounit")
-    columns = (ReportColumn("geolevel"), *(ReportColumn(heading, form=".4f") for heading in headings))
-    rows = tuple((move.level, move.share, move.received, move.given, move.after) for move in spine.moves)
-    return ReportTable("moves", "Where the budget went: shares of it, mean over blocks", columns, rows, media=PEOPLE)
+    columns: list[str | tuple[str, ...]] = ["geolevel", *((heading, "", ".4f") for heading in headings)]
+    rows = ((move.level, move.share, move.received, move.given, move.after) for move in spine.moves)
+    title = "Where the budget went: shares of it, mean over blocks"
+    return ReportTable.of("moves", title, columns, rows, media=PEOPLE)
 
 
 def _path_tables(spine: SpineReport) -> Iterable[ReportTable]:
-    columns = (ReportColumn("blocks"), *(ReportColumn(line.name, form="exact") for line in spine.after))
+    columns: list[str | tuple[str, ...]] = ["blocks", *((line.name, "", "exact") for line in spine.after)]
     for media, most in ((PAGE, _MOST_ROWS), (TERMINAL, _MOST_PRINTED)):
-        rows: tuple[tuple[Cell, ...], ...] = tuple((path.blocks, *path.shares) for path in spine.paths[:most])
+        rows: list[tuple[Cell, ...]] = [(path.blocks, *path.shares) for path in spine.paths[:most]]
         title = f"Shares on the way from the root to a block: {len(spine.paths):,} different paths"
         if len(spine.paths) > most:
             title += f", the {most} of most blocks"
-        yield ReportTable("paths", title, columns, rows, media=media, folded=True)
+        yield ReportTable.of("paths", title, columns, rows, media=media, folded=True)
 
 
 def _farthest(entities: EntityComparison) -> ReportTable:
@@ -490,12 +484,12 @@ def _farthest(entities: EntityComparison) -> ReportTable:
         *(np.sqrt(entities.variance_before), np.sqrt(entities.variance_after)),
     )
     columns = (
-        *map(ReportColumn, ("entity", "blocks", "distance before", "after")),
-        *(ReportColumn(heading, form=",.1f") for heading in ("s.d. before", "s.d. after")),
+        *("entity", "blocks", "distance before", "after"),
+        *(("s.d. before", "", ",.1f"), ("s.d. after", "", ",.1f")),
     )
-    rows: list[tuple[Any, ...]] = list(zip(*(column[order].tolist() for column in values), strict=True))
+    rows = zip(*(column[order].tolist() for column in values), strict=True)
     name = f"farthest_{entities.category}"
-    return ReportTable(name, _spoken(entities.category), columns, tuple(rows), media=PAGE, folded=True)
+    return ReportTable.of(name, _spoken(entities.category), columns, rows, media=PAGE, folded=True)
 
 
 def _distance_curves(categories: Sequence[EntityComparison]) -> Figure:

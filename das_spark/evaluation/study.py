@@ -10,7 +10,7 @@ there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Final
 
@@ -21,7 +21,7 @@ from das_spark.evaluation.privacy_loss import AS_CODED
 from das_spark.evaluation.samples import ClosestRow, SampleReport, closest_row, unequal_seeds_note
 from das_spark.evaluation.statistics import LOSS, PLATEAU, STATISTICS, StatisticKind
 from das_spark.evaluation.uncertainty import LEVEL, Interval, bootstrap, interval_of_mean, over_runs
-from das_spark.report import CSV, JSON, PAGE, PEOPLE, PROGRAMS, Medium, ReportColumn, ReportTable, Span
+from das_spark.report import CSV, JSON, PAGE, PEOPLE, PROGRAMS, Cell, Medium, ReportColumn, ReportTable, Span
 
 #: Resamples behind an interval over residuals.
 REPLICATES: Final = 200
@@ -199,13 +199,12 @@ def statistics_table(
 ) -> ReportTable:
     """Statistics with their uncertainty, one a row: all for programs, and those with residuals for people."""
     columns = (
-        ReportColumn("place"),
-        ReportColumn("measure"),
+        *("place", "measure"),
         ReportColumn("statistic", media=PROGRAMS),
         ReportColumn("figure", media=PEOPLE),
         ReportColumn("settings", "bandwidth", missing=""),
         ReportColumn("unit", media=PROGRAMS | (PAGE if name == "errors" else PROGRAMS)),
-        ReportColumn("n", "counts"),
+        ("n", "counts"),
         ReportColumn("value", media=PROGRAMS),
         ReportColumn("shown", "value", media=PEOPLE),
         ReportColumn("why_undefined", media=PROGRAMS),
@@ -217,27 +216,24 @@ def statistics_table(
         ReportColumn("over_runs", media=PROGRAMS, fields=("low_over_runs", "high_over_runs")),
         ReportColumn("level", media=CSV),
     )
-    rows = []
-    for one in statistics:
-        interval, runs = span_of(one.interval), span_of(one.over_runs)
-        mean = one.mean_of_runs if runs is None else replace(runs, value=one.mean_of_runs)
-        rows.append(
-            (
-                *(
-                    one.place,
-                    one.measure,
-                    one.name,
-                    _SHORT.get(one.name, one.name),
-                    one.settings,
-                    one.unit,
-                    one.n,
-                    one.value,
-                ),
-                *(f"undefined: {one.why_undefined}" if one.value is None else one.value, one.why_undefined, interval),
-                *(one.of_runs, len(one.of_runs), one.mean_of_runs, mean, runs, LEVEL),
-            )
-        )
-    return ReportTable(name, title, columns, tuple(rows), note, media, folded)
+    return ReportTable.of(name, title, columns, map(_statistic_row, statistics), note=note, media=media, folded=folded)
+
+
+def _statistic_row(one: PooledStatistic) -> dict[str, Cell]:
+    """All that is known of a statistic, by the names of columns."""
+    runs = span_of(one.over_runs)
+    return {
+        **asdict(one),
+        "statistic": one.name,
+        "figure": _SHORT.get(one.name, one.name),
+        "shown": f"undefined: {one.why_undefined}" if one.value is None else one.value,
+        "interval": span_of(one.interval),
+        "runs": len(one.of_runs),
+        "mean_of_runs": one.mean_of_runs,
+        "each": one.mean_of_runs if runs is None else replace(runs, value=one.mean_of_runs),
+        "over_runs": runs,
+        "level": LEVEL,
+    }
 
 
 def span_of(interval: Interval | None) -> Span | None:

@@ -10,7 +10,7 @@ RESTRICTED: the figures come from confidential counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
 from typing import Final, Literal
@@ -38,6 +38,7 @@ from das_spark.report import (
     PAGE,
     TERMINAL,
     Block,
+    Cell,
     Figure,
     Report,
     ReportColumn,
@@ -206,14 +207,8 @@ def present_sweep(sweep: SweepReport, tables: Sequence[ReportTable] = (), *, ins
     """
     terms = definitions(sweep.counted)
     number = sum(map(len, sweep.runs.values()))
-    runs = ReportTable(
-        "runs",
-        "Runs",
-        (ReportColumn(sweep.budget, form="exact"), ReportColumn("runs")),
-        tuple((total, ", ".join(names)) for total, names in sweep.runs.items()),
-        media=PAGE,
-        folded=True,
-    )
+    budgets = ((total, ", ".join(names)) for total, names in sweep.runs.items())
+    runs = ReportTable.of("runs", "Runs", (_budget(sweep), "runs"), budgets, media=PAGE, folded=True)
     return Report(
         f"Accuracy and privacy of {sweep.product} ({len(sweep.runs)} budgets)",
         (
@@ -264,21 +259,27 @@ def _closest_section(sweep: SweepReport) -> Iterator[ReportSection]:
 
 def _curve_table(sweep: SweepReport) -> ReportTable:
     """All points, for programs."""
-    names = ("n", "double_zero", "median_absolute", "mean_absolute", "p95_absolute", "rmse", "bias", "largest")
     columns = (
-        *map(ReportColumn, ("kind", "size", "place", "measure", *names)),
-        *map(ReportColumn, ("privacy_loss", "privacy_loss_plateau", "why_undefined")),
+        *("kind", "size", "place", "measure", "n", "double_zero", "median_absolute", "mean_absolute", "p95_absolute"),
+        *("rmse", "bias", "largest", "privacy_loss", "privacy_loss_plateau", "why_undefined"),
         ReportColumn("run_median", fields=("run_median_low", "run_median_high")),
     )
-    rows = tuple(
-        (
-            *(point.kind, point.size, point.place, point.measure),
-            *(getattr(point.figures, name) for name in names),
-            *(point.loss.value, point.loss.plateau, point.loss.why_undefined, span_of(point.over_runs)),
-        )
-        for point in sweep.points
-    )
-    return ReportTable("curve", "", columns, rows, media=CSV)
+    return ReportTable.of("curve", "", columns, map(_point_row, sweep.points), media=CSV)
+
+
+def _point_row(point: CurvePoint) -> dict[str, Cell]:
+    """All that is known of a point, by the names of columns."""
+    return {
+        **{"kind": point.kind, "size": point.size, "place": point.place, "measure": point.measure},
+        **asdict(point.figures),
+        **{"privacy_loss": point.loss.value, "privacy_loss_plateau": point.loss.plateau},
+        **{"why_undefined": point.loss.why_undefined, "run_median": span_of(point.over_runs)},
+    }
+
+
+def _budget(sweep: SweepReport) -> tuple[str, str, str]:
+    """The column of budgets, exact."""
+    return ("size", sweep.budget, "exact")
 
 
 def _printed_table(sweep: SweepReport) -> ReportTable:
@@ -286,19 +287,19 @@ def _printed_table(sweep: SweepReport) -> ReportTable:
     rows = []
     for place, measure in sweep.lines:
         for point in sweep.curve("release", place, measure):
-            shown, closest = point.figures, sweep.closest_to(point.size, place, measure)
-            shares = (closest.by_median_absolute, closest.by_loss, closest.by_both) if closest else (None, None, None)
-            errors = (shown.median_absolute, shown.p95_absolute, shown.rmse, point.loss.value)
-            rows.append((place, measure, point.size, shown.n, *errors, *shares))
+            closest = sweep.closest_to(point.size, place, measure)
+            shares = dict.fromkeys(CLOSEST) if closest is None else asdict(closest)
+            rows.append(_point_row(point) | shares)
     columns = (
-        *(ReportColumn("place"), ReportColumn("measure"), ReportColumn(sweep.budget, form="exact")),
-        *map(ReportColumn, ("counts", "median |error|", "95th percentile", "RMSE", "privacy loss")),
-        *(ReportColumn(heading, form="percent") for heading in ("closest by error", "by loss", "by both")),
+        *("place", "measure", _budget(sweep), ("n", "counts"), ("median_absolute", "median |error|")),
+        *(("p95_absolute", "95th percentile"), ("rmse", "RMSE"), ("privacy_loss", "privacy loss")),
+        *(("by_median_absolute", "closest by error", "percent"), ("by_loss", "by loss", "percent")),
+        ("by_both", "by both", "percent"),
     )
     reasons = dict.fromkeys(point.loss.why_undefined for point in sweep.points if point.loss.why_undefined)
     note = "\n".join(f"privacy loss -: {reason}" for reason in reasons)
     title = f"Error in {sweep.counted}, empirical privacy loss, closest sample"
-    return ReportTable("printed", title, columns, tuple(rows), note, TERMINAL)
+    return ReportTable.of("printed", title, columns, rows, note=note, media=TERMINAL)
 
 
 def _panel(sweep: SweepReport, place: str, measure: str) -> Iterator[Block]:
@@ -313,29 +314,21 @@ def _panel(sweep: SweepReport, place: str, measure: str) -> Iterator[Block]:
         number = reasons.count(reason)
         yield f"Without a point in the figure: {number} (the empirical privacy loss is undefined: {reason})."
     name = f"{place}_{measure}".replace(" ", "_")
-    yield _point_table(f"release_{name}", "", ReportColumn(sweep.budget, form="exact"), release)
+    yield _point_table(f"release_{name}", "", _budget(sweep), release)
     if samples:
         title = f"Simple random samples ({len(sweep.seeds)} a share)"
-        yield _point_table(f"samples_{name}", title, ReportColumn("share", form="percent"), samples)
+        yield _point_table(f"samples_{name}", title, ("size", "share", "percent"), samples)
 
 
-def _point_table(name: str, title: str, size: ReportColumn, points: Iterable[CurvePoint]) -> ReportTable:
+def _point_table(name: str, title: str, size: tuple[str, str, str], points: Iterable[CurvePoint]) -> ReportTable:
     columns = (
-        *(size, ReportColumn("counts"), ReportColumn("median abs.", form=",.1f")),
-        *(() if title else (ReportColumn("over runs", form=",.2f"),)),
-        *(ReportColumn("mean abs.", form=",.2f"), ReportColumn("95th pct. abs.", form=",.1f")),
-        *(ReportColumn("RMSE", form=",.2f"), ReportColumn("bias", form="+,.2f")),
-        *(ReportColumn("privacy loss", form=".4g"), ReportColumn("plateau", form=".4g")),
+        *(size, ("n", "counts"), ("median_absolute", "median abs.", ",.1f")),
+        *(() if title else (("run_median", "over runs", ",.2f"),)),
+        *(("mean_absolute", "mean abs.", ",.2f"), ("p95_absolute", "95th pct. abs.", ",.1f"), ("rmse", "RMSE", ",.2f")),
+        *(("bias", "", "+,.2f"), ("privacy_loss", "privacy loss", ".4g")),
+        ("privacy_loss_plateau", "plateau", ".4g"),
     )
-    rows = tuple(
-        (
-            *(point.size, shown.n, shown.median_absolute, *(() if title else (span_of(point.over_runs),))),
-            *(shown.mean_absolute, shown.p95_absolute, shown.rmse, shown.bias, point.loss.value, point.loss.plateau),
-        )
-        for point in points
-        for shown in (point.figures,)
-    )
-    return ReportTable(name, title, columns, rows, media=PAGE, folded=bool(title))
+    return ReportTable.of(name, title, columns, map(_point_row, points), media=PAGE, folded=bool(title))
 
 
 def _first_and_third(sweep: SweepReport, place: str, measure: str) -> Iterator[Figure]:

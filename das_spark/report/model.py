@@ -93,22 +93,43 @@ class ReportTable:
         cls,
         name: str,
         title: str,
-        columns: Iterable[str | ReportColumn],
-        rows: Iterable[Iterable[Cell]],
+        columns: Iterable[str | tuple[str, ...] | ReportColumn],
+        rows: Iterable[Iterable[Cell] | Mapping[str, Cell]],
         *,
         note: str = "",
         media: frozenset[Medium] = EVERYWHERE,
         folded: bool = False,
         marked: frozenset[int] = frozenset(),
     ) -> ReportTable:
-        """A table from any rows; a text stands for a column that needs no more than a heading."""
-        made = tuple(ReportColumn(each) if isinstance(each, str) else each for each in columns)
-        return cls(name, title, made, tuple(map(tuple, rows)), note, media, folded, marked)
+        """A table from any rows.
+
+        Args:
+            name: As of the table.
+            title: As of the table.
+            columns: A text stands for a column that has no more than a name, a tuple for name, heading and form.
+            rows: Values in the order of the columns, or by their names; what else a mapping has is left out.
+            note: As of the table.
+            media: As of the table.
+            folded: As of the table.
+            marked: As of the table.
+        """
+        made = tuple(map(_column, columns))
+        values = (
+            tuple(row[column.name] for column in made) if isinstance(row, Mapping) else tuple(row) for row in rows
+        )
+        return cls(name, title, made, tuple(values), note, media, folded, marked)
 
     def for_medium(self, medium: Medium) -> tuple[list[ReportColumn], list[list[Cell]]]:
         """The columns that a medium has, and the rows without the others."""
         kept = [at for at, column in enumerate(self.columns) if medium in column.media]
         return [self.columns[at] for at in kept], [[row[at] for at in kept] for row in self.rows]
+
+
+def _column(of: str | tuple[str, ...] | ReportColumn) -> ReportColumn:
+    if isinstance(of, ReportColumn):
+        return of
+    name, heading, form = (of, "", "") if isinstance(of, str) else (*of, "")[:3]
+    return ReportColumn(name, heading, form)
 
 
 @dataclass(frozen=True, slots=True)
