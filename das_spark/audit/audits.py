@@ -47,25 +47,17 @@ WIDTHS: Final = (Fraction(1), Fraction(3, 4), Fraction(1, 2), Fraction(1, 4))
 class AuditSettings:
     """How an audit is carried out.
 
-    Attributes:
-        stage: Noisy answers alone, the whole pipeline ("estimates"), or both.
-        runs: Runs of the whole pipeline on each input of every pair.
-        draws: Draws of the noisy answers alone, under each input.
-        level: Confidence of all findings together.
-        kinds: Kinds of events, keys of `KINDS`.
-        delta: At which rho is also told as an epsilon.
-        test_key: INSECURE: a text from which all keys follow; None for fresh keys of the operating system.
-
     Raises:
         ConfigurationError: A kind is unknown, or there is none for a stage; a probability is none.
     """
 
-    stage: AuditStage = "both"
-    runs: int = 400
-    draws: int = 200_000
-    level: float = 0.95
-    kinds: tuple[str, ...] = tuple(KINDS)
-    delta: Fraction = PUBLISHED_DELTA
+    stage: AuditStage = "both"  #: noisy answers alone, the whole pipeline ("estimates"), or both
+    runs: int = 400  #: runs of the whole pipeline on each input of every pair
+    draws: int = 200_000  #: draws of the noisy answers alone, under each input
+    level: float = 0.95  #: confidence of all findings together
+    kinds: tuple[str, ...] = tuple(KINDS)  #: kinds of events, keys of `KINDS`
+    delta: Fraction = PUBLISHED_DELTA  #: at which rho is also told as an epsilon
+    #: INSECURE: a text from which all keys follow; None for fresh keys of the operating system.
     test_key: str | None = None
 
     def __post_init__(self) -> None:

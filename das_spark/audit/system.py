@@ -36,17 +36,11 @@ _ATTEMPT = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallPopulation:
-    """Records by leaf geounit.
+    """Records by leaf geounit."""
 
-    Attributes:
-        geocodes: Of the leaves, ascending, (K,).
-        counts: Records by leaf and cell, (K, cells).
-        units: Units by leaf and class, (K, classes).
-    """
-
-    geocodes: tuple[str, ...]
-    counts: Counts
-    units: Counts
+    geocodes: tuple[str, ...]  #: of the leaves, ascending, (K,)
+    counts: Counts  #: records by leaf and cell, (K, cells)
+    units: Counts  #: units by leaf and class, (K, classes)
 
     def codes(self, spine: Spine, depth: int) -> tuple[str, ...]:
         """Geocodes of the geounits of a level, ascending.

@@ -122,17 +122,11 @@ _READ = (1, 2, _SCHEMA_VERSION)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line on a whole geolevel or kind of area.
+    """One line on a whole geolevel or kind of area."""
 
-    Attributes:
-        place: A geolevel, or the name of a kind of area such as `precinct`.
-        measure: `total`, or the query of the strata.
-        frequencies: How often each residual occurs.
-    """
-
-    place: str
-    measure: str
-    frequencies: Frequencies
+    place: str  #: a geolevel, or the name of a kind of area such as `precinct`
+    measure: str  #: `total`, or the query of the strata
+    frequencies: Frequencies  #: how often each residual occurs
 
     @property
     def figures(self) -> ErrorFigures:
@@ -142,36 +136,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class AccuracyReport:
-    """Accuracy of one run, or of several pooled.
-
-    Attributes:
-        product: Name of the product.
-        runs: Names of the runs.
-        entries: Totals and strata in the order of the spine, then of areas.
-        notes: Sentences that a reader must know, such as how many leaf geounits lie in no area.
-        errors: Errors by query and population, in the order of the spine.
-        criteria: Shares of the largest group and relative errors of totals, by population.
-        groups: Name of the query whose largest group is shown first; empty where there is none.
-        counted: What is counted, in the plural.
-        homogeneity: Residuals of totals by homogeneity index, in the order of the spine.
-    """
+    """Accuracy of one run, or of several pooled."""
 
     product: str
-    runs: tuple[str, ...]
-    entries: tuple[Entry, ...]
-    notes: tuple[str, ...] = ()
-    errors: tuple[QueryErrors, ...] = ()
-    criteria: tuple[Criterion, ...] = ()
-    groups: str = ""
-    counted: str = "people"
-    homogeneity: tuple[HomogeneityRow, ...] = ()
+    runs: tuple[str, ...]  #: names of the runs
+    entries: tuple[Entry, ...]  #: totals and strata in the order of the spine, then of areas
+    notes: tuple[str, ...] = ()  #: sentences that a reader must know, such as how many leaf geounits lie in no area
+    errors: tuple[QueryErrors, ...] = ()  #: errors by query and population, in the order of the spine
+    criteria: tuple[Criterion, ...] = ()  #: shares of the largest group and relative errors of totals, by population
+    groups: str = ""  #: name of the query whose largest group is shown first; empty where there is none
+    counted: str = "people"  #: what is counted, in the plural
+    homogeneity: tuple[HomogeneityRow, ...] = ()  #: residuals of totals by homogeneity index, in the order of the spine
 
     def entry(self, place: str, measure: str) -> Entry:
         """The line of a place and measure.
-
-        Args:
-            place: A geolevel, or the name of a kind of area.
-            measure: `total`, or the query of the strata.
 
         Raises:
             InputError: There is none.
@@ -182,21 +160,13 @@ class AccuracyReport:
         raise InputError(f"the accuracy report has no line {place}, {measure}")
 
     def headlines(self, name: CriterionName) -> tuple[Criterion, ...]:
-        """One line a geolevel, by steps of 50: of the groups that are shown first, or of the total.
-
-        Args:
-            name: `largest group` for the groups that are shown first, `total` for the relative error of the total.
-        """
+        """One line a geolevel, by steps of 50: of the groups that are shown first, or of the total."""
         query = self.groups if name == "largest group" else TOTAL
         chosen = [line for line in self.criteria if (line.name, line.query) == (name, query)]
         return tuple(line for line in chosen if line.bins == FIFTIES)
 
     def to_json(self, more: Mapping[str, Iterable[Mapping[str, Any]]] = MappingProxyType({"spread": ()})) -> str:
-        """The report as text, frequencies included, so that runs can be pooled later; one line a line of the report.
-
-        Args:
-            more: Further rows by name, as JSON values, which are not read again.
-        """
+        """The report as text, frequencies included, so that runs can be pooled later; one line a line of the report."""
         head = {
             "schema_version": _SCHEMA_VERSION,
             "classification": RESTRICTED,

@@ -77,27 +77,16 @@ class ComparedRow:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two configurations side by side.
-
-    Attributes:
-        product: Name of the product.
-        counted: What is counted, in the plural.
-        first: Names of the runs of the first side.
-        second: Of the second side; where runs are paired, in the order in which they are.
-        differing: Key path -> values of the first and of the second configuration.
-        lines: In the order of the spine.
-        notes: Sentences that a reader must know.
-        method: How the intervals of all lines were computed.
-    """
+    """Two configurations side by side."""
 
     product: str
-    counted: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    differing: Mapping[str, tuple[Any, Any]]
-    lines: tuple[ComparedRow, ...]
-    notes: tuple[str, ...]
-    method: Method
+    counted: str  #: what is counted, in the plural
+    first: tuple[str, ...]  #: names of the runs of the first side
+    second: tuple[str, ...]  #: of the second side; where runs are paired, in the order in which they are
+    differing: Mapping[str, tuple[Any, Any]]  #: key path -> values of the first and of the second configuration
+    lines: tuple[ComparedRow, ...]  #: in the order of the spine
+    notes: tuple[str, ...]  #: sentences that a reader must know
+    method: Method  #: how the intervals of all lines were computed
 
     def to_json(self) -> str:
         """The comparison as text."""

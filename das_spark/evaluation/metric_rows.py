@@ -138,21 +138,13 @@ def _together(kind: type[_Part], parts: Sequence[_Part]) -> _Part:
 
 @dataclass(frozen=True, slots=True)
 class QueryErrors(_ByPopulation[ErrorPart]):
-    """Errors of one query in one geolevel.
+    """Errors of one query in one geolevel."""
 
-    Attributes:
-        place: The geolevel.
-        query: Name of the query; `total` counts every geounit, other queries answers that are not zero in both.
-        answers: How many answers the query has.
-        bins: Classes of population.
-        parts: Ascending by class; classes without geounits are missing.
-    """
-
-    place: str
-    query: str
-    answers: int
-    bins: Bins
-    parts: tuple[ErrorPart, ...]
+    place: str  #: the geolevel
+    query: str  #: name of the query; `total` counts every geounit, other queries answers that are not zero in both
+    answers: int  #: how many answers the query has
+    bins: Bins  #: classes of population
+    parts: tuple[ErrorPart, ...]  #: ascending by class; classes without geounits are missing
     _kind = ErrorPart
 
     @property
@@ -163,21 +155,14 @@ class QueryErrors(_ByPopulation[ErrorPart]):
 
 @dataclass(frozen=True, slots=True)
 class Criterion(_ByPopulation[CriterionPart]):
-    """How often a difference of shares, or a relative error, is small in one geolevel.
+    """How often a difference of shares, or a relative error, is small in one geolevel."""
 
-    Attributes:
-        place: The geolevel.
-        name: `largest group`: difference of the share of the largest group; `total`: relative error of the total.
-        query: The groups, or `total`.
-        bins: Classes of population.
-        parts: Ascending by class; classes without geounits are missing.
-    """
-
-    place: str
+    place: str  #: the geolevel
+    #: `largest group`: difference of the share of the largest group; `total`: relative error of the total.
     name: CriterionName
-    query: str
-    bins: Bins
-    parts: tuple[CriterionPart, ...]
+    query: str  #: the groups, or `total`
+    bins: Bins  #: classes of population
+    parts: tuple[CriterionPart, ...]  #: ascending by class; classes without geounits are missing
     _kind = CriterionPart
 
     @property
@@ -352,22 +337,15 @@ _FIGURES = ("rmse", "median_absolute", "p95_absolute")
 
 @dataclass(frozen=True, slots=True)
 class HomogeneityRow:
-    """Residuals of totals in one geolevel by the homogeneity index of the geounit.
+    """Residuals of totals in one geolevel by the homogeneity index of the geounit."""
 
-    Attributes:
-        place: The geolevel.
-        definition: Which index.
-        strata: Name of the query of stratified counts.
-        cells: How many strata it has.
-        parts: Index and residuals, ascending; an index that no geounit has is missing.
-        of_runs: Where runs are pooled: index and the bias of each run, people, of indices that every run has.
-    """
-
-    place: str
-    definition: Definition
-    strata: str
-    cells: int
+    place: str  #: the geolevel
+    definition: Definition  #: which index
+    strata: str  #: name of the query of stratified counts
+    cells: int  #: how many strata it has
+    #: Index and residuals, ascending; an index that no geounit has is missing.
     parts: tuple[tuple[int, Frequencies], ...]
+    #: Where runs are pooled: index and the bias of each run, people, of indices that every run has.
     of_runs: tuple[tuple[int, tuple[float, ...]], ...] = ()
 
     @property

@@ -51,18 +51,13 @@ FIGURES = ("median_absolute", "mean_absolute", "p95_absolute", "bias", "rmse", "
 class Frequencies:
     """How often each residual occurs.
 
-    Attributes:
-        values: Shape (n,), ascending, unique, finite: residuals, people.
-        counts: Shape (n,), int64, positive: how often.
-        double_zero: How many further counts are zero in both histograms and were left out.
-
     Raises:
         InputError: Shapes differ, values are not ascending or not finite, or a count is not positive.
     """
 
-    values: Residuals
-    counts: NDArray[np.int64]
-    double_zero: int = 0
+    values: Residuals  #: shape (n,), ascending, unique, finite: residuals, people
+    counts: NDArray[np.int64]  #: shape (n,), int64, positive: how often
+    double_zero: int = 0  #: how many further counts are zero in both histograms and were left out
 
     def __post_init__(self) -> None:
         """Check order and signs."""

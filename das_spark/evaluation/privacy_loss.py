@@ -62,23 +62,17 @@ _ROUNDING: Final = 1e-9
 class LossSettings:
     """How a loss curve is computed.
 
-    Attributes:
-        name: Of the settings.
-        bandwidth: Size of the kernel, positive.
-        bandwidth_of: `deviation`: the kernel's standard deviation is `bandwidth` x that of the residuals; `people`:
-            it is `bandwidth` people.
-        percentile: Where the range ends: above 50, at most 100.
-        multiplier: By how much the range is stretched, positive.
-
     Raises:
         ConfigurationError: A number is out of its range.
     """
 
     name: str
-    bandwidth: float
+    bandwidth: float  #: size of the kernel, positive
+    #: `deviation`: the kernel's standard deviation is `bandwidth` x that of the residuals; `people`: it is `bandwidth`
+    #: people.
     bandwidth_of: Literal["deviation", "people"]
-    percentile: float = 95.0
-    multiplier: float = 1.0
+    percentile: float = 95.0  #: where the range ends: above 50, at most 100
+    multiplier: float = 1.0  #: by how much the range is stretched, positive
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -95,11 +89,7 @@ class LossSettings:
             )
 
     def kernel_deviation(self, deviation: float) -> float:
-        """Standard deviation of the kernel, people, for residuals with this standard deviation.
-
-        Args:
-            deviation: Standard deviation of the residuals, people.
-        """
+        """Standard deviation of the kernel, people, for residuals with this standard deviation."""
         return self.bandwidth * deviation if self.bandwidth_of == "deviation" else self.bandwidth
 
 
@@ -113,25 +103,15 @@ FLAXMAN: Final = LossSettings("Flaxman", 0.15, "deviation", multiplier=2.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossCurve:
-    """The loss at every point of the range; always finite.
+    """The loss at every point of the range; always finite."""
 
-    Attributes:
-        x: Shape (m,), people: points, 1 apart.
-        loss: Shape (m,): ln f(x) - ln f(x + 1).
-        density_at: Shape (m + 1,), people: x, and one point more.
-        density: Shape (m + 1,): f there, per person.
-        n: Residuals.
-        settings: How it was computed.
-        kernel_deviation: Standard deviation of the kernel, people.
-    """
-
-    x: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    density_at: NDArray[np.float64]
-    density: NDArray[np.float64]
-    n: int
-    settings: LossSettings
-    kernel_deviation: float
+    x: NDArray[np.float64]  #: shape (m,), people: points, 1 apart
+    loss: NDArray[np.float64]  #: shape (m,): ln f(x) - ln f(x + 1)
+    density_at: NDArray[np.float64]  #: shape (m + 1,), people: x, and one point more
+    density: NDArray[np.float64]  #: shape (m + 1,): f there, per person
+    n: int  #: residuals
+    settings: LossSettings  #: how it was computed
+    kernel_deviation: float  #: standard deviation of the kernel, people
 
     @property
     def maximum(self) -> float:

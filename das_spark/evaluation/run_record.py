@@ -26,58 +26,32 @@ _LARGEST: Final = ("execution_memory_bytes", "heap_bytes", "python_bytes", "slow
 
 @dataclass(frozen=True, slots=True)
 class StageMetrics:
-    """The cost of the Spark jobs of one stage.
+    """The cost of the Spark jobs of one stage."""
 
-    Attributes:
-        jobs: Spark jobs.
-        spark_stages: Stages of those jobs that ran, each attempt counted.
-        tasks: Tasks that ended well.
-        failed_tasks: Tasks that failed; each was tried again, or the stage failed.
-        killed_tasks: Tasks that were stopped, such as the slower one of two copies.
-        speculative_tasks: Second copies of slow tasks.
-        run_seconds: Time of all tasks together.
-        cpu_seconds: CPU time of the JVM in them; Python workers are not in it.
-        gc_seconds: Time of garbage collection in the JVM.
-        shuffle_read_bytes: Read from other tasks.
-        shuffle_write_bytes: Written for other tasks.
-        memory_spilled_bytes: What did not fit, as it was in memory.
-        disk_spilled_bytes: The same as it was on the disk.
-        execution_memory_bytes: Peaks of sorts, joins and aggregates, summed over tasks; of the largest Spark stage.
-        heap_bytes: Largest heap of an executor that a heartbeat saw (every 10 seconds); 0 where none did.
-        python_bytes: The same of Python workers, where spark.executor.processTreeMetrics.enabled is on.
-        input_bytes: Read from files.
-        output_bytes: Written to files by Spark itself; tables that tasks write from Python are not counted.
-        slowest_task_seconds: Time of the task that took longest.
-        lost_stages: Spark stages that Spark had forgotten when it was asked; the sums lack them.
-    """
-
-    jobs: int = 0
-    spark_stages: int = 0
-    tasks: int = 0
-    failed_tasks: int = 0
-    killed_tasks: int = 0
-    speculative_tasks: int = 0
-    run_seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    gc_seconds: float = 0.0
-    shuffle_read_bytes: int = 0
-    shuffle_write_bytes: int = 0
-    memory_spilled_bytes: int = 0
-    disk_spilled_bytes: int = 0
+    jobs: int = 0  #: Spark jobs
+    spark_stages: int = 0  #: stages of those jobs that ran, each attempt counted
+    tasks: int = 0  #: tasks that ended well
+    failed_tasks: int = 0  #: tasks that failed; each was tried again, or the stage failed
+    killed_tasks: int = 0  #: tasks that were stopped, such as the slower one of two copies
+    speculative_tasks: int = 0  #: second copies of slow tasks
+    run_seconds: float = 0.0  #: time of all tasks together
+    cpu_seconds: float = 0.0  #: CPU time of the JVM in them; Python workers are not in it
+    gc_seconds: float = 0.0  #: time of garbage collection in the JVM
+    shuffle_read_bytes: int = 0  #: read from other tasks
+    shuffle_write_bytes: int = 0  #: written for other tasks
+    memory_spilled_bytes: int = 0  #: what did not fit, as it was in memory
+    disk_spilled_bytes: int = 0  #: the same as it was on the disk
+    #: Peaks of sorts, joins and aggregates, summed over tasks; of the largest Spark stage.
     execution_memory_bytes: int = 0
-    heap_bytes: int = 0
-    python_bytes: int = 0
-    input_bytes: int = 0
-    output_bytes: int = 0
-    slowest_task_seconds: float = 0.0
-    lost_stages: int = 0
+    heap_bytes: int = 0  #: largest heap of an executor that a heartbeat saw (every 10 seconds); 0 where none did
+    python_bytes: int = 0  #: the same of Python workers, where spark.executor.processTreeMetrics.enabled is on
+    input_bytes: int = 0  #: read from files
+    output_bytes: int = 0  #: written to files by Spark itself; tables that tasks write from Python are not counted
+    slowest_task_seconds: float = 0.0  #: time of the task that took longest
+    lost_stages: int = 0  #: Spark stages that Spark had forgotten when it was asked; the sums lack them
 
     def plus(self, other: StageMetrics) -> StageMetrics:
-        """What two drivers spent on one stage.
-
-        Args:
-            other: The figures of the other.
-        """
+        """What two drivers spent on one stage."""
         mine, theirs = asdict(self), asdict(other)
         return replace(
             self,
@@ -89,11 +63,7 @@ class StageMetrics:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> StageMetrics:
-        """Read the figures of a log or manifest; figures of later versions are left out.
-
-        Args:
-            record: Name -> figure.
-        """
+        """Read the figures of a log or manifest; figures of later versions are left out."""
         known = {each.name for each in fields(cls)}
         return cls(**{name: value for name, value in record.items() if name in known})
 
@@ -105,23 +75,14 @@ ESTIMATE: Final = "estimate"
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
-    """A stage of the run, all drivers together. RESTRICTED.
+    """A stage of the run, all drivers together. RESTRICTED."""
 
-    Attributes:
-        name: Such as "measure County".
-        seconds: Wall time; of a driver that was killed in it, up to its last line in the log.
-        entered: How often a driver began it; a finished stage that is entered again ends at once.
-        failed: How often it ended with an error.
-        cut_short: How often its driver ended in it without a word.
-        metrics: What it cost Spark; None where that is not known.
-    """
-
-    name: str
-    seconds: float = 0.0
-    entered: int = 0
-    failed: int = 0
-    cut_short: int = 0
-    metrics: StageMetrics | None = None
+    name: str  #: such as "measure County"
+    seconds: float = 0.0  #: wall time; of a driver that was killed in it, up to its last line in the log
+    entered: int = 0  #: how often a driver began it; a finished stage that is entered again ends at once
+    failed: int = 0  #: how often it ended with an error
+    cut_short: int = 0  #: how often its driver ended in it without a word
+    metrics: StageMetrics | None = None  #: what it cost Spark; None where that is not known
 
     @property
     def work(self) -> str:
@@ -136,32 +97,19 @@ class StageRow:
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
-    """A family from the public diagnostics.
+    """A family from the public diagnostics."""
 
-    Attributes:
-        geolevel: Level of the children.
-        family: Geocode of the parent.
-        children: How many.
-        variables: Unknowns of its problem.
-        passes: Passes of estimation.
-        iterations: Iterations of the solver.
-        attempts: Solvers that were tried.
-        status: How it ended.
-        solver: Which solver's solution was taken.
-        gap: Certified duality gap.
-        seconds: Time of its estimation in its task, Spark left out, where the log keeps it. RESTRICTED.
-    """
-
-    geolevel: str
-    family: str
-    children: int
-    variables: int
-    passes: int
-    iterations: int
-    attempts: int
-    status: str
-    solver: str
-    gap: float
+    geolevel: str  #: level of the children
+    family: str  #: geocode of the parent
+    children: int  #: how many
+    variables: int  #: unknowns of its problem
+    passes: int  #: passes of estimation
+    iterations: int  #: iterations of the solver
+    attempts: int  #: solvers that were tried
+    status: str  #: how it ended
+    solver: str  #: which solver's solution was taken
+    gap: float  #: certified duality gap
+    #: Time of its estimation in its task, Spark left out, where the log keeps it. RESTRICTED.
     seconds: float | None = None
 
     @property
@@ -181,20 +129,13 @@ FAMILY_FIGURES: Final = tuple(each.name for each in fields(FamilyRow) if each.na
 
 @dataclass(frozen=True, slots=True)
 class EstimatedLevel:
-    """The estimates of a level, from the public diagnostics.
-
-    Attributes:
-        geolevel: The level.
-        statuses: Status and solver -> families.
-        gap: Largest certified gap.
-        residual: Largest residual of a constraint before rounding.
-        slowest: The slowest families, slowest first; those of most work where times are not known.
-    """
+    """The estimates of a level, from the public diagnostics."""
 
     geolevel: str
-    statuses: Mapping[str, int]
-    gap: float
-    residual: float
+    statuses: Mapping[str, int]  #: status and solver -> families
+    gap: float  #: largest certified gap
+    residual: float  #: largest residual of a constraint before rounding
+    #: The slowest families, slowest first; those of most work where times are not known.
     slowest: tuple[FamilyRow, ...] = ()
 
     @property
@@ -205,118 +146,68 @@ class EstimatedLevel:
 
 @dataclass(frozen=True, slots=True)
 class DriverAttempt:
-    """One driver at work on the run. RESTRICTED.
+    """One driver at work on the run. RESTRICTED."""
 
-    Attributes:
-        number: 1 for the first.
-        began: Its first line in the log, UTC, ISO 8601.
-        last: Its last line.
-        application: Its Spark application, with the attempt behind it where the cluster counts them; "" for none.
-        end: How it ended.
-    """
-
-    number: int
-    began: str
-    last: str
-    application: str
-    end: str
+    number: int  #: 1 for the first
+    began: str  #: its first line in the log, UTC, ISO 8601
+    last: str  #: its last line
+    application: str  #: its Spark application, with the attempt behind it where the cluster counts them; "" for none
+    end: str  #: how it ended
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A warning or an error of the log. RESTRICTED.
+    """A warning or an error of the log. RESTRICTED."""
 
-    Attributes:
-        time: When, UTC, ISO 8601.
-        event: Its code.
-        text: What it says.
-    """
-
-    time: str
-    event: str
-    text: str
+    time: str  #: when, UTC, ISO 8601
+    event: str  #: its code
+    text: str  #: what it says
 
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """What a level may spend, of the run's own ledger entry.
-
-    Attributes:
-        geolevel: The level.
-        share: Its share of the budget, an exact fraction.
-        queries: Query -> share of the level.
-        released: Whether its measurements are public, so that it is spent.
-    """
+    """What a level may spend, of the run's own ledger entry."""
 
     geolevel: str
-    share: str
-    queries: Mapping[str, str]
-    released: bool
+    share: str  #: its share of the budget, an exact fraction
+    queries: Mapping[str, str]  #: query -> share of the level
+    released: bool  #: whether its measurements are public, so that it is spent
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingRow:
-    """A run in the ledger of an input.
+    """A run in the ledger of an input."""
 
-    Attributes:
-        run_id: Its name there.
-        created: When it began.
-        product: What it made.
-        record: What it counted.
-        framework: What its budget is measured in.
-        total: The budget, which is charged from the beginning.
-        released: What its finished levels have spent.
-        insecure: Whether it was made under a test key.
-    """
-
-    run_id: str
-    created: str
-    product: str
-    record: str
-    framework: str
-    total: str
-    released: str
-    insecure: bool
+    run_id: str  #: its name there
+    created: str  #: when it began
+    product: str  #: what it made
+    record: str  #: what it counted
+    framework: str  #: what its budget is measured in
+    total: str  #: the budget, which is charged from the beginning
+    released: str  #: what its finished levels have spent
+    insecure: bool  #: whether it was made under a test key
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """All that is known of a run.
-
-    Attributes:
-        run_id: Its name.
-        state: How far it is, in words.
-        restricted: Whether facts of the restricted root are in the record.
-        facts: Further facts by name: product, budget, configuration, software, ... .
-        notices: What every output of the run must carry, such as that it is insecure.
-        stages: In the order of their beginning.
-        levels: Levels that are estimated, from the top.
-        shares: What the run may spend, by level.
-        spending: All runs on the input, this one among them.
-        drivers: The drivers that worked on it.
-        warnings: Warnings and errors of the log.
-        torn: Lines of the log that cannot be read.
-    """
+    """All that is known of a run."""
 
     run_id: str
-    state: str
-    restricted: bool
+    state: str  #: how far it is, in words
+    restricted: bool  #: whether facts of the restricted root are in the record
+    #: Further facts by name: product, budget, configuration, software, ... .
     facts: Mapping[str, str] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
-    stages: tuple[StageRow, ...] = ()
-    levels: tuple[EstimatedLevel, ...] = ()
-    shares: tuple[ShareRow, ...] = ()
-    spending: tuple[SpendingRow, ...] = ()
-    drivers: tuple[DriverAttempt, ...] = ()
-    warnings: tuple[LogEntry, ...] = ()
-    torn: int = 0
+    notices: tuple[str, ...] = ()  #: what every output of the run must carry, such as that it is insecure
+    stages: tuple[StageRow, ...] = ()  #: in the order of their beginning
+    levels: tuple[EstimatedLevel, ...] = ()  #: levels that are estimated, from the top
+    shares: tuple[ShareRow, ...] = ()  #: what the run may spend, by level
+    spending: tuple[SpendingRow, ...] = ()  #: all runs on the input, this one among them
+    drivers: tuple[DriverAttempt, ...] = ()  #: the drivers that worked on it
+    warnings: tuple[LogEntry, ...] = ()  #: warnings and errors of the log
+    torn: int = 0  #: lines of the log that cannot be read
 
     def slowest(self, most: int) -> list[FamilyRow]:
-        """The slowest families over all levels; in the order of their work where times are not known.
-
-        Args:
-            most: How many.
-        """
+        """The slowest families over all levels; in the order of their work where times are not known."""
         families = [family for level in self.levels for family in level.slowest]
         return sorted(families, key=lambda each: each.order)[:most]
 

@@ -48,16 +48,12 @@ class Draw:
     Samples of different shares or seeds are independent. (In the study of the 1940 runs the generator was reset before
     every sample, so that its four runs were one and the same, and the samples of all shares were nested.)
 
-    Attributes:
-        share: f = p/q, in (0, 1]: the share of the persons that is drawn.
-        seed: At least 0, below 2^63. The sample is the same wherever it is drawn with the same version of numpy.
-
     Raises:
         InputError: Share or seed is out of range.
     """
 
-    share: Fraction
-    seed: int
+    share: Fraction  #: f = p/q, in (0, 1]: the share of the persons that is drawn
+    seed: int  #: at least 0, below 2^63. The sample is the same wherever it is drawn with the same version of numpy
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -71,11 +67,7 @@ class Draw:
             raise InputError(f"seed {self.seed} of a sample: expected a whole number from 0 to {_LARGEST_SEED}")
 
     def persons(self, population: int) -> int:
-        """How many persons are drawn: f N, rounded half to even.
-
-        Args:
-            population: N.
-        """
+        """How many persons are drawn: f N, rounded half to even."""
         return round(self.share * population)
 
     def taken(self, people: NDArray[np.int64], persons: int, geocode: str = "") -> NDArray[np.int64]:
@@ -117,19 +109,12 @@ _WAITING: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StratifiedCells:
-    """Pairs of geounit and stratum that somebody is in.
+    """Pairs of geounit and stratum that somebody is in."""
 
-    Attributes:
-        geocodes: (g,) geounits, ascending; in some there may be nobody.
-        strata: Number of strata; people in none of them have a stratum of that number.
-        stratum: (n,) of each cell, ascending.
-        geounit: (n,) place among the geocodes, ascending in a stratum.
-    """
-
-    geocodes: NDArray[np.str_]
-    strata: int
-    stratum: NDArray[np.int64]
-    geounit: NDArray[np.int64]
+    geocodes: NDArray[np.str_]  #: (g,) geounits, ascending; in some there may be nobody
+    strata: int  #: number of strata; people in none of them have a stratum of that number
+    stratum: NDArray[np.int64]  #: (n,) of each cell, ascending
+    geounit: NDArray[np.int64]  #: (n,) place among the geocodes, ascending in a stratum
 
     def at_level(self, length: int, values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Sum up to a level.
@@ -213,17 +198,11 @@ def residuals(
 
 
 class TallyKey(NamedTuple):
-    """What is counted.
-
-    Attributes:
-        draw: Which of the samples.
-        level: Place in the spine, 0 at the top.
-        stratified: Strata, not totals.
-    """
+    """What is counted."""
 
     draw: int
-    level: int
-    stratified: bool
+    level: int  #: place in the spine, 0 at the top
+    stratified: bool  #: strata, not totals
 
 
 class ResidualTally:
@@ -346,34 +325,21 @@ class SampleEntry:
 
 
 class SamplePoint(NamedTuple):
-    """A sample in the plane of error and loss.
+    """A sample in the plane of error and loss."""
 
-    Attributes:
-        share: Of the persons.
-        median_absolute: Median absolute error, people.
-        loss: Empirical privacy loss; None where it is undefined.
-    """
-
-    share: Fraction
-    median_absolute: float
-    loss: float | None
+    share: Fraction  #: of the persons
+    median_absolute: float  #: median absolute error, people
+    loss: float | None  #: empirical privacy loss; None where it is undefined
 
 
 @dataclass(frozen=True, slots=True)
 class SampleReport:
-    """Samples of one population.
-
-    Attributes:
-        shares: The shares.
-        seeds: The seeds, the same for every share.
-        entries: By share, seed and geolevel: totals, then strata.
-        counted: What is counted, in the plural.
-    """
+    """Samples of one population."""
 
     shares: tuple[Fraction, ...]
-    seeds: tuple[int, ...]
-    entries: tuple[SampleEntry, ...]
-    counted: str = "people"
+    seeds: tuple[int, ...]  #: the seeds, the same for every share
+    entries: tuple[SampleEntry, ...]  #: by share, seed and geolevel: totals, then strata
+    counted: str = "people"  #: what is counted, in the plural
 
     def entry(self, share: Fraction, place: str, measure: str, seed: int | None = None) -> SampleEntry:
         """The line of a share, place and measure.
@@ -422,9 +388,6 @@ class SampleReport:
     @classmethod
     def from_json(cls, text: str) -> SampleReport:
         """Read a report.
-
-        Args:
-            text: Result of `to_json`.
 
         Raises:
             InputError: It is no report on samples of a known version.

@@ -41,25 +41,15 @@ from das_spark.report import (
 
 @dataclass(frozen=True, slots=True)
 class SpineLevelRow:
-    """One level of a spine.
-
-    Attributes:
-        name: Name of the geolevel.
-        share: Its share of the budget before anything was bypassed.
-        geounits: How many geounits it has.
-        children: How many children they have together; 0 at the blocks.
-        most: Largest number of children of one; 0 at the blocks.
-        bypassed: How many geounits were bypassed.
-        unmeasured: How many geounits have a share of 0.
-    """
+    """One level of a spine."""
 
     name: str
-    share: Fraction
-    geounits: int
-    children: int
-    most: int
-    bypassed: int = 0
-    unmeasured: int = 0
+    share: Fraction  #: its share of the budget before anything was bypassed
+    geounits: int  #: how many geounits it has
+    children: int  #: how many children they have together; 0 at the blocks
+    most: int  #: largest number of children of one; 0 at the blocks
+    bypassed: int = 0  #: how many geounits were bypassed
+    unmeasured: int = 0  #: how many geounits have a share of 0
 
     @property
     def mean_fan_out(self) -> float:
@@ -69,15 +59,10 @@ class SpineLevelRow:
 
 @dataclass(frozen=True, slots=True)
 class SharePath:
-    """Shares of the geounits on the way from the root to a block.
+    """Shares of the geounits on the way from the root to a block."""
 
-    Attributes:
-        shares: One a level, root first; they sum to 1.
-        blocks: How many blocks have such a path.
-    """
-
-    shares: tuple[Fraction, ...]
-    blocks: int
+    shares: tuple[Fraction, ...]  #: one a level, root first; they sum to 1
+    blocks: int  #: how many blocks have such a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,29 +173,17 @@ _DEFINITIONS: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpineReport:
-    """A spine beside the census spine of its blocks.
+    """A spine beside the census spine of its blocks."""
 
-    Attributes:
-        kind: Kind of the spine.
-        framework: "pure_dp" or "zcdp".
-        budget: epsilon or rho that the standard deviations are for.
-        before: Levels of the census spine, root first.
-        after: Levels of the spine, root first.
-        paths: Every distinct path of shares in the spine, most blocks first.
-        categories: The entities of each category.
-        notes: Sentences about the geography.
-        facts: What else is known of the spine, such as product and strategy.
-    """
-
-    kind: str
-    framework: str
-    budget: Fraction
-    before: tuple[SpineLevelRow, ...]
-    after: tuple[SpineLevelRow, ...]
-    paths: tuple[SharePath, ...]
-    categories: tuple[EntityComparison, ...]
-    notes: tuple[str, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
+    kind: str  #: kind of the spine
+    framework: str  #: "pure_dp" or "zcdp"
+    budget: Fraction  #: epsilon or rho that the standard deviations are for
+    before: tuple[SpineLevelRow, ...]  #: levels of the census spine, root first
+    after: tuple[SpineLevelRow, ...]  #: levels of the spine, root first
+    paths: tuple[SharePath, ...]  #: every distinct path of shares in the spine, most blocks first
+    categories: tuple[EntityComparison, ...]  #: the entities of each category
+    notes: tuple[str, ...] = ()  #: sentences about the geography
+    facts: tuple[tuple[str, str], ...] = ()  #: what else is known of the spine, such as product and strategy
 
     @property
     def blocks(self) -> int:
@@ -235,9 +208,6 @@ class SpineReport:
 
     def category(self, name: str) -> EntityComparison:
         """The entities of a category.
-
-        Args:
-            name: Name of the category.
 
         Raises:
             InputError: The report has none of that name.
@@ -270,9 +240,6 @@ class SpineReport:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read a report; figures are computed anew.
-
-        Args:
-            text: What `to_json` wrote.
 
         Raises:
             InputError: It is no report of this version.

@@ -31,33 +31,21 @@ _SHORT: Final = {LOSS: "largest", PLATEAU: "plateau"}
 
 @dataclass(frozen=True, slots=True)
 class PooledStatistic:
-    """One figure of pooled residuals.
+    """One figure of pooled residuals."""
 
-    Attributes:
-        place: A geolevel, or a kind of area.
-        measure: `total`, or the query of the strata.
-        name: Which figure.
-        settings: Settings of empirical privacy loss by name; empty for other figures.
-        unit: What it is counted in.
-        n: Residuals it is computed from.
-        value: The figure; None where it is undefined.
-        why_undefined: Why; empty where it is defined.
-        interval: Of the value, over residuals; None where it is undefined, an extreme value, or of one residual.
-        of_runs: The same figure of each run by itself, in their order; None where it is undefined.
-        over_runs: Of `mean_of_runs`, not of the value; None for a single run, or where one is undefined.
-    """
-
-    place: str
-    measure: str
+    place: str  #: a geolevel, or a kind of area
+    measure: str  #: `total`, or the query of the strata
     name: str
-    settings: str
-    unit: str
-    n: int
-    value: float | None
-    why_undefined: str
+    settings: str  #: settings of empirical privacy loss by name; empty for other figures
+    unit: str  #: what it is counted in
+    n: int  #: residuals it is computed from
+    value: float | None  #: the figure; None where it is undefined
+    why_undefined: str  #: why; empty where it is defined
+    #: Of the value, over residuals; None where it is undefined, an extreme value, or of one residual.
     interval: Interval | None
+    #: The same figure of each run by itself, in their order; None where it is undefined.
     of_runs: tuple[float | None, ...]
-    over_runs: Interval | None
+    over_runs: Interval | None  #: of `mean_of_runs`, not of the value; None for a single run, or where one is undefined
 
     @property
     def mean_of_runs(self) -> float | None:
@@ -131,19 +119,12 @@ def _intervals(residuals: Frequencies, replicates: int) -> dict[StatisticKind, I
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study of one configuration, over one run or several.
+    """A study of one configuration, over one run or several."""
 
-    Attributes:
-        report: All runs pooled.
-        statistics: Every figure with its uncertainty.
-        samples: Simple random samples of the same population; None where none was drawn.
-        closest: Samples as good as the release; none where none was drawn.
-    """
-
-    report: AccuracyReport
-    statistics: tuple[PooledStatistic, ...]
-    samples: SampleReport | None
-    closest: tuple[ClosestRow, ...]
+    report: AccuracyReport  #: all runs pooled
+    statistics: tuple[PooledStatistic, ...]  #: every figure with its uncertainty
+    samples: SampleReport | None  #: simple random samples of the same population; None where none was drawn
+    closest: tuple[ClosestRow, ...]  #: samples as good as the release; none where none was drawn
 
     def entries_of_levels(self) -> list[Entry]:
         """Entries of geolevels, without areas."""

@@ -67,30 +67,18 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """The accuracy-privacy curve of a release.
-
-    Attributes:
-        product: Name of the product.
-        budget: What the budgets are called: epsilon or rho.
-        runs: Budget -> names of its runs.
-        points: By kind, budget or share, then as in the accuracy report.
-        closest: By budget; none where there are no samples, or the release is exact.
-        seeds: Seeds of the samples.
-        settings: How empirical privacy losses were computed.
-        notes: Sentences that a reader must know.
-        counted: What is counted, in the plural.
-        pooled: Budget -> all of its runs as one, ascending.
-    """
+    """The accuracy-privacy curve of a release."""
 
     product: str
-    budget: str
-    runs: Mapping[Fraction, tuple[str, ...]]
-    points: tuple[CurvePoint, ...]
-    closest: tuple[ClosestRow, ...] = ()
-    seeds: tuple[int, ...] = ()
-    settings: LossSettings = AS_CODED
-    notes: tuple[str, ...] = ()
-    counted: str = "people"
+    budget: str  #: what the budgets are called: epsilon or rho
+    runs: Mapping[Fraction, tuple[str, ...]]  #: budget -> names of its runs
+    points: tuple[CurvePoint, ...]  #: by kind, budget or share, then as in the accuracy report
+    closest: tuple[ClosestRow, ...] = ()  #: by budget; none where there are no samples, or the release is exact
+    seeds: tuple[int, ...] = ()  #: seeds of the samples
+    settings: LossSettings = AS_CODED  #: how empirical privacy losses were computed
+    notes: tuple[str, ...] = ()  #: sentences that a reader must know
+    counted: str = "people"  #: what is counted, in the plural
+    #: Budget -> all of its runs as one, ascending.
     pooled: Mapping[Fraction, AccuracyReport] = field(default_factory=dict)
 
     @property
@@ -104,24 +92,12 @@ class SweepReport:
         return tuple(dict.fromkeys((point.place, point.measure) for point in self.points if point.kind == "release"))
 
     def curve(self, kind: Literal["release", "sample"], place: str, measure: str) -> tuple[CurvePoint, ...]:
-        """The points of a place and measure, in the order of budgets or shares.
-
-        Args:
-            kind: Of the points.
-            place: A geolevel.
-            measure: `total`, or the query of the strata.
-        """
+        """The points of a place and measure, in the order of budgets or shares."""
         key = (kind, place, measure)
         return tuple(point for point in self.points if (point.kind, point.place, point.measure) == key)
 
     def closest_to(self, total: Fraction, place: str, measure: str) -> ClosestSample | None:
-        """The closest samples of a budget, place and measure; None where there are none.
-
-        Args:
-            total: The budget.
-            place: A geolevel.
-            measure: `total`, or the query of the strata.
-        """
+        """The closest samples of a budget, place and measure; None where there are none."""
         key = (total, place, measure)
         return next((each.closest for each in self.closest if (each.total, each.place, each.measure) == key), None)
 

@@ -296,17 +296,12 @@ class TallyLine(NamedTuple):
 class Comparison:
     """What is compared in a geolevel; small enough to travel to every task.
 
-    Attributes:
-        queries: The total first.
-        sizes: Classes of population of the geolevel.
-        strata: Which of the queries has the strata of the homogeneity index; None for no lines by that.
-
     Raises:
         InputError: The first query is not the total.
     """
 
-    queries: tuple[Query, ...]
-    sizes: Bins
+    queries: tuple[Query, ...]  #: the total first
+    sizes: Bins  #: classes of population of the geolevel
     strata: Query | None = None
 
     def __post_init__(self) -> None:
@@ -332,21 +327,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paired:
-    """Confidential and protected counts side by side, where either is positive.
+    """Confidential and protected counts side by side, where either is positive."""
 
-    Attributes:
-        geounits: How many geounits there are, K, empty ones too.
-        owner: Geounit of each count, (n,), ascending.
-        place: Cell or answer of each count, (n,), ascending in a geounit.
-        truth: Confidential counts, (n,).
-        estimate: Protected counts, (n,).
-    """
-
-    geounits: int
-    owner: NDArray[np.int64]
-    place: NDArray[np.int64]
-    truth: NDArray[np.int64]
-    estimate: NDArray[np.int64]
+    geounits: int  #: how many geounits there are, K, empty ones too
+    owner: NDArray[np.int64]  #: geounit of each count, (n,), ascending
+    place: NDArray[np.int64]  #: cell or answer of each count, (n,), ascending in a geounit
+    truth: NDArray[np.int64]  #: confidential counts, (n,)
+    estimate: NDArray[np.int64]  #: protected counts, (n,)
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Sums by geounit, (K,) each."""
@@ -355,43 +342,26 @@ class Paired:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorTally:
-    """Rows that add up; arrays of one length.
+    """Rows that add up; arrays of one length."""
 
-    Attributes:
-        line: Place in `Comparison.lines`.
-        bin: Class of population, or homogeneity index.
-        value: A residual, or which sum it is.
-        frequency: How often, or the sum.
-    """
-
-    line: NDArray[np.int64]
-    bin: NDArray[np.int64]
-    value: NDArray[np.int64]
-    frequency: NDArray[np.int64]
+    line: NDArray[np.int64]  #: place in `Comparison.lines`
+    bin: NDArray[np.int64]  #: class of population, or homogeneity index
+    value: NDArray[np.int64]  #: a residual, or which sum it is
+    frequency: NDArray[np.int64]  #: how often, or the sum
 
     def of(self, line: int) -> ErrorTally:
-        """The rows of one line.
-
-        Args:
-            line: Place in `Comparison.lines`.
-        """
+        """The rows of one line."""
         chosen = self.line == line
         return ErrorTally(*(column[chosen] for column in (self.line, self.bin, self.value, self.frequency)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedSide:
-    """Histograms of K geounits as lists of counts.
+    """Histograms of K geounits as lists of counts."""
 
-    Attributes:
-        owner: Geounit of each count, (n,).
-        cell: Cell of each count, (n,).
-        count: The counts, (n,).
-    """
-
-    owner: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    count: NDArray[np.int64]
+    owner: NDArray[np.int64]  #: geounit of each count, (n,)
+    cell: NDArray[np.int64]  #: cell of each count, (n,)
+    count: NDArray[np.int64]  #: the counts, (n,)
 
 
 def paired(truth: ComparedSide, estimate: ComparedSide, geounits: int, size: int) -> Paired:

@@ -33,19 +33,12 @@ _FEWEST_RESIDUALS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval.
+    """A confidence interval."""
 
-    Attributes:
-        low: Lower end.
-        high: Upper end.
-        level: Probability with which such intervals cover, such as 0.95.
-        over: What varies.
-    """
-
-    low: float
-    high: float
-    level: float
-    over: Varying
+    low: float  #: lower end
+    high: float  #: upper end
+    level: float  #: probability with which such intervals cover, such as 0.95
+    over: Varying  #: what varies
 
 
 def bootstrap(

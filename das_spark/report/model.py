@@ -24,69 +24,43 @@ JSON: Final[frozenset[Medium]] = frozenset({"json"})
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An interval as one cell: CSV gives it two fields, JSON an object, people "low to high".
+    """An interval as one cell: CSV gives it two fields, JSON an object, people "low to high"."""
 
-    Attributes:
-        low: Lower end.
-        high: Upper end.
-        level: Its confidence, such as 0.95; None where it has none.
-        value: What lies between, if the cell shows it too; people see it first.
-    """
-
-    low: float
-    high: float
-    level: float | None = None
-    value: float | None = None
+    low: float  #: lower end
+    high: float  #: upper end
+    level: float | None = None  #: its confidence, such as 0.95; None where it has none
+    value: float | None = None  #: what lies between, if the cell shows it too; people see it first
 
 
-#: A tuple is a list of values in JSON, and one field with blanks between them elsewhere.
+#: a tuple is a list of values in JSON, and one field with blanks between them elsewhere.
 Cell = str | bool | int | float | Fraction | Span | tuple[Any, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes:
-        name: Its heading in CSV, its key in JSON.
-        heading: What people read above it; the name where empty.
-        form: How people read its numbers: a format specification such as ",.2f", or a name in `text.FORMS`.
-        media: Which have it.
-        fields: Of a column of spans, its two headings in CSV; low_<name> and high_<name> where empty.
-        missing: What people read where there is no value.
-    """
-
-    name: str
-    heading: str = ""
-    form: str = ""
-    media: frozenset[Medium] = EVERYWHERE
+    name: str  #: its heading in CSV, its key in JSON
+    heading: str = ""  #: what people read above it; the name where empty
+    form: str = ""  #: how people read its numbers: a format specification such as ",.2f", or a name in `text.FORMS`
+    media: frozenset[Medium] = EVERYWHERE  #: which have it
+    #: Of a column of spans, its two headings in CSV; low_<name> and high_<name> where empty.
     fields: tuple[str, ...] = ()
-    missing: str = "-"
+    missing: str = "-"  #: what people read where there is no value
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table of raw values.
+    """A table of raw values."""
 
-    Attributes:
-        name: Of its CSV file, its key in JSON, and its anchor in the page.
-        title: Heading; empty where the section's heading serves.
-        columns: In order.
-        rows: One value a column.
-        note: What a reader must know about it.
-        media: Which have it.
-        folded: Whether the page shows it only when asked to; the title is what is clicked on.
-        marked: Numbers of rows that stand out on the page.
-    """
-
-    name: str
-    title: str
+    name: str  #: of its CSV file, its key in JSON, and its anchor in the page
+    title: str  #: heading; empty where the section's heading serves
     columns: tuple[ReportColumn, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-    media: frozenset[Medium] = EVERYWHERE
-    folded: bool = False
-    marked: frozenset[int] = frozenset()
+    rows: tuple[tuple[Cell, ...], ...]  #: one value a column
+    note: str = ""  #: what a reader must know about it
+    media: frozenset[Medium] = EVERYWHERE  #: which have it
+    folded: bool = False  #: whether the page shows it only when asked to; the title is what is clicked on
+    marked: frozenset[int] = frozenset()  #: numbers of rows that stand out on the page
 
     @classmethod
     def of(
@@ -134,23 +108,15 @@ def _column(of: str | tuple[str, ...] | ReportColumn) -> ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of a plot.
+    """One axis of a plot."""
 
-    Attributes:
-        label: What it counts, with its unit.
-        scale: "decades" is a logarithmic scale that is too long for ticks at 2 and 5; "symlog" is linear from -1 to 1.
-        low: Where it begins; None for where the data do.
-        high: Where it ends.
-        ticks: Names at positions, in place of numbers.
-        form: Format of its numbers, such as ",.0f".
-    """
-
-    label: str = ""
+    label: str = ""  #: what it counts, with its unit
+    #: "decades" is a logarithmic scale that is too long for ticks at 2 and 5; "symlog" is linear from -1 to 1.
     scale: Literal["linear", "log", "decades", "symlog"] = "linear"
-    low: float | None = None
-    high: float | None = None
-    ticks: tuple[tuple[float, str], ...] = ()
-    form: str = ""
+    low: float | None = None  #: where it begins; None for where the data do
+    high: float | None = None  #: where it ends
+    ticks: tuple[tuple[float, str], ...] = ()  #: names at positions, in place of numbers
+    form: str = ""  #: format of its numbers, such as ",.0f"
 
 
 Stroke = Literal["none", "solid", "dashed", "dashdot", "dotted"]
@@ -161,150 +127,85 @@ STROKES: Final[tuple[Stroke, ...]] = ("solid", "dashed", "dashdot", "dotted")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points, joined or not. NaN interrupts a line.
+    """Points, joined or not. NaN interrupts a line."""
 
-    Attributes:
-        x: Across.
-        y: Up; in a plot with rows, numbers of rows from 0 at the top.
-        label: In the legend; empty for none.
-        color: Number in the palette; None for grey.
-        stroke: How points are joined.
-        marker: Number in the list of marks; None for none.
-        steps: Hold each value up to the next point.
-        texts: Written beside the points.
-        below: Whether these texts stand below and to the left, instead of above and to the right.
-        size: Of the marks, in points.
-        alpha: Opacity.
-        hollow: Whether marks are outlines.
-    """
-
-    x: Values
-    y: Values
-    label: str = ""
-    color: int | None = 0
-    stroke: Stroke = "solid"
-    marker: int | None = None
-    steps: bool = False
-    texts: tuple[str, ...] = ()
-    below: bool = False
-    size: float = 6
-    alpha: float = 1.0
-    hollow: bool = False
+    x: Values  #: across
+    y: Values  #: up; in a plot with rows, numbers of rows from 0 at the top
+    label: str = ""  #: in the legend; empty for none
+    color: int | None = 0  #: number in the palette; None for grey
+    stroke: Stroke = "solid"  #: how points are joined
+    marker: int | None = None  #: number in the list of marks; None for none
+    steps: bool = False  #: hold each value up to the next point
+    texts: tuple[str, ...] = ()  #: written beside the points
+    below: bool = False  #: whether these texts stand below and to the left, instead of above and to the right
+    size: float = 6  #: of the marks, in points
+    alpha: float = 1.0  #: opacity
+    hollow: bool = False  #: whether marks are outlines
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A bar from 0 to each value; across in a plot with rows, up in others.
+    """A bar from 0 to each value; across in a plot with rows, up in others."""
 
-    Attributes:
-        at: Positions: numbers of rows, or places across.
-        values: Lengths.
-        label: In the legend; empty for none.
-        color: Number in the palette.
-        texts: Written at the ends of the bars.
-        thickness: In rows.
-    """
-
-    at: Values
-    values: Values
-    label: str = ""
-    color: int = 0
-    texts: tuple[str, ...] = ()
-    thickness: float = 0.7
+    at: Values  #: positions: numbers of rows, or places across
+    values: Values  #: lengths
+    label: str = ""  #: in the legend; empty for none
+    color: int = 0  #: number in the palette
+    texts: tuple[str, ...] = ()  #: written at the ends of the bars
+    thickness: float = 0.7  #: in rows
 
 
 @dataclass(frozen=True, slots=True)
 class Whiskers:
-    """Intervals as lines; across in a plot with rows, up in others.
+    """Intervals as lines; across in a plot with rows, up in others."""
 
-    Attributes:
-        at: Positions.
-        low: Lower ends.
-        high: Upper ends.
-        color: Number in the palette; None for grey.
-        width: Of the line, in points.
-        values: A mark on each, if there are any.
-        label: Of the marks in the legend; empty for none.
-        marker: Number in the list of marks.
-    """
-
-    at: Values
-    low: Values
-    high: Values
-    color: int | None = 0
-    width: float = 1.5
-    values: Values = ()
-    label: str = ""
-    marker: int = 0
+    at: Values  #: positions
+    low: Values  #: lower ends
+    high: Values  #: upper ends
+    color: int | None = 0  #: number in the palette; None for grey
+    width: float = 1.5  #: of the line, in points
+    values: Values = ()  #: a mark on each, if there are any
+    label: str = ""  #: of the marks in the legend; empty for none
+    marker: int = 0  #: number in the list of marks
 
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Box plots; across in a plot with rows, up in others. All attributes but the last have one value a box.
+    """Box plots; across in a plot with rows, up in others. All attributes but the last have one value a box."""
 
-    Attributes:
-        at: Positions.
-        low: Lower whiskers.
-        first: First quartiles.
-        median: Medians.
-        third: Third quartiles.
-        high: Upper whiskers.
-        mean: Means, shown as black dots.
-        color: Number in the palette.
-    """
-
-    at: Values
-    low: Values
-    first: Values
-    median: Values
-    third: Values
-    high: Values
-    mean: Values
-    color: int = 0
+    at: Values  #: positions
+    low: Values  #: lower whiskers
+    first: Values  #: first quartiles
+    median: Values  #: medians
+    third: Values  #: third quartiles
+    high: Values  #: upper whiskers
+    mean: Values  #: means, shown as black dots
+    color: int = 0  #: number in the palette
 
 
 @dataclass(frozen=True, slots=True)
 class Violins:
-    """Densities standing upright, and a mark at the mean of each.
+    """Densities standing upright, and a mark at the mean of each."""
 
-    Attributes:
-        at: Positions.
-        heights: Of each: where the density is read.
-        widths: Of each: the density as a part of its largest value.
-        means: Of each.
-        half: Half the room of one, in units across.
-        label: In the legend; empty for none.
-        color: Number in the palette.
-        marker: Number in the list of marks.
-    """
-
-    at: Values
-    heights: tuple[Values, ...]
-    widths: tuple[Values, ...]
-    means: Values
-    half: float
-    label: str = ""
-    color: int = 0
-    marker: int = 0
+    at: Values  #: positions
+    heights: tuple[Values, ...]  #: of each: where the density is read
+    widths: tuple[Values, ...]  #: of each: the density as a part of its largest value
+    means: Values  #: of each
+    half: float  #: half the room of one, in units across
+    label: str = ""  #: in the legend; empty for none
+    color: int = 0  #: number in the palette
+    marker: int = 0  #: number in the list of marks
 
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """A grey line to read by: at a value across or up, or where both axes are equal.
+    """A grey line to read by: at a value across or up, or where both axes are equal."""
 
-    Attributes:
-        x: Upright line there.
-        y: Level line there; the diagonal where both are None.
-        dashed: Whether it is dashed.
-        color: Number in the palette; None for grey.
-        label: In the legend; empty for none.
-    """
-
-    x: float | None = None
-    y: float | None = None
-    dashed: bool = False
-    color: int | None = None
-    label: str = ""
+    x: float | None = None  #: upright line there
+    y: float | None = None  #: level line there; the diagonal where both are None
+    dashed: bool = False  #: whether it is dashed
+    color: int | None = None  #: number in the palette; None for grey
+    label: str = ""  #: in the legend; empty for none
 
 
 Series = Curve | Bars | Whiskers | Boxes | Violins | Guide
@@ -312,21 +213,14 @@ Series = Curve | Bars | Whiskers | Boxes | Violins | Guide
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot.
+    """One plot."""
 
-    Attributes:
-        series: Drawn in this order.
-        x: Across.
-        y: Up.
-        title: Above it.
-        rows: Names of rows, the first on top: then values run across, and the positions of bars, whiskers and boxes
-            are numbers of rows.
-    """
-
-    series: tuple[Series, ...]
-    x: Axis = Axis()
-    y: Axis = Axis()
-    title: str = ""
+    series: tuple[Series, ...]  #: drawn in this order
+    x: Axis = Axis()  #: across
+    y: Axis = Axis()  #: up
+    title: str = ""  #: above it
+    #: Names of rows, the first on top: then values run across, and the positions of bars, whiskers and boxes are
+    #: numbers of rows.
     rows: tuple[str, ...] = ()
 
 
@@ -335,20 +229,13 @@ Legend = Literal["above", "right", "upper left", "upper right", "lower right", "
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure with its caption.
+    """A figure with its caption."""
 
-    Attributes:
-        caption: What it shows, how it was computed.
-        panels: Row by row; one fills the width.
-        columns: How many plots side by side.
-        height: Of a single plot, in rows of text; that of its named rows, or 7, where None.
-        legend: Where labels of series stand: above or to the right of the plots, or in the first of them.
-    """
-
-    caption: str
-    panels: tuple[Panel, ...]
-    columns: int = 2
-    height: float | None = None
+    caption: str  #: what it shows, how it was computed
+    panels: tuple[Panel, ...]  #: row by row; one fills the width
+    columns: int = 2  #: how many plots side by side
+    height: float | None = None  #: of a single plot, in rows of text; that of its named rows, or 7, where None
+    #: Where labels of series stand: above or to the right of the plots, or in the first of them.
     legend: Legend = "none"
 
     @property
@@ -362,43 +249,27 @@ Block = str | ReportTable | Figure
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A part of a report under a heading.
+    """A part of a report under a heading."""
 
-    Attributes:
-        title: Heading.
-        blocks: Paragraphs (text), tables and figures, in order.
-        level: 2 for a section, 3 for a part of the one before it.
-        media: Which have it.
-    """
-
-    title: str
-    blocks: tuple[Block, ...]
-    level: Literal[2, 3] = 2
-    media: frozenset[Medium] = EVERYWHERE
+    title: str  #: heading
+    blocks: tuple[Block, ...]  #: paragraphs (text), tables and figures, in order
+    level: Literal[2, 3] = 2  #: 2 for a section, 3 for a part of the one before it
+    media: frozenset[Medium] = EVERYWHERE  #: which have it
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report.
-
-    Attributes:
-        title: Its name.
-        sections: In order.
-        restricted: Sentence that says why only few may see it; empty for a public report. Its first word, RESTRICTED,
-            stands in the last column of every CSV file.
-        notices: What must not be missed, such as that keys were insecure.
-        lead: Paragraphs below the title.
-        notes: Sentences that a reader must know.
-        definitions: Terms and their meaning, with units.
-    """
+    """A report."""
 
     title: str
     sections: tuple[ReportSection, ...]
+    #: Sentence that says why only few may see it; empty for a public report. Its first word, RESTRICTED, stands in the
+    #: last column of every CSV file.
     restricted: str = ""
-    notices: tuple[str, ...] = ()
-    lead: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    definitions: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()  #: what must not be missed, such as that keys were insecure
+    lead: tuple[str, ...] = ()  #: paragraphs below the title
+    notes: tuple[str, ...] = ()  #: sentences that a reader must know
+    definitions: Mapping[str, str] = field(default_factory=dict)  #: terms and their meaning, with units
 
     def tables(self, medium: Medium) -> list[ReportTable]:
         """The tables that a medium has."""

@@ -17,23 +17,14 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """People by geounit and cell, and units by geounit and class.
+    """People by geounit and cell, and units by geounit and class."""
 
-    Args:
-        geocodes: Leaf geocodes, ascending, (D,) of text.
-        geounit: Place in ``geocodes`` of each occupied cell, ascending, (n,).
-        cell: Flat cell index, (n,).
-        count: People, positive, (n,).
-        units: Occupied units by class, (D, C).
-        vacant: Vacant housing units, (D,).
-    """
-
-    geocodes: NDArray[np.str_]
-    geounit: Counts
-    cell: Counts
-    count: Counts
-    units: Counts
-    vacant: Counts
+    geocodes: NDArray[np.str_]  #: leaf geocodes, ascending, (D,) of text
+    geounit: Counts  #: place in ``geocodes`` of each occupied cell, ascending, (n,)
+    cell: Counts  #: flat cell index, (n,)
+    count: Counts  #: people, positive, (n,)
+    units: Counts  #: occupied units by class, (D, C)
+    vacant: Counts  #: vacant housing units, (D,)
 
     @classmethod
     def from_dense(cls, geocodes: NDArray[np.str_], people: Counts, units: Counts, vacant: Counts) -> Population:
@@ -57,20 +48,13 @@ class Population:
 
 @dataclass(frozen=True, slots=True)
 class PopulationKind:
-    """A kind of population that can be simulated, in independent parts.
+    """A kind of population that can be simulated, in independent parts."""
 
-    Args:
-        name: As in ``--like``.
-        attributes: Name and levels of each attribute, in the order of cells.
-        geocode_length: Digits of a leaf geocode.
-        parts: Numbers of the parts, given the share.
-        make: Makes a part, given its number, seed and share; the same arguments give the same population.
-    """
-
-    name: str
-    attributes: tuple[tuple[str, int], ...]
-    geocode_length: int
-    parts: Callable[[Fraction], tuple[int, ...]]
+    name: str  #: as in ``--like``
+    attributes: tuple[tuple[str, int], ...]  #: name and levels of each attribute, in the order of cells
+    geocode_length: int  #: digits of a leaf geocode
+    parts: Callable[[Fraction], tuple[int, ...]]  #: numbers of the parts, given the share
+    #: Makes a part, given its number, seed and share; the same arguments give the same population.
     make: Callable[[int, int, Fraction], Population]
 
     @property

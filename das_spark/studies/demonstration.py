@@ -54,7 +54,7 @@ GEOLEVEL_SHARES: Final[Mapping[str, Fraction]] = MappingProxyType(
         **dict.fromkeys(("County", "Tract_Group", "Tract", "Block_Group", "Block"), Fraction(3, 25)),
     }
 )
-#: A geolevel of each column of scales in table 2.
+#: a geolevel of each column of scales in table 2.
 _SCOPES: Final[Mapping[Scope, str]] = MappingProxyType({"nation and state": "Nation", "county and below": "County"})
 
 PERSON_QUERIES: Final = (

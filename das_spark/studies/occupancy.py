@@ -282,7 +282,7 @@ class StudyFinding:
 _DRAWS: Final = 400_000
 #: How far a percentile of the draws may be from the published number, in people.
 _AROUND: Final = 1
-#: A bias of the unconstrained arm would be reported falsely in one study of a hundred, over all five quintiles.
+#: a bias of the unconstrained arm would be reported falsely in one study of a hundred, over all five quintiles.
 _FALSE_ALARM: Final = 0.01
 #: Counties that may be full by chance where nothing makes them so.
 _BY_CHANCE: Final = 0.01

@@ -24,19 +24,12 @@ from das_spark.tabulation.table import Table, every_column
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Incidence:
-    """Which columns count which cells, as the sparse rows of the matrix M.
+    """Which columns count which cells, as the sparse rows of the matrix M."""
 
-    Attributes:
-        names: Names of the columns, in order.
-        size: Cells of the schema.
-        starts: Where the columns of a cell begin in `columns`, (size + 1,).
-        columns: Places of the columns that count cell 0, then cell 1, and so on, (ones,).
-    """
-
-    names: tuple[str, ...]
-    size: int
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int32]
+    names: tuple[str, ...]  #: names of the columns, in order
+    size: int  #: cells of the schema
+    starts: NDArray[np.int64]  #: where the columns of a cell begin in `columns`, (size + 1,)
+    columns: NDArray[np.int32]  #: places of the columns that count cell 0, then cell 1, and so on, (ones,)
 
 
 def incidence(tables: Sequence[Table]) -> Incidence:

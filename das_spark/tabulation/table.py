@@ -25,25 +25,15 @@ Selection = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One published column.
+    """One published column."""
 
-    Attributes:
-        name: Its published name, such as P0010003.
-        label: What it counts, in the words of the publication, as one line under its heading.
-        depth: How far the line is indented: 0 for the total, one more than its heading for every other.
-        where: Selections of cells; a cell that several of them select counts once.
-    """
-
-    name: str
-    label: str
-    depth: int
-    where: tuple[Selection, ...]
+    name: str  #: its published name, such as P0010003
+    label: str  #: what it counts, in the words of the publication, as one line under its heading
+    depth: int  #: how far the line is indented: 0 for the total, one more than its heading for every other
+    where: tuple[Selection, ...]  #: selections of cells; a cell that several of them select counts once
 
     def mask(self, schema: Schema) -> NDArray[np.bool_]:
         """Mark the cells that the column counts.
-
-        Args:
-            schema: The attributes and their order.
 
         Returns:
             (schema.size,), True where a cell counts.
@@ -59,24 +49,14 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A column before it has a name: what a declaration writes down.
+    """A column before it has a name: what a declaration writes down."""
 
-    Attributes:
-        depth: Indentation, 0 for the total.
-        label: What it counts.
-        levels: Attribute -> levels that count.
-    """
-
-    depth: int
-    label: str
-    levels: Mapping[str, tuple[int, ...]]
+    depth: int  #: indentation, 0 for the total
+    label: str  #: what it counts
+    levels: Mapping[str, tuple[int, ...]]  #: attribute -> levels that count
 
     def within(self, *, indent: int = 0, **levels: tuple[int, ...]) -> Line:
         """The same line among fewer people.
-
-        Args:
-            indent: How much further it stands to the right.
-            **levels: Levels that count, of attributes that the line does not select by yet.
 
         Raises:
             QueryError: The line selects by one of the attributes already.
@@ -90,23 +70,16 @@ class Line:
 class Table:
     """A published table.
 
-    Attributes:
-        name: Such as P1; names folders.
-        title: What the table shows.
-        universe: Who or what is counted in its total.
-        schema: Whose cells are summed.
-        columns: In published order; headings stand before the lines under them, the total first.
-
     Raises:
         QueryError: A name is used twice, a line stands deeper than its heading allows, or a column counts no cell or
             cells that its heading does not count.
     """
 
-    name: str
-    title: str
-    universe: str
-    schema: Schema
-    columns: tuple[TableColumn, ...]
+    name: str  #: such as P1; names folders
+    title: str  #: what the table shows
+    universe: str  #: who or what is counted in its total
+    schema: Schema  #: whose cells are summed
+    columns: tuple[TableColumn, ...]  #: in published order; headings stand before the lines under them, the total first
 
     def __post_init__(self) -> None:
         """Check names, indentation and nesting."""
