@@ -138,7 +138,7 @@ def _measured(machine: LocalSystem, pair: NeighbouringInputs, settings: AuditSet
     """Noisy answers alone: each draw has an address of its own under one fresh key for each input."""
     sides = [_draws(machine, pair, settings, side) for side in ("first", "second")]
     seen = [Statistic(one.text, "answer", sides[0][place], sides[1][place]) for place, one in enumerate(pair.answers)]
-    return Part(MEASUREMENT, pair.name, _composed(pair, seen, settings.kinds), DeclaredNoise.of(pair.laws))
+    return Part(MEASUREMENT, pair.name, _composed(pair, seen, settings.kinds), DeclaredNoise.of(pair.mechanisms))
 
 
 def _draws(
@@ -168,13 +168,13 @@ def _piped(machine: LocalSystem, plan: RunPlan, pair: NeighbouringInputs, settin
         return [_seen_in(plan, pair, machine.run(ingested, key)) for key in keys]
 
     statistics = _statistics_of(pair, runs("first", pair.first), runs("second", pair.second), settings.kinds)
-    return Part(PIPELINE, pair.name, statistics, DeclaredNoise.of(pair.laws))
+    return Part(PIPELINE, pair.name, statistics, DeclaredNoise.of(pair.mechanisms))
 
 
 def _powers(parts: Sequence[Part], pair: NeighbouringInputs, claim: Claim, judgement: Judgement) -> Iterator[Power]:
     """What the perfect attacker would see on noise of several widths, with the runs of every part."""
     for width in WIDTHS:
-        noise = DeclaredNoise.of(louder(pair.laws, width))
+        noise = DeclaredNoise.of(louder(pair.mechanisms, width))
         for part in parts:
             bound, beyond = noise.expected(claim, part.noise, part.judging, judgement.alpha)
             yield Power(part.stage, part.pair, part.judging, str(width), bound, bound > claim.total, beyond > 0)
@@ -255,13 +255,13 @@ def _estimates(plan: RunPlan, pair: NeighbouringInputs, release: InProcess) -> I
 
 
 def _sums(watched: Sequence[WatchedAnswer], answers: Sequence[Statistic]) -> list[Statistic]:
-    """Likelihood ratios under the declared laws, of all answers and of each level, and standardised differences."""
+    """Likelihood ratios of the declared noise, of all answers and of each level, and standardised differences."""
     levels = list(dict.fromkeys(one.geolevel for one in watched))
     sides = [[each.first for each in answers], [each.second for each in answers]]
     ratios, distances = [], []
     for side in sides:
         pairs = list(zip(watched, side, strict=True))
-        ratios.append(np.stack([log_ratio(one.law, values, one.first, one.second) for one, values in pairs]))
+        ratios.append(np.stack([log_ratio(one.mechanism, values, one.first, one.second) for one, values in pairs]))
         distances.append(np.stack([_standardised(one, values) for one, values in pairs]))
     found = [
         Statistic("log-likelihood ratio of all answers", "sum", *(side.sum(axis=0) for side in ratios)),
@@ -276,7 +276,7 @@ def _sums(watched: Sequence[WatchedAnswer], answers: Sequence[Statistic]) -> lis
 def _standardised(one: WatchedAnswer, values: Floats) -> Floats:
     """Distance from the middle of the two exact answers, positive towards the first, in standard deviations."""
     middle = (one.first + one.second) / 2
-    distance: Floats = (one.first - one.second) * (values - middle) / np.sqrt(one.law.variance())
+    distance: Floats = (one.first - one.second) * (values - middle) / np.sqrt(one.mechanism.variance())
     return np.where(np.isnan(distance), 0.0, distance)
 
 

@@ -13,10 +13,10 @@ Let an event have probability at least p under one input and at most q under its
     epsilon >= ln((p - delta) / q)                                    under (epsilon, delta)                 (V-3)
     rho     >= sup over a > 1 of D_a(p, q) / a                        under rho-zCDP                         (V-4)
 
-with D_a the Renyi divergence of order a between the two laws of seeing the event or not (KL for a -> 1). (V-3) is the
-definition of differential privacy; (V-4) is that of Bun and Steinke (2016), definition 1.1, after post-processing to
-one bit. (V-4) loses nothing: whatever (epsilon, delta) the conversion of rho promises holds for two such laws as well,
-so what contradicts it by (V-3) contradicts rho by (V-4).
+with D_a the Renyi divergence of order a between the two distributions of seeing the event or not (KL for a -> 1).
+(V-3) is the definition of differential privacy; (V-4) is that of Bun and Steinke (2016), definition 1.1, after
+post-processing to one bit. (V-4) loses nothing: whatever (epsilon, delta) the conversion of rho promises holds for two
+such distributions as well, so what contradicts it by (V-3) contradicts rho by (V-4).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class WatchedAnswer:
     row: int  # the answer
     first: int  # exact answer under the first input
     second: int  # under the second one: one more, one less, or the same
-    law: Mechanism  # law of the declared noise
+    mechanism: Mechanism  # distribution of the declared noise
 
     @property
     def differs(self) -> bool:
@@ -69,9 +69,9 @@ class NeighbouringInputs:
     exercised: Fraction  # part of the total budget that is spent on those that differ, exact
 
     @property
-    def laws(self) -> Mapping[Mechanism, int]:
+    def mechanisms(self) -> Mapping[Mechanism, int]:
         """Law of the declared noise -> number of answers that differ and have it."""
-        return Counter(one.law for one in self.answers if one.differs)
+        return Counter(one.mechanism for one in self.answers if one.differs)
 
 
 def neighbouring_inputs(plan: RunPlan) -> tuple[NeighbouringInputs, ...]:
@@ -256,10 +256,10 @@ def _watched(plan: RunPlan, first: SmallPopulation, second: SmallPopulation) -> 
         differing = {name: np.argwhere(one != other).tolist() for name, (one, other) in answers.items()}
         places = sorted({(place, row) for pairs in differing.values() for place, row in pairs})
         for name, (one, other) in answers.items():
-            law = plan.budget.mechanism(level.geolevel, name)
+            mechanism = plan.budget.mechanism(level.geolevel, name)
             found += [
                 WatchedAnswer(
-                    level.geolevel, name, codes[place], row, int(one[place, row]), int(other[place, row]), law
+                    level.geolevel, name, codes[place], row, int(one[place, row]), int(other[place, row]), mechanism
                 )
                 for place, row in places
                 if row < one.shape[1]

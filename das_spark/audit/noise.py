@@ -5,10 +5,10 @@ by post-processing none that sees only what is computed from it. An answer that 
 
     l(k) = ln P(X = k) - ln P(X = k - 1),      with probability P(X = k)                                     (V-5)
 
-Losses of independent answers add, so their laws are convolved, on a grid. An outcome whose loss is no grid point is
-divided into two that have the next ones, such that its probability under either input is kept: who sees which of the
-two sees no less, so what follows is never too strict. With L the sum, for every event of probability p under one input
-and q under the other,
+Losses of independent answers add, so their distributions are convolved, on a grid. An outcome whose loss is no grid
+point is divided into two that have the next ones, such that its probability under either input is kept: who sees which
+of the two sees no less, so what follows is never too strict. With L the sum, for every event of probability p under one
+input and q under the other,
 
     p <= min over epsilon of exp(epsilon) q + delta(epsilon),   delta(epsilon) = E max(0, 1 - exp(epsilon - L))  (V-6)
 
@@ -43,22 +43,22 @@ _RESOLVED: Final = 1e-13  # Smaller probabilities are lost in the rounding of th
 
 @dataclass(frozen=True, eq=False)
 class DeclaredNoise:
-    """The law of the loss L of (V-5) over all answers that differ."""
+    """The distribution of the loss L of (V-5) over all answers that differ."""
 
     losses: Floats  # grid of losses, ascending, (m,)
     probabilities: Floats  # of each under the input that it speaks for, (m,)
     answers: int  # how many answers differ
 
     @classmethod
-    def of(cls, laws: Mapping[Mechanism, int]) -> DeclaredNoise:
+    def of(cls, mechanisms: Mapping[Mechanism, int]) -> DeclaredNoise:
         """Convolve the losses of all answers."""
-        answers = sum(laws.values())
+        answers = sum(mechanisms.values())
         if not answers:
             raise InputError("the two inputs differ in no measured answer: there is nothing to audit")
-        step = _reach(laws) / (_GRID // 2 - 1 - answers)
+        step = _reach(mechanisms) / (_GRID // 2 - 1 - answers)
         transformed = np.ones(_GRID // 2 + 1, dtype=np.complex128)
-        for law, number in laws.items():
-            transformed *= rfft(_losses_of(law, step)) ** number
+        for mechanism, number in mechanisms.items():
+            transformed *= rfft(_losses_of(mechanism, step)) ** number
         probabilities: Floats = np.roll(np.clip(irfft(transformed, _GRID), 0.0, None), _GRID // 2).astype(np.float64)
         losses: Floats = (np.arange(_GRID) - _GRID // 2).astype(np.float64) * step
         return cls(losses, probabilities, answers)
@@ -66,7 +66,7 @@ class DeclaredNoise:
     def roc(self) -> tuple[Floats, Floats]:
         """The perfect attacker's events: probabilities under both inputs, each (n,), the first ones greater.
 
-        They are `L >= t` for many t >= 0 and, since the laws are symmetric, what mirrors them when the inputs are
+        They are `L >= t` for many t >= 0 and, since the noise is symmetric, what mirrors them when the inputs are
         exchanged and the event negated.
         """
         _, own, other = self._curve
@@ -117,52 +117,52 @@ class DeclaredNoise:
         return losses[places], np.minimum(own[places], 1.0), np.minimum(other[places], 1.0)
 
 
-def louder(laws: Mapping[Mechanism, int], factor: Fraction) -> dict[Mechanism, int]:
+def louder(mechanisms: Mapping[Mechanism, int], factor: Fraction) -> dict[Mechanism, int]:
     """The same answers with noise of another width."""
     found: dict[Mechanism, int] = {}
-    for law, number in laws.items():
-        if isinstance(law, DiscreteLaplace):
-            found[DiscreteLaplace(law.scale * factor)] = number
+    for mechanism, number in mechanisms.items():
+        if isinstance(mechanism, DiscreteLaplace):
+            found[DiscreteLaplace(mechanism.scale * factor)] = number
         else:
-            found[DiscreteGaussian(law.sigma_squared * factor * factor)] = number
+            found[DiscreteGaussian(mechanism.sigma_squared * factor * factor)] = number
     return found
 
 
-def log_ratio(law: Mechanism, values: Floats, first: int, second: int) -> Floats:
+def log_ratio(mechanism: Mechanism, values: Floats, first: int, second: int) -> Floats:
     """Log-likelihood ratio of two exact answers, given noisy ones."""
     before, after = values - first, values - second
-    if isinstance(law, DiscreteLaplace):
-        found = (np.abs(after) - np.abs(before)) / float(law.scale)
+    if isinstance(mechanism, DiscreteLaplace):
+        found = (np.abs(after) - np.abs(before)) / float(mechanism.scale)
     else:
-        found = (after**2 - before**2) / (2 * float(law.sigma_squared))
+        found = (after**2 - before**2) / (2 * float(mechanism.sigma_squared))
     return np.nan_to_num(found, nan=0.0)
 
 
-def _reach(laws: Mapping[Mechanism, int]) -> float:
+def _reach(mechanisms: Mapping[Mechanism, int]) -> float:
     """A loss that is never exceeded, or with a probability that doubles do not see beside 1."""
     most, rho = 0.0, 0.0
-    for law, number in laws.items():
-        if isinstance(law, DiscreteLaplace):
-            most += number / float(law.scale)
+    for mechanism, number in mechanisms.items():
+        if isinstance(mechanism, DiscreteLaplace):
+            most += number / float(mechanism.scale)
         else:
-            rho += number / (2 * float(law.sigma_squared))
+            rho += number / (2 * float(mechanism.sigma_squared))
     return most + rho + _REACH * math.sqrt(2 * rho)
 
 
-def _losses_of(law: Mechanism, step: float) -> Floats:
+def _losses_of(mechanism: Mechanism, step: float) -> Floats:
     """Probabilities of the losses (V-5) of one answer on the grid, loss 0 in place 0, negative ones from the end."""
-    if isinstance(law, DiscreteLaplace):
-        width = float(law.scale)
+    if isinstance(mechanism, DiscreteLaplace):
+        width = float(mechanism.scale)
         noise = np.arange(-math.ceil(4 * _REACH * width) - 1, math.ceil(4 * _REACH * width) + 2, dtype=np.float64)
         logarithm = -np.abs(noise) / width
     else:
-        width = math.sqrt(float(law.sigma_squared))
+        width = math.sqrt(float(mechanism.sigma_squared))
         noise = np.arange(-math.ceil(_REACH * width) - 2, math.ceil(_REACH * width) + 3, dtype=np.float64)
-        logarithm = -(noise**2) / (2 * float(law.sigma_squared))
+        logarithm = -(noise**2) / (2 * float(mechanism.sigma_squared))
     probabilities = np.exp(logarithm)
     probabilities /= probabilities.sum()
     limit = _GRID // 2 - 2
-    losses = np.clip(log_ratio(law, noise, 0, 1), -limit * step, limit * step)
+    losses = np.clip(log_ratio(mechanism, noise, 0, 1), -limit * step, limit * step)
     below = np.floor(losses / step)
     upper = np.expm1(below * step - losses) / math.expm1(-step)
     found = np.zeros(_GRID)

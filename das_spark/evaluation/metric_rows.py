@@ -35,7 +35,7 @@ from das_spark.evaluation.uncertainty import LEVEL, Interval, interval_of_mean, 
 
 #: What stands for all classes of population together.
 ALL: Final = "all"
-#: The criteria are told of all geounits, and of those with at least so many people: the size from which the Census
+#: The criteria are reported of all geounits, and of those with at least so many people: the size from which the Census
 #: Bureau, when it announced the criterion in spring 2021, wanted it met (`das_spark.evaluation.present.AIM`).
 LEAST_POPULATIONS: Final = (500,)
 
@@ -149,7 +149,7 @@ class QueryErrors(_ByPopulation[ErrorPart]):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells lines apart."""
+        """Identifies the line."""
         return (self.place, self.query, self.bins.name)
 
 
@@ -167,7 +167,7 @@ class Criterion(_ByPopulation[CriterionPart]):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells lines apart."""
+        """Identifies the line."""
         return (self.place, self.name, self.query, self.bins.name)
 
     @property
@@ -350,7 +350,7 @@ class HomogeneityRow:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells lines apart."""
+        """Identifies the line."""
         return (self.place, self.definition, self.strata)
 
     def numbers(self) -> Iterator[tuple[int, Mapping[str, float]]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan, sqrt
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from das_spark.errors import InputError
 
 #: Distinct residuals: whole people, or parts of people where a count was scaled up from a sample.
 Residuals: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+
+_Key = TypeVar("_Key", np.int64, np.float64)
 
 #: Probabilities of the quantiles of signed residuals that a report keeps.
 PROBABILITIES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -97,10 +99,7 @@ class Frequencies:
     @cached_property
     def absolute(self) -> Frequencies:
         """The same of absolute residuals."""
-        values, inverse = np.unique(np.abs(self.values), return_inverse=True)
-        counts = np.zeros(len(values), dtype=np.int64)
-        np.add.at(counts, inverse, self.counts)
-        return Frequencies(values, counts)
+        return Frequencies(*summed(np.abs(self.values), self.counts))
 
     def sum_of(self, power: int = 1) -> float:
         """Sum of the residuals, or of their squares; of whole residuals exact, and a whole number."""
@@ -172,7 +171,13 @@ def pooled(parts: Sequence[Frequencies]) -> Frequencies:
     """
     if not parts:
         return Frequencies(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    values, inverse = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
-    counts = np.zeros(len(values), dtype=np.int64)
-    np.add.at(counts, inverse, np.concatenate([part.counts for part in parts]))
-    return Frequencies(values, counts, sum(part.double_zero for part in parts))
+    values, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "counts"))
+    return Frequencies(*summed(values, counts), sum(part.double_zero for part in parts))
+
+
+def summed(keys: NDArray[_Key], amounts: NDArray[np.int64]) -> tuple[NDArray[_Key], NDArray[np.int64]]:
+    """Every key once, ascending, and the sum of its amounts."""
+    distinct, inverse = np.unique(keys, return_inverse=True)
+    sums = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(sums, inverse, amounts)
+    return distinct, sums

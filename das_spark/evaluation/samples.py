@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from das_spark.errors import InputError
 from das_spark.evaluation.accuracy import RESTRICTED, TOTAL, reading
 from das_spark.evaluation.metric_rows import figures_json, frequencies_of_json, residuals_json
-from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, frequencies_of, pooled
+from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, frequencies_of, pooled, summed
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.histogram import NO_GROUP, Query
@@ -170,9 +170,7 @@ def gather(
     some = counts > 0
     row = strata.row_of(cells[some])
     stratum = np.where(row == NO_GROUP, strata.rows, row)
-    keys, place = np.unique(stratum * len(geocodes) + geounit[some], return_inverse=True)
-    people = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(people, place, counts[some])
+    keys, people = summed(stratum * len(geocodes) + geounit[some], counts[some])
     return StratifiedCells(geocodes, strata.rows, *np.divmod(keys, max(1, len(geocodes)))), people
 
 
@@ -451,12 +449,12 @@ def closest_sample(points: Sequence[SamplePoint], release: tuple[float, float | 
     error, loss = release
     ordered = sorted(points, key=lambda point: point.share)  # so that the smaller share comes first among equals
     nearest = min(ordered, key=lambda point: abs(point.median_absolute - error)).share
-    told = [(point, point.loss) for point in ordered if point.loss is not None]
-    if loss is None or not told:
+    defined = [(point, point.loss) for point in ordered if point.loss is not None]
+    if loss is None or not defined:
         return ClosestSample(nearest, None, None)
-    by_loss, _ = min(told, key=lambda each: abs(each[1] - loss))
+    by_loss, _ = min(defined, key=lambda each: abs(each[1] - loss))
     by_both, _ = min(
-        told, key=lambda each: _relative(each[0].median_absolute, error) ** 2 + _relative(each[1], loss) ** 2
+        defined, key=lambda each: _relative(each[0].median_absolute, error) ** 2 + _relative(each[1], loss) ** 2
     )
     return ClosestSample(nearest, by_loss.share, by_both.share)
 

@@ -67,8 +67,8 @@ def bootstrap(
 def interval_of_mean(residuals: Frequencies, level: float) -> Interval | None:
     """Interval of the mean of residuals (Student's t), as if they were independent.
 
-    Unlike resampling it is wide enough for few residuals too: the variance has the divisor n - 1, and the law is that
-    of n - 1 degrees of freedom.
+    Unlike resampling it is wide enough for few residuals too: the variance has the divisor n - 1, and the distribution
+    n - 1 degrees of freedom.
     """
     _check_level(level)
     n = residuals.total

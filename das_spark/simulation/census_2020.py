@@ -124,9 +124,9 @@ def _portions(
     return drawn / np.where(whole > 0, whole, 1.0)[parent]
 
 
-def _around(mean: Floats, alike: float, numbers: np.random.Generator) -> Floats:
+def _around(mean: Floats, concentration: float, numbers: np.random.Generator) -> Floats:
     """Shares of groups around the given ones: mostly Dirichlet, and a little of every group everywhere, (n, 8)."""
-    drawn = numbers.standard_gamma(alike * mean) + 1e-12
+    drawn = numbers.standard_gamma(concentration * mean) + 1e-12
     drawn /= drawn.sum(axis=1, keepdims=True)
     return (1 - _ANYWHERE) * drawn + _ANYWHERE * mean
 

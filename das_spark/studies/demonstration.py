@@ -83,7 +83,8 @@ COUNTIES: Final = 3_221
 FULL_COUNTIES_IN_TRUTH: Final = 0
 #: Quintiles of counties by true number of households whose box lies above zero in figure 2, counted from the smallest.
 RAISED_QUINTILES: Final = 3
-#: Figure 1 draws the Laplace law of this scale; half of the draws lie within the first number, 95 % within the second.
+#: Figure 1 draws the Laplace distribution of this scale; half of the draws lie within the first number, 95 % within the
+#: second.
 FIGURE_1_SCALE: Final = Fraction(125, 3)
 FIGURE_1_HALF: Final = 29
 FIGURE_1_MOST: Final = 125

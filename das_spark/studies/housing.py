@@ -165,11 +165,11 @@ def _shares_of_people(random: np.random.Generator, counties: int) -> Floats:
 
 
 def _shares_of_origin(
-    random: np.random.Generator, counties: int, races: Floats, of_hispanics: Floats, alike: float
+    random: np.random.Generator, counties: int, races: Floats, of_hispanics: Floats, concentration: float
 ) -> Floats:
     """Shares of Hispanic origin by race in each county, (counties, 2, races)."""
     hispanic = random.beta(*_HISPANIC, counties)[:, np.newaxis]
-    others = np.stack([random.dirichlet(races * alike) for _ in range(counties)])
+    others = np.stack([random.dirichlet(races * concentration) for _ in range(counties)])
     return np.stack([(1 - hispanic) * others, hispanic * of_hispanics], axis=1)
 
 
@@ -180,6 +180,6 @@ def _combinations(races: Floats) -> Floats:
 
 
 def _as_shares(cells: Floats) -> Floats:
-    """Rows that sum to 1 as far as floats go, which the multinomial law asks for."""
+    """Rows that sum to 1 as far as floats go, which the multinomial distribution asks for."""
     shares: Floats = cells / cells.sum(axis=1, keepdims=True)
     return shares

@@ -425,17 +425,17 @@ def _rules(study: OccupancyStudy) -> StudyFinding:
 def _toy() -> StudyFinding:
     table, noise = (np.array(each, dtype=np.int64) for each in (published.TOY_TABLE, published.TOY_NOISE))
     noisy = table + noise
-    held = _held_total(noisy, int(table.sum()))
+    imposed = _imposed_total(noisy, int(table.sum()))
     return StudyFinding(
         "VR8",
         "independent noise on the 3 x 2 example moves its total, unless the total is imposed",
         f"total 100 becomes {published.TOY_NOISY_TOTAL}",
-        f"total {table.sum()} becomes {noisy.sum()}; {held.sum()} where it is imposed",
-        noisy.sum() == published.TOY_NOISY_TOTAL and held.sum() == table.sum() and bool((held >= 0).all()),
+        f"total {table.sum()} becomes {noisy.sum()}; {imposed.sum()} where it is imposed",
+        noisy.sum() == published.TOY_NOISY_TOTAL and imposed.sum() == table.sum() and bool((imposed >= 0).all()),
     )
 
 
-def _held_total(noisy: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+def _imposed_total(noisy: NDArray[np.int64], total: int) -> NDArray[np.int64]:
     """The estimate from noisy cells whose total is exact."""
     schema = Schema("toy", tuple(Attribute(name, tuple("abc"[:size])) for name, size in (("sex", 2), ("attends", 3))))
     detailed = schema.query("detailed")

@@ -225,14 +225,14 @@ def divided(wanted: Floats, most: Floats, whole: float) -> Floats:
     room = most - wanted
     if most.sum() < whole:
         raise EstimationError("the upper bounds of a family sum to less than its parent has")
-    # Children reach their bounds in the order of their room; c is settled by those that do not.
+    # Children reach their bounds in the order of their room; c follows from those that do not.
     order = np.argsort(room, kind="stable")
     bounds = np.concatenate([[0.0], np.cumsum(most[order])[:-1]])
     rest = wanted.sum() - np.concatenate([[0.0], np.cumsum(wanted[order])[:-1]])
     shift = (whole - bounds - rest) / np.arange(len(wanted), 0, -1)
     # The first number of children at their bounds with which no further one would pass its own; else all are full.
-    settled = np.flatnonzero(shift <= room[order])
-    step = shift[settled[0]] if settled.size else np.inf
+    within = np.flatnonzero(shift <= room[order])
+    step = shift[within[0]] if within.size else np.inf
     return np.minimum(most, wanted + step)
 
 

@@ -215,17 +215,8 @@ def _occupancy_table(reports: Sequence[OccupancyReport]) -> ReportTable:
             rates = (whole.true_households / whole.units, whole.released_households / whole.units)
             rows.append((report.name, level.geolevel, *counts, whole.share_filled, *ends, *rates))
     columns = (
-        "release",
-        "geolevel",
-        "geounits",
-        "full in truth",
-        "filled",
-        "overfull",
-        "share filled",
-        "from",
-        "to",
-        "true occupancy",
-        "released",
+        *("release", "geolevel", "geounits", "full in truth", "filled", "overfull", "share filled", "from", "to"),
+        *("true occupancy", "released"),
     )
     note = "filled: full in the release, with vacant units in truth; the share is of those that had vacant units."
     return study_table("occupancy", "Geounits without a vacant housing unit", columns, rows, note=note)
@@ -259,18 +250,10 @@ def _people_table(kinds: Mapping[str, Sequence[Quintile]]) -> ReportTable:
 
 def _allocation_table_of(lines: Sequence[Allocation]) -> ReportTable:
     """The published allocation, with exact epsilons and the percentiles of the noise."""
-    rows = tuple(
+    rows = (
         (
-            line.query.tables,
-            line.query.name,
-            line.scope,
-            line.query.cells,
-            str(line.query.share),
-            str(line.epsilon),
-            line.printed,
-            line.query.scales[line.scope],
-            line.noise.p75,
-            line.noise.p97_5,
+            *(line.query.tables, line.query.name, line.scope, line.query.cells, str(line.query.share)),
+            *(str(line.epsilon), line.printed, line.query.scales[line.scope], line.noise.p75, line.noise.p97_5),
         )
         for line in lines
     )

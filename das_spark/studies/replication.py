@@ -433,9 +433,9 @@ def _of_indices(epsilon: Fraction, reports: Sequence[AccuracyReport]) -> Iterato
     """Biases by homogeneity index as the program of the study computes it, with their intervals over residuals."""
     for line in pool(reports).homogeneity:
         if line.definition == MARGINAL_PRODUCT:
-            for index, told in line.numbers():
-                ends = None if isnan(told["low"]) else (told["low"], told["high"])
-                yield bias_at(epsilon, line.place, index), OurFigure(told["bias"], ends, int(told["n"]))
+            for index, numbers in line.numbers():
+                ends = None if isnan(numbers["low"]) else (numbers["low"], numbers["high"])
+                yield bias_at(epsilon, line.place, index), OurFigure(numbers["bias"], ends, int(numbers["n"]))
 
 
 def _points(samples: SampleReport) -> list[SamplePoint]:

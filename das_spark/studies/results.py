@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -53,15 +54,15 @@ class StudyResult(ABC):
 def study_table(
     name: str,
     title: str,
-    columns: Iterable[str],
-    rows: Iterable[Sequence[Cell]],
+    columns: Iterable[str | tuple[str, ...]],
+    rows: Iterable[Sequence[Cell] | Mapping[str, Cell]],
     *,
     note: str = "",
     media: frozenset[Any] = EVERYWHERE,
 ) -> ReportTable:
     """A table whose fractions are written as the nearest floats."""
-    floats = ([as_float(cell) for cell in row] for row in rows)
-    return ReportTable.of(name, title, columns, floats, note=note, media=media)
+    made = ReportTable.of(name, title, columns, rows, note=note, media=media)
+    return replace(made, rows=tuple(tuple(map(as_float, row)) for row in made.rows))
 
 
 def as_float(cell: Cell) -> Cell:

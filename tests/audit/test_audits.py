@@ -76,7 +76,7 @@ def test_sound_runs_are_not_convicted(small_plan, framework):
     assert {finding.runs for finding in report.judgement.findings} == {24}
     low, high = lower_limit(24, 24, report.judgement.alpha / 2), upper_limit(0, 24, report.judgement.alpha / 2)
     for pair in neighbouring_inputs(plan):
-        assert low > DeclaredNoise.of(pair.laws).allowed(high)
+        assert low > DeclaredNoise.of(pair.mechanisms).allowed(high)
     assert not report.powerless
     assert {each.pair for each in report.judgement.findings} == {"crowd", "lone"}
 

@@ -75,7 +75,7 @@ def test_answers_that_differ_differ_by_one_and_spend_all_that_the_invariants_lea
     for pair in pairs:
         differing = [one for one in pair.answers if one.differs]
         assert {abs(one.first - one.second) for one in differing} == {1}
-        assert sum(pair.laws.values()) == len(differing)
+        assert sum(pair.mechanisms.values()) == len(differing)
         by_query: dict = {}
         for one in differing:
             by_query.setdefault((one.geolevel, one.query), []).append(one)
