@@ -302,7 +302,7 @@ class Comparison:
 
     queries: tuple[Query, ...]  #: the total first
     sizes: Bins  #: classes of population of the geolevel
-    strata: Query | None = None
+    strata: Query | None = None  #: the one of the queries that indices of homogeneity are of; None for none
 
     def __post_init__(self) -> None:
         """Check that the total comes first."""
