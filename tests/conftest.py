@@ -19,6 +19,7 @@ settings.register_profile("ci", derandomize=True, deadline=None, max_examples=60
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(Path(__file__).parent))  # for helpers that several folders import
 DATA_VARIABLE = "DAS_SPARK_DATA"
 
 #: Files that take minutes: begun first, so that no process of the tests is left alone with one of them at the end.

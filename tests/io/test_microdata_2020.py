@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dataframes import assert_rows
 from pyspark.sql import functions as F
 
 from das_spark.io.microdata_digest import microdata_parts
@@ -184,8 +185,9 @@ def test_all_formats_say_the_same_and_are_read_back(persons, housing, spark):
         read = parts.csv(str(written.layout.microdata(written.product.record, "text")))
         assert (read.count(), len(read.columns)) == (len(text), len(names))
         copy = spark.read.csv(str(written.layout.microdata(written.product.record, "ppmf")), header=True, comment="#")
-        found = [row.asDict() for row in copy.orderBy(F.input_file_name(), F.monotonically_increasing_id()).collect()]
-        assert found == [{name: row.get(name, found[0][name]) for name in copy.columns} for row in text]
+        filler = copy.first()
+        expected = [[row.get(name, filler[name]) for name in copy.columns] for row in text]
+        assert_rows(copy.orderBy(F.input_file_name(), F.monotonically_increasing_id()), expected, ordered=True)
 
 
 def test_what_was_written_is_verified(persons, housing):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from chispa import assert_df_equality
+from dataframes import assert_rows
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import tables
@@ -24,6 +26,7 @@ SHARES = {
 }
 SPINE = Spine((Geolevel("US", 0), Geolevel("State", 2), Geolevel("Tract", 11), Geolevel("Block", 16)))
 PEOPLE = {"4400700010011000": {0: 3, 2: 1}, "4400700010011001": {}, "4400700020011000": {2: 5}}
+ANY_ORDER = {"ignore_row_order": True, "ignore_nullable": True}
 
 
 @pytest.fixture(scope="module")
@@ -39,35 +42,40 @@ def leaves(spark, codes):
 
 def test_leaves_go_to_the_spine_and_come_back(spark, paths):
     own = leaves(spark, {block: block for block in BLOCKS})
-    placed = on_spine(own, paths)
-    assert placed.columns == own.columns
-    assert {row["geocode"] for row in placed.collect()} == {path[-1] for path in PATH.values()}
-    assert sorted(on_census(placed).collect()) == sorted(own.collect())
+    assert_df_equality(on_spine(own, paths), leaves(spark, {block: PATH[block][-1] for block in BLOCKS}), **ANY_ORDER)
+    assert_df_equality(on_census(on_spine(own, paths)), own, **ANY_ORDER)
 
 
 def test_blocks_that_the_spine_does_not_know_are_found(spark, paths):
     other = spark.createDataFrame([("4400700010011000",), ("4400700099991000",)], "geocode string")
-    assert [row["geocode"] for row in unknown_blocks(other, paths.withColumnRenamed("block", "geocode")).collect()] == [
-        "4400700099991000"
-    ]
+    assert_rows(unknown_blocks(other, paths.withColumnRenamed("block", "geocode")), [("4400700099991000",)])
 
 
 def test_every_geounit_has_its_share_once(paths):
-    rows = geounit_shares(paths, LEVELS).collect()
-    assert len(rows) == len({(row["level"], row["geocode"]) for row in rows}) == 1 + 1 + 2 + 3
-    found = {row["geocode"]: (row["level"], row["parent"], row["share"]) for row in rows}
-    assert found["0"] == ("US", "", "1/4")
-    assert found["04411"] == ("Block_Group", "044", "1/2")
-    assert found["044114400700020011000"] == ("Block", "04411", "0/1")
+    expected = [
+        ("US", "0", "", "1/4"),
+        ("State", "044", "0", "1/4"),
+        ("Block_Group", "04421", "044", "1/4"),
+        ("Block_Group", "04411", "044", "1/2"),
+        ("Block", "044214400700010011000", "04421", "1/4"),
+        ("Block", "044214400700010011001", "04421", "1/4"),
+        ("Block", "044114400700020011000", "04411", "0/1"),
+    ]
+    assert_rows(geounit_shares(paths, LEVELS).select("level", "geocode", "parent", "share"), expected)
 
 
 def test_histograms_of_the_census_are_sums_of_blocks(spark):
-    rows = census_histograms(leaves(spark, {block: PATH[block][-1] for block in BLOCKS}), SPINE).collect()
-    found = {(row["level"], row["geocode"]): dict(zip(row["cells"], row["counts"], strict=True)) for row in rows}
-    assert found["State", "44"] == found["US", "0"] == {0: 3, 2: 6}
-    assert found["Tract", "44007000100"] == {0: 3, 2: 1}
-    assert found["Block", "4400700010011001"] == {}
-    assert len(found) == 1 + 1 + 2 + 3
+    found = census_histograms(leaves(spark, {block: PATH[block][-1] for block in BLOCKS}), SPINE)
+    expected = [
+        ("US", "0", [0, 2], [3, 6]),
+        ("State", "44", [0, 2], [3, 6]),
+        ("Tract", "44007000100", [0, 2], [3, 1]),
+        ("Tract", "44007000200", [2], [5]),
+        ("Block", "4400700010011000", [0, 2], [3, 1]),
+        ("Block", "4400700010011001", [], []),
+        ("Block", "4400700020011000", [2], [5]),
+    ]
+    assert_rows(found.select("level", "geocode", "cells", "counts"), expected)
 
 
 def judged(spark, paths, *, shares=None, measured=(), change=()):

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from dataframes import assert_rows
 
 from das_spark.errors import InputError
 from das_spark.evaluation.metrics import frequencies_of
@@ -230,10 +231,9 @@ def test_off_spine_entities_are_areas_named_as_the_reports_on_spines_name_them(s
         gq=np.zeros((3, 7), bool),
         **{name: np.array(each) for name, each in columns.items()},
     )
-    found = {
-        areas.name: {row["geocode"]: row["area"] for row in areas.frame.collect()} for areas in entity_areas(blocks)
-    }
-    assert list(found) == ["aian_area", "county_subdivision", "unified_school_district"]
-    for name, areas in found.items():
-        names = ENTITY_CATEGORIES[name](table)
-        assert areas == {code: each for code, each in zip(geocodes, names, strict=True) if each}
+    found = entity_areas(blocks)
+    assert [areas.name for areas in found] == ["aian_area", "county_subdivision", "unified_school_district"]
+    for areas in found:
+        names = ENTITY_CATEGORIES[areas.name](table)
+        expected = [(code, str(name)) for code, name in zip(geocodes, names, strict=True) if name]
+        assert_rows(areas.frame.select("geocode", "area"), expected)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from collected import collected, writing
+from dataframes import assert_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
@@ -153,7 +154,7 @@ def test_shares_of_the_budget_reach_their_geounits(spark):
 @pytest.mark.parametrize(("codes", "shared"), [(["01", "02", "1" * 200], []), (["01", "02", "01"], [("01", 2)])])
 def test_a_level_in_which_two_geounits_have_one_address_is_found(spark, codes, shared):
     found = level_pass.shared_addresses(spark.createDataFrame([(code,) for code in codes], "geocode string"))
-    assert [tuple(row) for row in found.collect()] == shared
+    assert_rows(found, shared)
 
 
 @pytest.mark.spark
@@ -163,9 +164,7 @@ def test_the_check_of_a_level_looks_at_addresses_and_not_at_geocodes(spark, monk
     geounits = spark.createDataFrame([(code,) for code in codes], "geocode string")
     assert level_pass.shared_addresses(geounits).count() == 0
     monkeypatch.setattr(level_pass, "geounit_key", last_digits)
-    assert {tuple(row) for row in level_pass.shared_addresses(geounits).collect()} == {
-        (f"104{block:016d}", 2) for block in range(3)
-    }
+    assert_rows(level_pass.shared_addresses(geounits), [(f"104{block:016d}", 2) for block in range(3)])
 
 
 def last_digits(geocode):

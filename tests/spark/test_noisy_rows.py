@@ -1,6 +1,7 @@
 """How queries and bounds are written in published columns, and rows compared."""
 
 import pytest
+from dataframes import assert_rows
 
 from das_spark.constraints import AddedConstraint, Sense
 from das_spark.errors import QueryError
@@ -60,13 +61,13 @@ def test_constraints_are_the_bounds_without_flows_and_differences_are_found(spar
     columns = "level string, geocode string, parent string, name string, member string, "
     frame = spark.createDataFrame(bounds, columns + "lower array<bigint>, upper array<bigint>")
     rows = constraint_rows(frame, SCHEMA, sides("hhgq", (RULE,)))
-    found = {row["query_name"]: (row["value"], row["sign"], row["variance"]) for row in rows.collect()}
-    assert found == {
-        "total_con": ([9], "=", 0.0),
-        "hhgq_total_lb_con": ([1] * 8, ">=", 0.0),
-        "hhgq_total_ub_con": ([2] * 8, "<=", 0.0),
-        "added:few_con": ([5, 7], "<=", 0.0),
-    }
+    expected = [
+        ("total_con", [9], "=", 0.0),
+        ("hhgq_total_lb_con", [1] * 8, ">=", 0.0),
+        ("hhgq_total_ub_con", [2] * 8, "<=", 0.0),
+        ("added:few_con", [5, 7], "<=", 0.0),
+    ]
+    assert_rows(rows.select("query_name", "value", "sign", "variance"), expected)
     whole = as_constraints(rows, SCHEMA)
     assert unequal(whole, whole).count() == 0
     assert [row["query_name"] for row in unequal(whole, whole.where("sign <> '='")).collect()] == ["total_con"]
@@ -79,15 +80,14 @@ def test_structural_zeros_are_a_row_of_every_geounit(spark):
     zeros = PRODUCTS["pl94_2020_person"].structural_zeros
     bounds = spark.createDataFrame([], columns + ", name string, member string, lower array<long>, upper array<long>")
     rows = constraint_rows(with_zeros(bounds, geounits, zeros), SCHEMA, zero_sides(SCHEMA, zeros))
-    found = [tuple(row[name] for name in rows.columns[1:]) for row in rows.orderBy("geocode").collect()]
     zero = ("nurse_nva_0_con", "gqNursingTotal", "nonvoting", "*", "*", [1, 1, 1, 1], [0], 0.0, None, "=")
-    assert found == [("0", *zero), ("01", *zero)]
+    assert_rows(rows.select(rows.columns[1:]), [("0", *zero), ("01", *zero)])
 
 
 @pytest.mark.spark
 def test_a_root_is_renamed_where_it_is_one_geounit_by_definition(spark):
     rows = spark.createDataFrame([("US", "0"), ("State", "0")], "level string, geocode string")
     nation = Spine((Geolevel("US", 0), Geolevel("State", 1)))
-    assert [row["geocode"] for row in with_root(rows, nation, "").collect()] == ["", "0"]
-    assert [row["geocode"] for row in with_root(with_root(rows, nation, ""), nation).collect()] == ["0", "0"]
+    assert_rows(with_root(rows, nation, ""), [("US", ""), ("State", "0")], ordered=True)
+    assert_rows(with_root(with_root(rows, nation, ""), nation), [("US", "0"), ("State", "0")], ordered=True)
     assert with_root(rows, Spine((Geolevel("State", 1),)), "") is rows

@@ -1,6 +1,7 @@
 """Bounds read from published constraints: the tighter of own and summed ones at every level, and flows above totals."""
 
 import pytest
+from dataframes import assert_rows
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import tables
@@ -37,21 +38,18 @@ def boxes(spark):
     units = [(level_of(g), g, parent, 0) for g, parent in PARENTS.items()]
     geounits = spark.createDataFrame(units, "level string, geocode string, parent string, children bigint")
     totals = published_totals(rows, geounits)
-    assert {(r["geocode"], r["parent"], r["name"], r["values"][0]) for r in totals.collect()} == {
-        (g, PARENTS[g], "total", total) for g, total in TOTALS.items()
-    }
+    expected = [(g, PARENTS[g], "total", [total]) for g, total in TOTALS.items()]
+    assert_rows(totals.select("geocode", "parent", "name", "values"), expected)
     return published_boxes(rows, geounits, totals, SPINE, "c", 2)
 
 
 def test_every_box_is_the_tighter_of_its_own_and_the_sum_of_its_children(boxes):
-    found = {row["geocode"]: (row["lower"], row["upper"]) for row in boxes.collect()}
-    assert found == TIGHTER
+    assert_rows(boxes.select("geocode", "lower", "upper"), [(code, *sides) for code, sides in TIGHTER.items()])
 
 
 def test_flows_join_the_boxes_where_totals_are_exact_below_the_root(boxes):
-    rows = published_class_bounds(boxes, SPINE, "State").collect()
-    assert {field.name for field in tables.BOUNDS.fields} | {"level"} == set(rows[0].asDict())
-    flows = {(row["geocode"], row["member"]): (row["lower"], row["upper"]) for row in rows if row["name"] == "flow"}
-    assert flows == {("0", state): tuple([*side, TOTALS[state]] for side in TIGHTER[state]) for state in ("01", "02")}
-    at_the_root = published_class_bounds(boxes, SPINE, "US").collect()
-    assert {row["name"] for row in at_the_root} == {"class"}
+    rows = published_class_bounds(boxes, SPINE, "State")
+    assert {field.name for field in tables.BOUNDS.fields} | {"level"} == set(rows.columns)
+    flows = [("0", state, *([*side, TOTALS[state]] for side in TIGHTER[state])) for state in ("01", "02")]
+    assert_rows(rows.where("name = 'flow'").select("geocode", "member", "lower", "upper"), flows)
+    assert_rows(published_class_bounds(boxes, SPINE, "US").select("name").distinct(), [("class",)])

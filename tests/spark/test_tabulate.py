@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dataframes import assert_rows
 from verified_run import BLOCKS, CELL, PEOPLE, PRODUCT, estimates
 
 from das_spark.errors import QueryError
@@ -41,11 +42,8 @@ def blocks():
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_every_geounit_has_its_sums_in_one_row_whatever_the_partitioning(spark, blocks, partitions):
     frame = estimates(spark, "Block", blocks).repartition(partitions)
-    rows = tabulated(frame, TABLES, "level").collect()
-    found = {row["geocode"]: [row[name] for name in NAMES] for row in rows}
-    assert len(rows) == len(blocks)
-    assert found == {geocode: wanted(people) for geocode, people in blocks.items()}
-    assert {row["level"] for row in rows} == {"Block"}
+    expected = [("Block", geocode, *wanted(people)) for geocode, people in blocks.items()]
+    assert_rows(tabulated(frame, TABLES, "level").select("level", "geocode", *NAMES), expected)
 
 
 def test_one_table_has_geocode_and_its_published_columns(spark):
@@ -53,12 +51,12 @@ def test_one_table_has_geocode_and_its_published_columns(spark):
     frame = tabulated(estimates(spark, "Block", people), TABLES[4:])
     assert frame.columns == ["geocode", *TABLES[4].names]
     assert frame.schema == table_schema(TABLES[4:])
-    rows = {row[0]: list(row)[1:] for row in frame.collect()}
-    assert rows == {
+    expected = {
         BLOCKS[0]: [4, 4, 4, 0, 0, 0, 0, 0, 0, 0],
         BLOCKS[1]: [0] * 10,
         BLOCKS[2]: [4, 4, 1, 0, 3, 0, 0, 0, 0, 0],
     }
+    assert_rows(frame, [(block, *counts) for block, counts in expected.items()])
 
 
 def test_rows_keep_their_order(spark, blocks):
@@ -88,8 +86,8 @@ def test_the_tables_of_children_sum_to_that_of_their_parent(spark, run):
 def test_h1_is_the_units_of_a_block_and_those_that_are_occupied_and_vacant(spark):
     (table,) = housing_tables(Schema("housing", (Attribute("h1", ("Vacant", "Occupied")),)))
     frame = estimates(spark, "Block", {BLOCKS[0]: {0: 3, 1: 9}, BLOCKS[1]: {}, BLOCKS[2]: {0: 4}})
-    rows = {row["geocode"]: tuple(row[name] for name in table.names) for row in tabulated(frame, [table]).collect()}
-    assert rows == {BLOCKS[0]: (12, 9, 3), BLOCKS[1]: (0, 0, 0), BLOCKS[2]: (4, 0, 4)}
+    expected = [(BLOCKS[0], 12, 9, 3), (BLOCKS[1], 0, 0, 0), (BLOCKS[2], 4, 0, 4)]
+    assert_rows(tabulated(frame, [table]).select("geocode", *table.names), expected)
     by_level = PublishedTable(table, "csv", tabulated(frame, [table], "level"))
     run = RunTables(("Block",), frame.select("level", "geocode"), frame)
     checks = judge(table_rules([by_level], run))

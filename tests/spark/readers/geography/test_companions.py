@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from dataframes import assert_rows
 
 from das_spark.errors import InputError
 from das_spark.spark.readers import BadInputError, read_crosswalk, read_quarters
@@ -15,8 +16,8 @@ BLOCK, GEOCODE = "440010001001000", "4400100010011000"
 def test_a_number_above_zero_is_a_facility(spark, tmp_path, prefix):
     names = ",".join(f"{prefix}{number}" for number in range(1, 8))
     (tmp_path / "units.csv").write_text(f"geoid,{names}\n{BLOCK},0,3,,0,0,0,1\n")
-    (row,) = read_quarters(spark, str(tmp_path / "units.csv")).collect()
-    assert tuple(row) == (GEOCODE, [False, True, False, False, False, False, True])
+    expected = [(GEOCODE, [False, True, False, False, False, False, True])]
+    assert_rows(read_quarters(spark, str(tmp_path / "units.csv")), expected)
 
 
 def test_wrong_tables_of_quarters_are_refused(spark, tmp_path):
@@ -37,7 +38,7 @@ def test_wrong_tables_of_quarters_are_refused(spark, tmp_path):
 def test_a_crosswalk_names_primitive_geounits(spark, tmp_path):
     file = tmp_path / "crosswalk.csv"
     file.write_text(f"block,prim\n{BLOCK},one\n")
-    assert [tuple(row) for row in read_crosswalk(spark, str(file)).collect()] == [(GEOCODE, "one")]
+    assert_rows(read_crosswalk(spark, str(file)), [(GEOCODE, "one")])
     file.write_text(f"block,prim\n{BLOCK},\n")
     with pytest.raises(BadInputError, match="prim: expected the name of a primitive geounit"):
         read_crosswalk(spark, str(file))
