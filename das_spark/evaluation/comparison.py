@@ -24,7 +24,6 @@ from das_spark.evaluation.study import PooledStatistic, statistics_of
 from das_spark.evaluation.uncertainty import (
     LEVEL,
     Interval,
-    MeanDifference,
     paired_difference,
     student_interval,
     unpaired_difference,
@@ -229,12 +228,11 @@ def _line_of_sums(of: tuple[str, str], sides: _Sides, unit: str) -> ComparedRow:
 
 def _over_geounits(differences: Sequence[Frequencies], mean: float) -> Interval | None:
     """Mean +- t x standard error, over all differences as if they were independent; None where there are too few."""
-    pairs = [pair for each in differences for pair in zip(each.values.tolist(), each.counts.tolist(), strict=True)]
-    n = sum(often for _, often in pairs)
+    n = sum(each.total for each in differences)
     if n < _FEWEST:
         return None
     # In integers: no rounding makes a spread of what has none, or takes it away.
-    summed, squared = (sum(value**power * often for value, often in pairs) for power in (1, 2))
+    summed, squared = (sum(each.sum_of(power) for each in differences) for power in (1, 2))
     variance = (n * squared - summed**2) / (n * (n - 1))
     return replace(student_interval(mean, sqrt(variance / n), n - 1, LEVEL), over="geounits")
 
@@ -245,16 +243,12 @@ def _line(one: PooledStatistic, other: PooledStatistic, method: Method) -> Compa
     difference = None if first is None or second is None else first - second
     interval, p = None, None
     if method != "paired_geounits" and difference is not None:
-        found = _over_runs(_defined(one), _defined(other), method)
+        compare = paired_difference if method == "paired_runs" else unpaired_difference
+        found = compare(_defined(one), _defined(other), LEVEL)
         interval, p = found.interval, found.p
     n, pairs = one.n + other.n, 0 if method == "welch" else len(one.of_runs)
     of = (one.place, one.measure, one.name, one.settings, one.unit)
     return ComparedRow(*of, n, first, second, difference, interval, pairs, p)
-
-
-def _over_runs(first: Sequence[float], second: Sequence[float], method: Method) -> MeanDifference:
-    compare = paired_difference if method == "paired_runs" else unpaired_difference
-    return compare(first, second, LEVEL)
 
 
 def _mean(one: PooledStatistic) -> float | None:

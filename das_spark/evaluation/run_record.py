@@ -329,28 +329,25 @@ def _estimates(record: RunRecord) -> Iterable[ReportSection]:
 
 
 def _shares(shares: Sequence[ShareRow]) -> ReportSection:
-    headings = ("geolevel", "share of the budget", "query: share of the level", "spent")
-    rows = [
-        (each.geolevel, each.share, _listed(each.queries), "yes" if each.released else "not yet") for each in shares
-    ]
-    table = ReportTable.of("shares", "Shares of the budget", headings, rows, media=PEOPLE)
-    return ReportSection("Privacy ledger of the run", (table,) if rows else ("Nothing is charged yet.",))
+    columns = ("geolevel", ("share", "share of the budget"), ("queries", "query: share of the level"), "spent")
+    rows = ({**asdict(each), "queries": _listed(each.queries), "spent": _SPENT[each.released]} for each in shares)
+    table = ReportTable.of("shares", "Shares of the budget", columns, rows, media=PEOPLE)
+    return ReportSection("Privacy ledger of the run", (table,) if shares else ("Nothing is charged yet.",))
 
 
 def _spending(spending: Sequence[SpendingRow]) -> ReportSection:
-    headings = ("run", "begun", "product", "counted", "framework", "charged", "released", "key")
-    rows = [
-        (
-            *(each.run_id, each.created, each.product, each.record, each.framework, each.total, each.released),
-            "test (insecure)" if each.insecure else "real",
-        )
-        for each in spending
-    ]
+    columns = (
+        *(("run_id", "run"), ("created", "begun"), "product", ("record", "counted"), "framework"),
+        *(("total", "charged"), "released", "key"),
+    )
+    rows = ({**asdict(each), "key": _KEY[each.insecure]} for each in spending)
     note = "All runs on this input that the copy of the ledger with the runs knows."
-    table = ReportTable.of("spending", "Runs on this input", headings, rows, note=note, media=PEOPLE)
-    return ReportSection("Privacy ledger of the input", (table,) if rows else ("No ledger of an input is known.",))
+    table = ReportTable.of("spending", "Runs on this input", columns, rows, note=note, media=PEOPLE)
+    return ReportSection("Privacy ledger of the input", (table,) if spending else ("No ledger of an input is known.",))
 
 
+_SPENT: Final = {True: "yes", False: "not yet"}
+_KEY: Final = {True: "test (insecure)", False: "real"}
 _DRIVER_COLUMNS: Final = (
     *(("number", "driver"), ("began", "began (UTC)"), ("last", "last line"), ("application", "Spark application")),
     "end",

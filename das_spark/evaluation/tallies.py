@@ -140,7 +140,7 @@ def in_order(queries: Iterable[Query]) -> tuple[Query, ...]:
 #: Largest difference that meets a criterion of redistricting: an inequality between integers, for in floating point
 #: 11/20 - 1/2 is more than 5/100.
 TOLERANCE: Final = Fraction(1, 20)
-#: ShareDifferences are summed as integers, in this many parts of 1.
+#: Differences of shares are summed as integers, in this many parts of 1.
 PARTS: Final = 10**9
 
 
@@ -233,7 +233,7 @@ def homogeneity_index(
 
 
 class ResidualDifferences(NamedTuple):
-    """ResidualDifferences of absolute residuals."""
+    """Of absolute residuals: first minus second."""
 
     totals: NDArray[np.int64]  # of every geounit, (K,)
     strata: NDArray[np.int64]  # of every geounit and stratum that has people in the truth or in a release, (m,)
