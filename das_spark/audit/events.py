@@ -134,7 +134,11 @@ def _thresholds(values: Floats) -> Floats:
 
 
 def learned(name: str, statistics: Sequence[Statistic]) -> Statistic:
-    """Learn from the even runs, and give the learned combination for all of them."""
+    """Learn from the even runs, and give the learned combination for all of them.
+
+    Where a statistic is missing in a run its mean over the even runs stands for it; whether it is missing is a
+    statistic of its own where an even run misses it.
+    """
     sides = [np.stack([getattr(each, side) for each in statistics], axis=1) for side in ("first", "second")]
     choosing = np.concatenate([side[::2] for side in sides])
     there = ~np.isnan(choosing)

@@ -54,7 +54,8 @@ class Part:
     def of_exact_leak(self, claim: Claim, alpha: float) -> tuple[float, bool, bool]:
         """What the most telling event of all would show: always seen under one input, and never under the other.
 
-        Where it shows too little, the runs are too few for any event, and an audit of them proves nothing.
+        Its bound on the total, whether it refutes the claim, and whether it is beyond the declared noise. Where it
+        shows too little, the runs are too few for any event, and an audit of them proves nothing.
         """
         low = lower_limit(self.judging, self.judging, alpha / 2)
         high = upper_limit(0, self.judging, alpha / 2)

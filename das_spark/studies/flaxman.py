@@ -230,6 +230,7 @@ class Reading:
 
     def above(self, epsilon: Fraction) -> int:
         """At how many k the log ratio is above epsilon in size by more than its sampling error (95 percent, each)."""
+        # Points without a standard error, such as all of densities, do not count.
         lower = np.abs(self.log_ratio) - _NORMAL * self.standard_error
         return int((lower > float(epsilon)).sum())
 

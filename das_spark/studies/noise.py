@@ -67,7 +67,11 @@ class Noise:
     ratio: NoiseRatio
 
     def draw(self, what: str, z: Fraction, areas: int, replicates: int = 1) -> Counts:
-        """Independent noise of the first areas, the same for the same name and seed however many are asked for."""
+        """Independent noise of the first areas, the same for the same name and seed however many are asked for.
+
+        Returns:
+            Shape (areas, replicates), people.
+        """
         table = cumulative_table(noise_mechanism(z, self.ratio))
         key = RunKey.insecure(f"{self.study}, seed {self.seed}")
         stream = key.derive(StreamDomain("experiment", self.study, "areas", 0, what))

@@ -391,7 +391,7 @@ def _ablations(study: OccupancyStudy) -> tuple[StudyFinding, StudyFinding, Study
 def unbiased(means: NDArray[np.float64]) -> tuple[tuple[Interval, ...], bool]:
     """Whether means over independent draws are compatible with no bias in any quintile."""
     columns = means[:, ~np.isnan(means).any(axis=0)].T
-    level = 1 - _FALSE_ALARM / len(columns)
+    level = 1 - _FALSE_ALARM / len(columns)  # Bonferroni: quintiles share the false alarm
     found = tuple(over_runs(column.tolist(), level) for column in columns)
     return found, all(each.low <= 0 <= each.high for each in found)
 

@@ -163,7 +163,7 @@ class _LargeFamiliesBatched(TopDown):
 
 
 def release(layers: Sequence[Layer], mechanism: SpineMechanism, key: RunKey) -> tuple[Counts, ...]:
-    """Measure every layer and estimate it, top first."""
+    """Measure every layer and estimate it, top first: whole counts from 0, (K, cells), children summing to parents."""
     estimator = _LargeFamiliesBatched()
     inputs, plans = {}, {}
     noise = {layer.name: mechanism.measurement_plan(layer.name, key) for layer in layers}
@@ -194,7 +194,7 @@ def noise_of(layer: Layer, mechanism: SpineMechanism, key: RunKey) -> tuple[Nois
 def linear_totals(
     layers: Sequence[Layer], mechanism: SpineMechanism, key: RunKey, *, bounded: bool
 ) -> tuple[Floats, ...]:
-    """Estimate the totals of every layer, top first, with no sign asked of any count."""
+    """Estimate the totals of every layer, (K,), top first, with no sign asked of any count."""
     for each in mechanism.queries:
         _check_groups(each)
     found: list[Floats] = []
