@@ -92,7 +92,7 @@ class DeclaredNoise:
         return np.asarray(low - np.interp(high, *self._table), dtype=np.float64)
 
     def expected(self, claim: Claim, declared: DeclaredNoise, runs: int, alpha: float) -> tuple[float, float]:
-        """What the perfect attacker on this noise typically sees: its greatest bound on the total and greatest excess."""
+        """What the perfect attacker on this noise typically sees: greatest bound on the total, greatest excess."""
         own, other = self.roc()
         low = lower_limit(np.rint(own * runs), runs, alpha / 2)
         high = upper_limit(np.rint(other * runs), runs, alpha / 2)
