@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,36 +12,23 @@ from pyarrow import csv as arrow_csv
 from das_spark.errors import InputError
 from das_spark.io.input_files import first_line
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _COLUMNS: Final = 2
 _HINT: Final = "evaluation.areas (or --areas) names a CSV of geocode and area"
 
 
 def require_areas(path: Path) -> None:
-    """Refuse a file of areas that is not there.
-
-    Args:
-        path: The file.
-
-    Raises:
-        InputError: There is no such file.
-    """
+    """Refuse a file of areas that is not there."""
     if not path.is_file():
         raise InputError(f"{path}: no such file", hint=_HINT)
 
 
 def look_at_areas(path: Path, length: int) -> None:
-    """See without Spark whether a file of areas can be used: columns, geocodes, and that no geocode has two areas.
-
-    Args:
-        path: The file: public, so that its geocodes may be named.
-        length: Digits of the geocode of a leaf; codes with one less are those of census blocks. A file without a row is
-            one of no areas.
-
-    Raises:
-        InputError: It is not there or cannot be read, or a row is none of a leaf geounit, or a second one of it.
-    """
+    """See without Spark whether a file of areas can be used: columns, geocodes, and that no geocode has two areas."""
     require_areas(path)
-    names = next(csv.reader([first_line(path)]), [])
+    names = next(csv.reader([first_line(str(path))]), [])
     if len(names) < _COLUMNS:
         raise InputError(f"{path}: has {len(names)} columns, expected {_COLUMNS}: geocode and area", hint=_HINT)
     codes = _codes(path, names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from das_spark.io.record_text import BLANK, Bytes, Field, Homes, Integers, Record, homes, put_number
+from das_spark.io.record_text import BLANK, Bytes, Field, Homes, Integers, Record, RecordText, homes
 from das_spark.simulation.entities_2020 import entities
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _record(name: str, *fields: tuple[str, int, str]) -> Record:
     for field, width, allowed in fields:
         made.append(Field(field, start, start + width, allowed))
         start += width
-    return Record(name, tuple(made))
+    return Record(name, tuple(made), start)
 
 
 UNIT: Final = _record(
@@ -174,11 +174,7 @@ def block_lines(population: Population, first_block: int) -> bytes:
 
 
 def record_lines(population: Population, first_unit: int, first_block: int) -> Iterator[tuple[bytes, bytes, int]]:
-    """The units and persons of a population as lines, some blocks at a time.
-
-    Yields:
-        Unit lines, person lines, and the number of units.
-    """
+    """The units and persons of a population, some blocks at a time: unit lines, person lines, number of units."""
     for start in range(0, len(population.geocodes), _BLOCKS_AT_ONCE):
         stop = min(start + _BLOCKS_AT_ONCE, len(population.geocodes))
         made = homes(population, start, stop, _PEOPLE)
@@ -187,26 +183,6 @@ def record_lines(population: Population, first_unit: int, first_block: int) -> I
         units = _unit_lines(made, number, states, first_block + start)
         yield units.tobytes(), _person_lines(made, number, states).tobytes(), len(number)
         first_unit += len(number)
-
-
-class _Lines:
-    """Lines of a kind of record, filled field by field."""
-
-    def __init__(self, record: Record, number: int) -> None:
-        self.record = record
-        self.text: Bytes = np.full((number, record.length + 1), ord("0"), dtype=np.uint8)
-        self.text[:, -1] = ord("\n")
-
-    def put(self, **fields: Integers | int) -> None:
-        """Write numbers into fields, with leading zeros."""
-        for name, values in fields.items():
-            field = self.record.field(name)
-            put_number(self.text, field.start, field.width, np.broadcast_to(values, len(self.text)))
-
-    def blank(self, name: str, where: np.ndarray[tuple[int], np.dtype[np.bool_]] | slice = slice(None)) -> None:
-        """Leave a field of some lines blank."""
-        field = self.record.field(name)
-        self.text[where, field.start : field.end] = ord(" ")
 
 
 def _types(made: Homes) -> Integers:
@@ -228,7 +204,7 @@ def _ages(made: Homes) -> Integers:
 
 
 def _unit_lines(made: Homes, number: Integers, states: Integers, first_block: int) -> Bytes:
-    lines = _Lines(UNIT, len(number))
+    lines = RecordText(UNIT, len(number))
     quarters = (made.kind > 0) & (made.kind < _VACANT)
     occupied, vacant = made.kind == 0, made.kind == _VACANT
     head = np.searchsorted(made.unit, np.arange(len(number)))[occupied]  # every household has someone
@@ -252,7 +228,7 @@ def _unit_lines(made: Homes, number: Integers, states: Integers, first_block: in
 
 
 def _person_lines(made: Homes, number: Integers, states: Integers) -> Bytes:
-    lines = _Lines(PERSON, len(made.unit))
+    lines = RecordText(PERSON, len(made.unit))
     level, age = made.cell // _PEOPLE, _ages(made)
     hispanic, race = made.cell // _RACES % 2, made.cell % _RACES
     year = _CENSUS_YEAR - age  # born on the first of January: that old on the first of April

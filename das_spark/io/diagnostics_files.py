@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,9 @@ from pyarrow import parquet
 
 from das_spark.evaluation import FAMILY_FIGURES, EstimatedLevel, FamilyRow
 from das_spark.store import part_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _RESIDUAL: Final = "primal_residual"
 
@@ -33,11 +35,7 @@ class SolverFacts:
 
 
 def solver_facts(folder: Path) -> SolverFacts:
-    """Count the families of a level.
-
-    Args:
-        folder: A finished level of the diagnostics.
-    """
+    """Count the families of a level."""
     columns = ["family", "status", "solver", "gap", _RESIDUAL, "relaxed"]
     rows = pa.concat_tables([parquet.ParquetFile(path).read(columns) for path in part_files(folder)])
     counted = rows.group_by(["status", "solver"]).aggregate([([], "count_all")]).to_pylist()
@@ -49,13 +47,7 @@ def solver_facts(folder: Path) -> SolverFacts:
 
 
 def read_level_diagnostics(folder: Path, geolevel: str, most: int) -> EstimatedLevel:
-    """Status counts, worst figures and the families of most work of one level.
-
-    Args:
-        folder: A finished level of the diagnostics.
-        geolevel: Its name.
-        most: How many families are kept.
-    """
+    """Status counts, worst figures and the families of most work of one level."""
     statuses: dict[str, int] = {}
     worst = {"gap": 0.0, _RESIDUAL: 0.0}
     largest: list[FamilyRow] = []

@@ -31,19 +31,7 @@ def data_dictionary(
     areas: bool = False,
     added: Iterable[TableDeclaration] = (),
 ) -> tuple[dict[str, Any], ...]:
-    """Describe every table and file of a run.
-
-    Args:
-        product: Whose microdata layout and schema.
-        formats: Formats of the microdata files.
-        units: Whether the run knows units.
-        tabulated: Whether the tables of the product are written.
-        areas: Whether the spine is made of areas.
-        added: Tables that the run has because of its estimator.
-
-    Returns:
-        One entry an output: path, root, what a row is, columns (name, type, meaning); ready for JSON.
-    """
+    """Describe every table and file of a run."""
     tables = [_declared(each) for each in (*OF_EVERY_RUN, *added, *(OF_OPTIMIZED_SPINES if areas else ()))]
     cells = {
         "path": "(schema)",
@@ -68,14 +56,7 @@ def data_dictionary(
 
 
 def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
-    """Describe published tables: their columns by label, with the headings above it.
-
-    Args:
-        tables: Of a product.
-
-    Returns:
-        One entry a table, as `data_dictionary` has them, with its title.
-    """
+    """Describe published tables: their columns by label, with the headings above it."""
     return tuple(
         {
             "path": f"tables/{table.name}.<format>/level=<geolevel>",
@@ -92,14 +73,7 @@ def tables_dictionary(tables: Sequence[Table]) -> tuple[dict[str, Any], ...]:
 
 
 def measurements_dictionary(product: Product) -> tuple[dict[str, Any], ...]:
-    """Describe a folder of noisy measurements.
-
-    Args:
-        product: Whose schema.
-
-    Returns:
-        One entry a kind of rows, as `data_dictionary` has them.
-    """
+    """Describe a folder of noisy measurements."""
     bins = (
         "what the answers tell apart: * nothing; the attribute's name, or detailed in the query of that name, every "
         "level; otherwise the groups of the recode named"

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from glob import glob
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from das_spark.errors import ConfigurationError, InputError
+from das_spark.store import POSIX, files_below
 
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 """Endings of names of CSV files."""
@@ -44,37 +44,30 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def is_data(file: Path) -> bool:
-    """Whether a file holds data by its name: Spark skips the others, as Hadoop does, markers and checksums."""
-    return not file.name.startswith((".", "_"))
+def is_folder(path: str) -> bool:
+    """Whether a local path is a folder; of a remote one, whether its last name has no ending."""
+    return "." not in path.rstrip("/").rsplit("/", 1)[-1] if is_remote(path) else POSIX.is_folder(path)
 
 
-def data_files(path: str) -> list[Path]:
+def _exists(path: str) -> bool:
+    return POSIX.is_file(path) or POSIX.is_folder(path)
+
+
+def data_files(path: str) -> list[str]:
     """The files of a table or a file of records, in order; none where they are left to Spark.
 
-    Args:
-        path: A file, a folder or a pattern.
+    Of a folder those that hold data by their names: Spark skips the others, as Hadoop does, markers and checksums.
     """
     if is_remote(path):
         return []
-    place = Path(path)
-    if place.is_dir():
-        below = (file for file in sorted(place.rglob("*")) if file.is_file())
-        return [file for file in below if all(is_data(Path(name)) for name in file.relative_to(place).parts)]
-    return [place] if place.exists() else [file for file in map(Path, sorted(glob(path))) if file.is_file()]
+    if POSIX.is_folder(path):
+        below = (name for name in files_below(path) if not any(part[0] in "._" for part in name.split("/")))
+        return [f"{path.rstrip('/')}/{name}" for name in below]
+    return [path] if POSIX.is_file(path) else [file for file in sorted(glob(path)) if POSIX.is_file(file)]
 
 
-def first_line(file: Path, *, utf8: bool = True) -> str:
-    """The first line of a text file, plain or compressed, without its end.
-
-    Args:
-        file: The file; one without a byte has an empty line.
-        utf8: Whether it must be UTF-8; a mark of the order of bytes before it is left out. Otherwise each byte is a
-            character (Latin-1).
-
-    Raises:
-        InputError: It is no text, or text in another encoding, or compressed and not named so.
-    """
+def first_line(file: str, *, utf8: bool = True) -> str:
+    """The first line of a text file, plain or compressed, without its end; without `utf8` each byte is a character."""
     line = _begin(file).partition(b"\n")[0].rstrip(b"\r")
     try:
         return line.decode("utf-8") if utf8 else line.decode("latin-1")
@@ -85,12 +78,12 @@ def first_line(file: Path, *, utf8: bool = True) -> str:
         ) from None
 
 
-def _begin(file: Path) -> bytes:
+def _begin(file: str) -> bytes:
     """The first bytes of a text, without a mark of their order."""
-    with _readable(file), file.open("rb") as opened:
+    with _readable(file), POSIX.open_input(file) as opened:
         magic = opened.read(4)
     packed, ending = next((kind for begin, kind in _COMPRESSED.items() if magic.startswith(begin)), ("", ""))
-    named = next((each for _, each in _COMPRESSED.values() if each and file.name.endswith(each)), "")
+    named = next((each for _, each in _COMPRESSED.values() if each and file.endswith(each)), "")
     if packed and (ending != named or not ending):
         hint = f"rename it to end in {ending}" if ending else "unpack it"
         raise InputError(f"{file}: is compressed ({packed}), and not by its name", hint=hint)
@@ -109,11 +102,11 @@ def _begin(file: Path) -> bytes:
     return begin.removeprefix(_BOM)
 
 
-def _columns_of(path: str, files: Sequence[Path]) -> tuple[str, ...]:
+def _columns_of(path: str, files: Sequence[str]) -> tuple[str, ...]:
     """Names of the columns of a table, whose files all have the same."""
     columns = _parquet_columns if _is_parquet(files) else _csv_columns
     if not _is_parquet(files):
-        files = [file for file in files if file.stat().st_size] or files[:1]
+        files = [file for file in files if POSIX.size(file)] or files[:1]
     first, *others = files
     names = columns(first)
     for file in others:
@@ -122,16 +115,16 @@ def _columns_of(path: str, files: Sequence[Path]) -> tuple[str, ...]:
             hint = "every file of a folder has the same columns, and CSV begins with the same line of their names"
             raise InputError(f"{file}: {what} of {first}", hint=hint)
     # Folders such as year=2020 are columns, too.
-    below = first.relative_to(path).parent.parts if Path(path).is_dir() else ()
+    below = first.removeprefix(path).split("/")[:-1] if POSIX.is_folder(path) else ()
     return (*names, *(part.partition("=")[0] for part in below if "=" in part))
 
 
-def _is_parquet(files: Iterable[Path]) -> bool:
+def _is_parquet(files: Iterable[str]) -> bool:
     """Whether the files of a table are Parquet by their names: CSV has names that say so, and a table has one kind."""
-    return not any(file.name.lower().endswith(CSV) for file in files)
+    return not any(file.lower().endswith(CSV) for file in files)
 
 
-def _csv_columns(file: Path) -> tuple[str, ...]:
+def _csv_columns(file: str) -> tuple[str, ...]:
     line = first_line(file)
     names = next(csv.reader([line]), [])
     if len(names) == 1:
@@ -142,8 +135,8 @@ def _csv_columns(file: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _parquet_columns(file: Path) -> tuple[str, ...]:
-    with _readable(file), file.open("rb") as opened:
+def _parquet_columns(file: str) -> tuple[str, ...]:
+    with _readable(file), POSIX.open_input(file) as opened:
         begin = opened.read(len(_PARQUET))
         size = opened.seek(0, 2)
         opened.seek(max(size - len(_PARQUET), 0))
@@ -159,15 +152,8 @@ def _parquet_columns(file: Path) -> tuple[str, ...]:
         return tuple(parquet.read_schema(file).names)
 
 
-def has_rows(files: Sequence[Path]) -> bool:
-    """Whether a table has a row at all.
-
-    Args:
-        files: Its files, of which `_columns_of` finds nothing wrong.
-
-    Raises:
-        InputError: One cannot be read.
-    """
+def has_rows(files: Sequence[str]) -> bool:
+    """Whether a table has a row at all."""
     for file in files:
         with _readable(file):
             if _is_parquet(files):
@@ -180,20 +166,11 @@ def has_rows(files: Sequence[Path]) -> bool:
 
 
 def look_at_lines(path: str, parts: Sequence[str], is_record: Callable[[str], bool], expected: str) -> None:
-    """See that files of records, one a line, begin with one.
-
-    Args:
-        path: A file or folder; nothing happens where it is left to Spark.
-        parts: Patterns of the names of data files in a folder, where others may stand beside them.
-        is_record: Whether a line has the form of a record.
-        expected: What a line should be, for the message.
-
-    Raises:
-        InputError: A file is no such text, or there is no record.
-    """
+    """See that files of records, one a line, begin with one."""
     files = data_files(path)
-    if Path(path).is_dir():
-        files = [file for file in Path(path).iterdir() if any(fnmatch(file.name, part) for part in parts)]
+    if POSIX.is_folder(path):
+        names = [name for name in POSIX.names(path) if any(fnmatch(name, part) for part in parts)]
+        files = [f"{path.rstrip('/')}/{name}" for name in names]
         if not files:
             raise InputError(f"{path}: the folder holds no file of records", hint=f"their names are {', '.join(parts)}")
     lines = {file: first_line(file) for file in sorted(files)}
@@ -206,7 +183,7 @@ def look_at_lines(path: str, parts: Sequence[str], is_record: Callable[[str], bo
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[None]:
+def _readable(file: str) -> Iterator[None]:
     """Turn errors about a file into one that names it, and quotes nothing of it or of a library."""
     try:
         yield
@@ -219,59 +196,27 @@ Format = Literal["parquet", "csv"]
 
 
 def required(path: str | None, key: str, reader: str) -> str:
-    """The path that a reader cannot do without.
-
-    Args:
-        path: What the settings say.
-        key: Key path of that setting.
-        reader: Name of the reader.
-
-    Raises:
-        ConfigurationError: It is not set.
-    """
+    """The path that a reader cannot do without."""
     if not path:
         raise ConfigurationError(f"reader {reader!r} needs {key}", hint=f"set it with --set {key}=FILE")
     return path
 
 
 def require_path(path: str) -> None:
-    """Refuse a local path that does not exist, or an empty folder, before Spark is asked.
-
-    Raises:
-        InputError: There is no such file or folder, or no file in it.
-    """
+    """Refuse a local path that does not exist, or an empty folder, before Spark is asked."""
     if is_remote(path) or any(character in path for character in "*?["):
         return
-    place = Path(path)
-    if not place.exists():
+    if not _exists(path):
         raise InputError(f"{path}: no such file or folder", hint="check the paths of [input]")
-    if place.is_dir() and not any(is_data(file) for file in place.rglob("*") if file.is_file()):
+    if not data_files(path):
         raise InputError(f"{path}: the folder holds no file")
 
 
-def is_folder(path: str) -> bool:
-    """Whether a local path is a folder; of a remote one, whether its last name has no ending."""
-    return "." not in path.rstrip("/").rsplit("/", 1)[-1] if is_remote(path) else Path(path).is_dir()
-
-
-def any_of(patterns: Sequence[str]) -> str:
-    """Patterns of file names as one, as Spark spells it."""
-    return f"{{{','.join(patterns)}}}"
-
-
 def format_of(path: str) -> Format:
-    """Whether a file or folder holds CSV or Parquet, by the names of its files.
-
-    Args:
-        path: A local path, or the address of a remote one, which is taken for Parquet when its name does not say CSV.
-
-    Raises:
-        InputError: A local folder holds both, or neither.
-    """
-    place = Path(path)
-    if is_remote(path) or not place.is_dir():
+    """Whether a file or folder holds CSV or Parquet, by the names of its files; a remote one, by its own name."""
+    if is_remote(path) or not POSIX.is_folder(path):
         return "csv" if path.lower().endswith(CSV) else "parquet"
-    names = [file.name.lower() for file in place.rglob("*") if file.is_file() and is_data(file)]
+    names = [file.lower() for file in data_files(path)]
     csv, parquet = any(name.endswith(CSV) for name in names), any(name.endswith(".parquet") for name in names)
     if csv == parquet:
         found = "both CSV and Parquet files" if csv else "neither CSV nor Parquet files"
@@ -280,14 +225,7 @@ def format_of(path: str) -> Format:
 
 
 def columns_in(path: str) -> tuple[str, ...] | None:
-    """Names of the columns of a table, seen without Spark; None where it is left to Spark.
-
-    Args:
-        path: A file or folder of CSV or Parquet.
-
-    Raises:
-        InputError: It is missing, or a file of it is no table, or has other columns than the first one.
-    """
+    """Names of the columns of a table, seen without Spark; None where it is left to Spark."""
     require_path(path)
     files = data_files(path)
     if not files:
@@ -297,30 +235,11 @@ def columns_in(path: str) -> tuple[str, ...] | None:
 
 
 def companion(folder: str, name: str) -> str | None:
-    """A table of a known name in a folder: `name`.parquet or `name`.csv, as a file or a folder.
-
-    Args:
-        folder: Where to look; a remote one is expected to hold Parquet.
-        name: Such as ``persons``.
-
-    Returns:
-        Its path, or None.
-    """
+    """A table of a known name in a folder: `name`.parquet or `name`.csv, as a file or a folder; None without one."""
     return named_in(folder, name, (".parquet", *CSV))
 
 
 def named_in(folder: str, name: str, endings: Sequence[str]) -> str | None:
-    """A file or folder of a known name in a folder.
-
-    Args:
-        folder: Where to look; a remote one is expected to hold the first ending.
-        name: Such as ``persons``.
-        endings: Such as ``.parquet``, in order.
-
-    Returns:
-        Its path, or None.
-    """
-    if is_remote(folder):
-        return f"{folder.rstrip('/')}/{name}{endings[0]}"
-    places = (Path(folder) / f"{name}{ending}" for ending in endings)
-    return next((str(place) for place in places if place.exists()), None)
+    """A file or folder of a known name in a folder; a remote one is expected to hold the first ending."""
+    places = [f"{folder.rstrip('/')}/{name}{ending}" for ending in endings]
+    return places[0] if is_remote(folder) else next(filter(_exists, places), None)

@@ -11,7 +11,6 @@ import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,6 +33,8 @@ from das_spark.products import (
 from das_spark.store import part_files
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from das_spark.store import PublicLayout
 
 
@@ -43,21 +44,21 @@ if TYPE_CHECKING:
 #: part: units (count) and people of a part; low and high, numbers of its first and last unit; geocode of the first;
 #: first, number of the first record where records are numbered.
 #: fault: a geocode, a column, or a file that cannot be read, that breaks a rule; the first 20 of each rule and part.
-DIGEST: Final = (
-    "format string, record string, part int, rule string, geocode string, codes string, kind int, count long, "
-    "people long, odd long, low long, high long, first long"
+DIGEST: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("format", "record")),
+        ("part", pa.int32()),
+        *((name, pa.string()) for name in ("rule", "geocode", "codes")),
+        ("kind", pa.int32()),
+        *((name, pa.int64()) for name in ("count", "people", "odd", "low", "high", "first")),
+    ]
 )
 _NUMBER = re.compile(r"part-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class DigestTask:
-    """What a worker needs to reduce the parts whose places in the list it is given.
-
-    Attributes:
-        parts: All parts.
-        codes: What their columns hold.
-    """
+    """What a worker needs to reduce the parts whose places in the list it is given."""
 
     parts: tuple[FilePart, ...]
     codes: MicrodataCodes
@@ -72,18 +73,7 @@ class DigestTask:
 def microdata_parts(
     layout: PublicLayout, formats: Sequence[str], *, units: bool, record: str = "person", form: str = "parts"
 ) -> tuple[FilePart, ...]:
-    """The parts of the microdata of a run, the largest first.
-
-    Args:
-        layout: Where they lie.
-        formats: Names of writers.
-        units: Whether there is a file of units that people are assigned to.
-        record: Kind of the file of what is counted.
-        form: Of text files, as `output.microdata_files` spells it.
-
-    Returns:
-        One for each number that a person or unit part has; a file that is missing is found when it is read.
-    """
+    """The parts of the microdata of a run, the largest first."""
     parts = []
     for format in formats:
         if form == "single" and format != "parquet":
@@ -145,11 +135,7 @@ class Columns:
 
 @dataclass(slots=True)
 class _Numbering:
-    """Numbers for texts, in the order in which they appear.
-
-    Attributes:
-        known: Text -> number.
-    """
+    """Numbers for texts, in the order in which they appear."""
 
     known: dict[str, int] = field(default_factory=dict)
 
@@ -167,13 +153,7 @@ class _Numbering:
 
 
 def read_batches(path: Path, format: str, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Read a part of a microdata file.
-
-    Raises:
-        pyarrow.ArrowException: It is not such a file, a column is missing, another name stands in the line of names, or
-            a number is none.
-        OSError: It cannot be read.
-    """
+    """Read a part of a microdata file."""
     if format == "parquet":
         yield from _parquet_batches(path, columns)
         return
@@ -213,10 +193,7 @@ def _text_batches(path: Path, columns: Columns, lines: int) -> Iterator[pa.Recor
     yield from csv.open_csv(
         path,
         read_options=csv.ReadOptions(
-            column_names=list(columns.layout),
-            skip_rows=lines,
-            block_size=_BYTES,
-            use_threads=False,
+            column_names=list(columns.layout), skip_rows=lines, block_size=_BYTES, use_threads=False
         ),
         parse_options=csv.ParseOptions(delimiter=columns.delimiter, quote_char=False),
         convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
@@ -284,22 +261,6 @@ _KINDS = 1 << 8
 #: Rows of a digest that are handed on at once.
 _OUTPUT_ROWS = 1 << 16
 
-COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    "format": pa.string(),
-    "record": pa.string(),
-    "part": pa.int32(),
-    "rule": pa.string(),
-    "geocode": pa.string(),
-    "codes": pa.string(),
-    "kind": pa.int32(),
-    "count": pa.int64(),
-    "people": pa.int64(),
-    "odd": pa.int64(),
-    "low": pa.int64(),
-    "high": pa.int64(),
-    "first": pa.int64(),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
@@ -321,19 +282,7 @@ class FilePart:
 
 
 def digest_part(part: FilePart, codes: MicrodataCodes) -> Iterator[pa.RecordBatch]:
-    """Read a part and reduce it.
-
-    Args:
-        part: The files.
-        codes: What their columns hold.
-
-    Yields:
-        Rows with the columns `COLUMNS`; see `das_spark.io.microdata_digest.DIGEST` for their meaning. A file that
-        cannot be read is a fault of the name of the file.
-
-    Raises:
-        MemoryError: The worker has no memory left, which is no fault of the files.
-    """
+    """Read a part and reduce it."""
     reduced = _Reduced(part, codes)
     if part.unit is not None:
         try:
@@ -369,7 +318,7 @@ def _unreadable(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Units:
-    """The units of a part; `held` and `seen` are filled while people are read.
+    """The units of a part; `members` and `seen` are filled while people are read.
 
     Arrays have shape (units,). The last entry of `place` and `kind`, of shape (units + 1,), stands for no unit, so that
     position -1 is that of whoever has none.
@@ -381,9 +330,9 @@ class _Units:
         population: Its people, as it says itself.
         order: Units in the order of their numbers.
         sorted_number: Numbers in that order.
-        room: First slot of each unit, and the number of slots at the end, shape (units + 1,).
-        held: People who name it.
-        seen: Shape (slots,): whether person number p of a unit was met, at slot room + p - 1.
+        first_slot: First slot of each unit, and the number of slots at the end, shape (units + 1,).
+        members: People who name it.
+        seen: Shape (slots,): whether person number p of a unit was met, at slot first_slot + p - 1.
     """
 
     number: Integers
@@ -392,19 +341,18 @@ class _Units:
     population: Integers
     order: Integers
     sorted_number: Integers
-    room: Integers
-    held: Integers
+    first_slot: Integers
+    members: Integers
     seen: NDArray[np.bool_]
 
     @classmethod
     def of(cls, number: Integers, place: Integers, kind: Integers, population: Integers) -> _Units:
         order = np.argsort(number, kind="stable")
         # What a corrupt file claims must not fill the memory: units beyond the limit hold nobody, and are named.
-        room = np.concatenate([[0], np.cumsum(np.clip(population, 0, _CODES))])
-        room = np.minimum(room, _CODES)
-        seen = np.zeros(int(room[-1]), dtype=bool)
+        slots = np.minimum(np.concatenate([[0], np.cumsum(np.clip(population, 0, _CODES))]), _CODES)
+        seen = np.zeros(int(slots[-1]), dtype=bool)
         place, kind = np.append(place, -1), np.append(kind, _NO_KIND)
-        return cls(number, place, kind, population, order, number[order], room, np.zeros_like(number), seen)
+        return cls(number, place, kind, population, order, number[order], slots, np.zeros_like(number), seen)
 
     def position(self, number: Integers) -> Integers:
         """Where the units of these numbers stand, -1 where they do not; of two units of one number, the first."""
@@ -421,22 +369,23 @@ class _Units:
         found: Integers = np.where(inside, self.order[np.where(inside, at, 0)], -1)
         return found
 
-    def settle(self, unit: Integers, person_number: Integers) -> None:
-        """Let persons live in their units (positions, none missing)."""
+    def add_members(self, unit: Integers, person_number: Integers) -> None:
+        """Count persons in their units (positions, none missing)."""
         if not len(unit):
             return
         least = int(unit.min())
         times = np.bincount(unit - least)
-        self.held[least : least + len(times)] += times
-        fits = (person_number >= 1) & (person_number <= self.room[unit + 1] - self.room[unit])
-        self.seen[(self.room[unit] + person_number - 1)[fits]] = True
+        self.members[least : least + len(times)] += times
+        first = self.first_slot[unit]
+        fits = (person_number >= 1) & (person_number <= self.first_slot[unit + 1] - first)
+        self.seen[(first + person_number - 1)[fits]] = True
 
-    def unsettled(self) -> Integers:
+    def without_all_members(self) -> Integers:
         """Places of units whose people are not numbered from 1 to their population exactly."""
         met = np.concatenate([[0], np.cumsum(self.seen, dtype=np.int64)])
-        filled = met[self.room[1:]] - met[self.room[:-1]]
+        filled = met[self.first_slot[1:]] - met[self.first_slot[:-1]]
         # As many people as slots, and every slot met: each was met once.
-        return np.unique(self.place[:-1][(self.held != self.population) | (filled != self.population)])
+        return np.unique(self.place[:-1][(self.members != self.population) | (filled != self.population)])
 
     def misnumbered(self) -> Integers:
         """Places of units whose numbers appear twice or follow a gap."""
@@ -488,7 +437,7 @@ class _Reduced:
                 self._note(RECORD_NUMBERS, self.codes.record, [column])
 
     def take(self, batch: pa.RecordBatch, columns: Columns) -> None:
-        """Count the persons of a batch, and let them live in their units."""
+        """Count the persons of a batch, and add them to their units."""
         self.compare(self.codes.record, batch, columns)
         self._number_records(batch)
         place = _joined_texts(batch, self.codes.person_place, "", self.places)
@@ -499,7 +448,7 @@ class _Reduced:
             unit = self.units.position(number)
             at_home = self.units.place[unit] == place
             kind = np.where(at_home, self.units.kind[unit], _NO_KIND)
-            self.units.settle(unit[at_home], _numbers_of(batch, self.codes.person_number)[at_home])
+            self.units.add_members(unit[at_home], _numbers_of(batch, self.codes.person_number)[at_home])
             self.without_unit.append(np.unique(place[~at_home]))
         self._count((place * _CODES + code) * _KINDS + kind + 1)
         self.persons += batch.num_rows
@@ -548,13 +497,13 @@ class _Reduced:
             first = self.places.texts[units.place[units.order[0]]]
             ends = {"low": int(units.sorted_number[0]), "high": int(units.sorted_number[-1])}
             row |= {"count": len(units.number), "geocode": first, **ends}
-        return {name: pa.array([value], COLUMNS[name]) for name, value in row.items()}
+        return {name: pa.array([value], DIGEST.field(name).type) for name, value in row.items()}
 
     def _faults(self) -> list[tuple[str, str]]:
         if self.units is None:
             return []
-        unsettled = np.unique(np.concatenate([*self.without_unit, self.units.unsettled()]))
-        found = {PERSONS_IN_UNITS: unsettled, UNIT_NUMBERS: self.units.misnumbered()}
+        wrong = np.unique(np.concatenate([*self.without_unit, self.units.without_all_members()]))
+        found = {PERSONS_IN_UNITS: wrong, UNIT_NUMBERS: self.units.misnumbered()}
         texts = self.places.texts
         return [
             (rule, name) for rule, places in found.items() for name in sorted(texts[each] for each in places)[:_NAMED]
@@ -563,11 +512,10 @@ class _Reduced:
     def _batches(self, record: str, **columns: pa.Array) -> Iterator[pa.RecordBatch]:
         rows = len(next(iter(columns.values())))
         constants = {"format": self.part.format, "record": record, "part": self.part.number}
-        whole = {
-            name: columns.get(name, pa.repeat(pa.scalar(constants.get(name), kind), rows))
-            for name, kind in COLUMNS.items()
-        }
-        yield from pa.table(whole).to_batches(max_chunksize=_OUTPUT_ROWS)
+        whole = [
+            columns.get(each.name, pa.repeat(pa.scalar(constants.get(each.name), each.type), rows)) for each in DIGEST
+        ]
+        yield from pa.table(whole, schema=DIGEST).to_batches(max_chunksize=_OUTPUT_ROWS)
 
 
 def _person_columns(codes: MicrodataCodes, part: FilePart) -> Columns:

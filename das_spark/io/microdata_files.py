@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ from das_spark.io.microdata_formats import (
 from das_spark.store import FileRecord, discard, disk_errors, promote, record_of, write_durably
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from das_spark.products.base import Product
     from das_spark.store import PublicLayout, Staging
 
@@ -58,14 +60,7 @@ _OF_SLICE = {"slice": pa.int32(), "first_record": pa.int64(), "first_unit": pa.i
 
 @dataclass(frozen=True, slots=True)
 class WrittenFolder:
-    """One finished microdata file: a folder of parts.
-
-    Attributes:
-        kind: `person` or `unit`.
-        format: Name in `WRITERS`.
-        rows: Records.
-        files: Its parts.
-    """
+    """One finished microdata file, of a kind (`person` or `unit`) and format: a folder of parts, with so many rows."""
 
     kind: str
     format: str
@@ -84,24 +79,7 @@ def write_one_slice(
     notices: tuple[str, ...] = (),
     form: str = PARTS,
 ) -> tuple[WrittenFolder, ...]:
-    """Write the microdata of a few geounits in this process, without Spark, by the same steps as those of a run.
-
-    Args:
-        leaves: Columns geocode, cells, counts, and units: by class, vacant ones last; null where no units are known.
-        product: As in `write_microdata`, as are the others.
-        layout: Where.
-        formats: Names in `WRITERS`.
-        staging: Where all is written first.
-        created: When.
-        notices: Sentences that every file must carry.
-        form: Of text files.
-
-    Returns:
-        The finished folders.
-
-    Raises:
-        OutputError: People cannot be assigned to the units of a geounit, or the disk is full.
-    """
+    """Write the microdata of a few geounits in this process, without Spark, by the same steps as those of a run."""
     zeros = {name: pa.array([0] * leaves.num_rows, kind) for name, kind in _OF_SLICE.items()}
     whole = pa.RecordBatch.from_pydict({**zeros, **{name: leaves.column(name) for name in leaves.schema.names}})
     return write_files(
@@ -118,7 +96,7 @@ def write_one_slice(
 
 
 def write_files(  # noqa: PLR0913 - each is what another package decides
-    run: Callable[[WriteTask], list[dict[str, object]]],
+    run: Callable[[WriteTask], list[dict[str, Any]]],
     product: Product,
     layout: PublicLayout,
     formats: Sequence[str],
@@ -129,25 +107,7 @@ def write_files(  # noqa: PLR0913 - each is what another package decides
     notices: tuple[str, ...],
     form: str,
 ) -> tuple[WrittenFolder, ...]:
-    """Let a task write all parts, by whatever carries it out, and promote what it reports.
-
-    Args:
-        run: Carries out a task and gives the rows of its reports.
-        product: Whose layout.
-        layout: Where.
-        formats: Names in `WRITERS`.
-        units: Whether the run knows units.
-        staging: Where all is written first.
-        created: When, as it shall stand in the metadata of text files.
-        notices: Sentences that every file must carry, such as that the run is insecure.
-        form: Of text files: see `das_spark.io.microdata_formats`.
-
-    Returns:
-        The finished folders.
-
-    Raises:
-        OutputError: People cannot be assigned to the units of a geounit, or the disk is full.
-    """
+    """Let a task write all parts, by whatever carries it out, and promote what it reports."""
     files = files_of(product, formats, units=units, form=form)
     folder = staging.folder
     discard(folder)
@@ -155,7 +115,7 @@ def write_files(  # noqa: PLR0913 - each is what another package decides
         for format, columns in files:
             (folder / f"{columns.kind}.{format}").mkdir(parents=True)
         reports = run(_task(product, files, folder, notices, units=units))
-        _refuse_stuck(reports)
+        _refuse_unassignable(reports)
         staging.guard()
         # All go before the first one comes: parts of units and of persons belong together.
         for format, columns in files:
@@ -166,9 +126,9 @@ def write_files(  # noqa: PLR0913 - each is what another package decides
                 columns.kind,
                 format,
                 folder,
-                layout.microdata(columns.kind, format),
+                layout,
+                form,
                 partial(heads_of, product, format, columns, form, created=created, notices=notices),
-                layout.microdata_single(columns.kind, format) if form == SINGLE and _is_text(format) else None,
             )
             for format, columns in files
         )
@@ -179,17 +139,7 @@ def write_files(  # noqa: PLR0913 - each is what another package decides
 def files_of(
     product: Product, formats: Sequence[str], *, units: bool, form: str
 ) -> tuple[tuple[str, FileColumns], ...]:
-    """Every file of a run.
-
-    Args:
-        product: Whose layout.
-        formats: Names in `WRITERS`.
-        units: Whether the run knows units.
-        form: Of text files.
-
-    Returns:
-        Format and columns, those of what is counted first.
-    """
+    """Format and columns of every file of a run, those of what is counted first."""
     assigned = len(product.files(units=units)) > 1
     counted = [(format, record_columns(product, format, units=assigned)) for format in formats]
     of_units = [(format, unit_columns(product, format)) for format in formats] if assigned else []
@@ -222,8 +172,8 @@ def _task(
     )
 
 
-def _refuse_stuck(reports: Sequence[Mapping[str, object]]) -> None:
-    stuck = sorted(str(row["file"]) for row in reports if row["kind"] == _PROBLEM)
+def _refuse_unassignable(reports: Sequence[Mapping[str, Any]]) -> None:
+    stuck = sorted(row["file"] for row in reports if row["kind"] == _PROBLEM)
     if stuck:
         raise OutputError(
             f"geounits {', '.join(stuck[:10])}: their people cannot be assigned to their units",
@@ -232,26 +182,28 @@ def _refuse_stuck(reports: Sequence[Mapping[str, object]]) -> None:
 
 
 def _finish(
-    reports: list[dict[str, object]],
+    reports: Sequence[Mapping[str, Any]],
     kind: str,
     format: str,
     staging: Path,
-    target: Path,
+    layout: PublicLayout,
+    form: str,
     heads: Callable[..., Heads],
-    single: Path | None,
 ) -> WrittenFolder:
     """Promote the reported parts of one folder, and nothing else, with the texts that stand before and beside them."""
     folder = staging / f"{kind}.{format}"
-    chosen = [row for row in reports if row["kind"] == kind and row["format"] == format]
+    chosen = [row for row in reports if (row["kind"], row["format"]) == (kind, format)]
     records = []
-    for row in sorted(chosen, key=lambda row: str(row["file"])):
+    for row in sorted(chosen, key=itemgetter("file")):
         name = f"part-{row['slice']:05d}{WRITERS[format].suffix}"
-        (folder / str(row["file"])).replace(folder / name)
-        records.append(FileRecord(name, int(str(row["size"])), str(row["sha256"])))
-    rows = sum(int(str(row["rows"])) for row in chosen)
+        (folder / row["file"]).replace(folder / name)
+        records.append(FileRecord(name, row["size"], row["sha256"]))
+    rows = sum(row["rows"] for row in chosen)
     texts = heads(rows=rows)
-    if single is not None:
+    if WRITERS[format].has_metadata_file and form == SINGLE:
+        single = layout.microdata_single(kind, format)
         records = [_joined(texts.before, [folder / record.name for record in records], folder / single.name)]
+    target = layout.microdata(kind, format)
     if texts.beside:
         target.mkdir(parents=True)
     for name, text in texts.beside.items():
@@ -270,17 +222,8 @@ def _joined(before: str, parts: Sequence[Path], single: Path) -> FileRecord:
     return record_of(single)
 
 
-def _is_text(format: str) -> bool:
-    """Whether files of a format are text, which has metadata beside or before it."""
-    return WRITERS[format].has_metadata_file
-
-
 def records_of(written: Sequence[WrittenFolder]) -> dict[str, int]:
-    """Rows by `<kind>.<format>`, as the public manifest lists them.
-
-    Args:
-        written: The folders, one a kind and format.
-    """
+    """Rows by `<kind>.<format>`, as the public manifest lists them."""
     return {f"{folder.kind}.{folder.format}": folder.rows for folder in written}
 
 
@@ -306,36 +249,22 @@ class Geounits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PersonBlock:
-    """Persons in the order in which they are written; all arrays of shape (persons,).
+    """Persons in the order in which they are written; all arrays of shape (persons,)."""
 
-    Attributes:
-        owner: Their geounit.
-        cell: Their cell.
-        unit_number: Number of their unit over the whole file; None without units.
-        person_number: Their number in the unit, from 1; None without units.
-    """
-
-    owner: Integers
+    owner: Integers  # their geounit
     cell: Integers
-    unit_number: Integers | None
-    person_number: Integers | None
+    unit_number: Integers | None  # over the whole file; None without units, as the next
+    person_number: Integers | None  # in the unit, from 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _UnitBlock:
-    """Units in the order of their numbers; all arrays of shape (units,).
+    """Units in the order of their numbers; all arrays of shape (units,)."""
 
-    Attributes:
-        owner: Their geounit.
-        kind: Their class; C (one more than the last) for vacant units.
-        unit_number: Number over the whole file.
-        population: Persons assigned to the unit.
-    """
-
-    owner: Integers
-    kind: Integers
-    unit_number: Integers
-    population: Integers
+    owner: Integers  # their geounit
+    kind: Integers  # their class; C (one more than the last) for vacant units
+    unit_number: Integers  # over the whole file
+    population: Integers  # persons assigned to the unit
 
 
 def _with_listed(geounits: Geounits, units: Integers, cell: int) -> Geounits:
@@ -364,11 +293,7 @@ def unassignable(margins: Integers, units: Integers, least: Integers) -> NDArray
 def assign_persons(
     geounits: Geounits, class_of_cell: Integers, first_unit: int, most: int = 1 << 20
 ) -> Iterator[_PersonBlock]:
-    """Expand cells to persons, each with a unit.
-
-    Yields:
-        Blocks of at most `most` persons, geounit after geounit; in a geounit by class, then by cell.
-    """
+    """Expand cells to persons, each with a unit, in blocks of at most `most`; in a geounit by class, then by cell."""
     if geounits.units is None:
         for entry, counts, _ in _pieces(geounits.counts, most):
             yield _PersonBlock(
@@ -396,8 +321,7 @@ def assign_persons(
 def list_units(units: Integers, margins: Integers, first_unit: int, most: int = 1 << 20) -> Iterator[_UnitBlock]:
     """Expand unit counts to units, each with the number of persons that `assign_persons` gives it.
 
-    Yields:
-        Blocks of at most `most` units. A unit of class 0 that got nobody counts as vacant.
+    Blocks of at most `most` units. A unit of class 0 that got nobody counts as vacant.
     """
     rows, kinds = units.shape
     counts = units.ravel()
@@ -449,7 +373,17 @@ def _pieces(counts: Integers, most: int) -> Iterator[tuple[Integers, Integers, I
 
 
 #: What a task says about each file it wrote; `problem` rows name a geounit in `file`.
-REPORT = "kind string, format string, slice int, file string, rows long, size long, sha256 string"
+REPORT: Final = pa.schema(
+    {
+        "kind": pa.string(),
+        "format": pa.string(),
+        "slice": pa.int32(),
+        "file": pa.string(),
+        "rows": pa.int64(),
+        "size": pa.int64(),
+        "sha256": pa.string(),
+    }
+)
 _PROBLEM = "problem"
 #: Geounits that cannot be assigned which a slice names at most.
 _NAMED = 20
@@ -554,7 +488,7 @@ class _OpenSlice:
             record = record_of(path)
             report.append((kind, format, self.number, record.name, self.rows[kind], record.size, record.sha256))
         report += [(_PROBLEM, "", self.number, geocode, 0, 0, "") for geocode in self.problems]
-        return _report(report)
+        return pa.RecordBatch.from_pylist([dict(zip(REPORT.names, row, strict=True)) for row in report], REPORT)
 
     def _append(self, kind: str, rows: Rows) -> None:
         self.rows[kind] += len(rows.owner)
@@ -565,14 +499,6 @@ class _OpenSlice:
     def _note(self, geocodes: Sequence[str], failing: np.ndarray) -> None:
         room = _NAMED - len(self.problems)
         self.problems += [geocodes[row] for row in np.flatnonzero(failing)[:room]]
-
-
-def _report(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64()}
-    fields = [pa.field(part.split()[0], types[part.split()[1]]) for part in REPORT.split(", ")]
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _by_slice(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,6 @@ from enum import StrEnum
 from importlib.metadata import version
 from itertools import groupby
 from math import prod
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
@@ -27,6 +26,8 @@ from das_spark.errors import ConfigurationError
 from das_spark.products.base import WITHOUT_UNITS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from das_spark.histogram import Schema
     from das_spark.products.base import MicrodataColumn, MicrodataLayout, Product
 
@@ -69,7 +70,7 @@ class Column:
         values: The constant (one value), or the texts of the levels that cells, or kinds of units, have.
         stride: Cells in which the attribute of these levels stays the same.
         listed: What stands for the cell of group quarters, which have the last text; None where they are not listed.
-        table: Level of each cell, where that is not told by one attribute.
+        table: Level of each cell, where that does not follow from one attribute.
     """
 
     name: str
@@ -124,11 +125,7 @@ class FileColumns:
 
 
 def record_columns(product: Product, format: str = TEXT, *, units: bool) -> FileColumns:
-    """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last.
-
-    Raises:
-        ConfigurationError: A source of the layout is none of those above, or there is no layout for the format.
-    """
+    """Compile the columns of the file of what is counted; codes are by cell, those of listed group quarters last."""
     layout = product.layout(format)
     compiled = []
     home, quarters = _RECORD_TYPES[product.record]
@@ -152,11 +149,7 @@ def lists_quarters(product: Product) -> bool:
 
 
 def unit_columns(product: Product, format: str = TEXT) -> FileColumns:
-    """Compile the columns of the file of the units that people are assigned to; codes are by class, vacant units last.
-
-    Raises:
-        ConfigurationError: A source of the layout is none of those above, or there is no layout for the format.
-    """
+    """Compile the columns of the file of units that people are assigned to; codes are by class, vacant units last."""
     layout = product.layout(format)
     classes = len(product.unit_classes)
     home, quarters = _RECORD_TYPES["unit"]
@@ -259,6 +252,10 @@ class MicrodataFormat(Protocol):
         """As the configuration spells it."""
 
     @property
+    def what(self) -> str:
+        """What its files are, in a line."""
+
+    @property
     def suffix(self) -> str:
         """Of its files, with the dot."""
 
@@ -277,26 +274,21 @@ _CHUNK = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """Pipe-delimited text files."""
+    """Delimited text files, in the layout of the product for the format."""
 
-    name: str = "text"
-    suffix: str = ".txt"
+    name: str
+    suffix: str
+    what: str
     has_metadata_file: bool = True
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
         """Begin a file; see `MicrodataFormat`."""
-        return _text_sink(path, columns)
-
-
-def _text_sink(path: Path, columns: FileColumns) -> Sink:
-    """Begin a text file."""
-    delimiter = columns.delimiter
-    runs = [(scope, tuple(run)) for scope, run in groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])]
-    segments = tuple(_segment(scope, tuple(column for _, column in run), columns) for scope, run in runs)
-    file = path.open("wb")
-    if columns.names_inside:
-        file.write(_name_line(columns).encode("ascii"))
-    return _TextSink(file, segments, delimiter)
+        runs = groupby(_with_scopes(columns.columns), key=lambda pair: pair[0])
+        segments = tuple(_segment(scope, tuple(column for _, column in run), columns) for scope, run in runs)
+        file = path.open("wb")
+        if columns.names_inside:
+            file.write(_name_line(columns).encode("ascii"))
+        return _TextSink(file, segments, columns.delimiter)
 
 
 def _name_line(columns: FileColumns) -> str:
@@ -319,10 +311,8 @@ class _TextSink:
             numbers = {scope: values[cut] for scope, values in rows.numbers.items()}
             part = Rows(rows.geocodes, rows.owner[cut], rows.code[cut], numbers)
             fields = [segment(part) for segment in self.segments]
-            line_end = pa.scalar("\n")
-            joined = pc.binary_join_element_wise(*fields, pa.scalar(self.delimiter))
-            lines = pc.binary_join_element_wise(joined, pa.scalar(""), line_end)
-            self.file.write(_bytes_of(lines))
+            joined = pc.binary_join_element_wise(*fields, self.delimiter)
+            self.file.write(_bytes_of(pc.binary_join_element_wise(joined, "", "\n")))
 
     def close(self) -> None:
         self.file.close()
@@ -392,10 +382,9 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True, slots=True)
 class _ParquetFormat:
-    """Parquet files, zstd, dictionaries for codes and delta encoding for running numbers."""
-
     name: str = "parquet"
     suffix: str = ".parquet"
+    what: str = "Parquet files, zstd, dictionaries for codes and delta encoding for running numbers."
     has_metadata_file: bool = False
 
     def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
@@ -453,19 +442,6 @@ def _dictionary(column: Column) -> tuple[np.ndarray, pa.Array]:
     return index.astype(np.int32), pa.array(names.tolist(), pa.string())
 
 
-@dataclass(frozen=True, slots=True)
-class _PpmfFormat:
-    """CSV files in the public layout of a product, column names first."""
-
-    name: str = "ppmf"
-    suffix: str = ".csv"
-    has_metadata_file: bool = True
-
-    def open(self, path: Path, columns: FileColumns, notices: tuple[str, ...]) -> Sink:
-        """Begin a file; see `MicrodataFormat`."""
-        return _text_sink(path, columns)
-
-
 PARTS: Final = "parts"
 _CONCATENATE: Final = "concatenate"
 SINGLE: Final = "single"
@@ -483,7 +459,7 @@ _RELEASED: Final = {
     False: ("Created", _RECORDS, *_WHO, *_UNAME),
     True: ("Created", _RECORDS, *_WHO, "Git Repo Info", "PLB allocation table", *_UNAME),
 }
-#: Of what names a person or a machine, or tells when it was at work.
+#: Of what names a person or a machine, or says when it ran.
 _WITHHELD: Final = "withheld"
 
 
@@ -511,18 +487,7 @@ def heads_of(
     notices: tuple[str, ...],
     software: str = "",
 ) -> Heads:
-    """The texts before and beside the records of a file; none names a person, a machine or a path.
-
-    Args:
-        product: Whose layout.
-        format: Name in `WRITERS`.
-        columns: What the file holds.
-        form: One of `PARTS`, `_CONCATENATE` and `SINGLE`.
-        rows: Records.
-        created: When, as it shall stand in the metadata.
-        notices: Sentences that the file must carry.
-        software: Version of das_spark that wrote the file; this one where it is empty.
-    """
+    """The texts before and beside the records of a file; none names a person, a machine or a path."""
     if not WRITERS[format].has_metadata_file:
         return Heads("", {})
     layout = product.layout(format)
@@ -545,7 +510,10 @@ def heads_of(
     return Heads("", {_BEFORE_PARTS[name] if as_released or name == HEADER else name: texts[name] for name in texts})
 
 
-WRITERS: Mapping[str, MicrodataFormat] = MappingProxyType(
-    {format.name: format for format in (_ParquetFormat(), TextFormat(), _PpmfFormat())}
+_FORMATS: Final[tuple[MicrodataFormat, ...]] = (
+    _ParquetFormat(),
+    TextFormat("text", ".txt", "Pipe-delimited text files."),
+    TextFormat("ppmf", ".csv", "CSV files in the public layout of a product, column names first."),
 )
+WRITERS: Final[Mapping[str, MicrodataFormat]] = MappingProxyType({format.name: format for format in _FORMATS})
 """Every format of microdata by its name."""

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -41,7 +40,7 @@ from das_spark.histogram import DETAILED
 from das_spark.store import FileRecord, level_folder, record_of
 
 if TYPE_CHECKING:
-    pass
+    from pathlib import Path
 
 
 DPQUERY: Final = "DPQuery"
@@ -57,11 +56,7 @@ _BACK: Final = ("query_shape", "value", "variance", "plb", "sign")
 _OPTIONAL: Final = ("plb", "sign")
 #: What `read_rows` gives: `bins` are the texts of the attribute columns, in the order of the schema, the attribute's
 #: name where every level is kept, however the file spells that.
-ROWS: Final = (
-    "level string, kind string, geocode string, query_name string, bins array<string>, query_shape array<int>, "
-    "value array<bigint>, variance double, plb string, sign string"
-)
-_ARROW: Final = pa.schema(
+ROWS: Final = pa.schema(
     [
         ("level", pa.string()),
         ("kind", pa.string()),
@@ -81,11 +76,7 @@ _VALUES: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class NoisyLayout:
-    """Paths of a folder of measurements.
-
-    Attributes:
-        path: The folder.
-    """
+    """Paths of a folder of measurements."""
 
     path: Path
 
@@ -100,42 +91,21 @@ class NoisyLayout:
         return self.path / ABOUT
 
     def dataset(self, name: str) -> Path:
-        """The folder of a dataset, which holds one folder a geolevel.
-
-        Args:
-            name: Name of the dataset.
-        """
+        """The folder of a dataset, which holds one folder a geolevel."""
         return self.path / name
 
     def rows(self, dataset: str, geolevel: str, kind: str) -> Path:
-        """The folder of the rows of a geolevel.
-
-        Args:
-            dataset: Name of the dataset.
-            geolevel: Name of the level.
-            kind: `DPQuery` or `Constraint`.
-        """
+        """The folder of the rows of a geolevel."""
         return _level_folder(self.dataset(dataset), geolevel) / kind
 
     def table(self, name: str, geolevel: str) -> Path:
-        """The folder of a level of a table that stands beside the datasets.
-
-        Args:
-            name: One of the `EXTRA_TABLES`.
-            geolevel: Name of the level.
-        """
+        """The folder of a level of a table that stands beside the datasets."""
         return self.path / name / level_folder(geolevel)
 
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """A file of rows.
-
-    Attributes:
-        level: Its geolevel.
-        kind: `DPQuery` or `Constraint`.
-        path: The file.
-    """
+    """A file of rows of a geolevel; its kind is `DPQuery` or `Constraint`."""
 
     level: str
     kind: str
@@ -148,15 +118,7 @@ def _level_folder(dataset: Path, geolevel: str) -> Path:
 
 
 def find_dataset(path: Path, geolevels: Sequence[str]) -> Path:
-    """The dataset that a path names: the folder itself, or the only one in it.
-
-    Args:
-        path: A folder.
-        geolevels: Levels of which one at least must be there.
-
-    Raises:
-        InputError: There is none, or more than one.
-    """
+    """The dataset that a path names: the folder itself, or the only one in it."""
     if not path.is_dir():
         raise InputError(f"{path}: no such folder", hint="name a folder of measurement files")
     candidates = [path, *sorted(folder for folder in path.iterdir() if folder.is_dir())]
@@ -171,15 +133,7 @@ def find_dataset(path: Path, geolevels: Sequence[str]) -> Path:
 
 
 def row_files(dataset: Path, geolevels: Sequence[str]) -> tuple[RowFile, ...]:
-    """The files of a dataset, partitioned or not.
-
-    Args:
-        dataset: Its folder.
-        geolevels: The levels that must be there.
-
-    Raises:
-        InputError: A level is missing, or has no measurements.
-    """
+    """The files of a dataset, partitioned or not."""
     files = []
     for name in geolevels:
         for kind in (DPQUERY, CONSTRAINT):
@@ -196,16 +150,7 @@ def row_files(dataset: Path, geolevels: Sequence[str]) -> tuple[RowFile, ...]:
 
 
 def check_whole(files: Sequence[RowFile], attributes: Sequence[str], *, below: Path) -> None:
-    """Read the footer of every file: is it a whole Parquet file, of this schema?
-
-    Args:
-        files: The files.
-        attributes: Names of the attributes of the product, in order.
-        below: Folder that names in messages are relative to.
-
-    Raises:
-        InputError: A file is cut off, or its columns are not those of the attributes.
-    """
+    """Read the footer of every file: is it a whole Parquet file, of this schema?"""
     for file in files:
         name = str(file.path.relative_to(below))
         try:
@@ -216,15 +161,7 @@ def check_whole(files: Sequence[RowFile], attributes: Sequence[str], *, below: P
 
 
 def check_records(folder: Path, records: Sequence[FileRecord]) -> None:
-    """Compare files with what was recorded of them when they were written.
-
-    Args:
-        folder: What the names are relative to.
-        records: Names, sizes and checksums.
-
-    Raises:
-        InputError: A file is missing, other than it was, or was not there.
-    """
+    """Compare files with what was recorded of them when they were written."""
     for record in records:
         path = folder / record.name
         if not path.is_file():
@@ -241,21 +178,12 @@ def check_records(folder: Path, records: Sequence[FileRecord]) -> None:
 
 
 def written_schema(attributes: Sequence[str]) -> tuple[str, ...]:
-    """Columns of the files that are written, in order.
-
-    Args:
-        attributes: Names of the attributes, in the order of the schema.
-    """
+    """Columns of the files that are written, in order."""
     return (*_FRONT, *attributes, *_BACK)
 
 
 def about(facts: Sequence[str], dictionary: Sequence[Mapping[str, object]]) -> str:
-    """What a folder holds, in words.
-
-    Args:
-        facts: Sentences about the run, such as that it is insecure.
-        dictionary: The data dictionary.
-    """
+    """What a folder holds, in words."""
     lines = ["Noisy measurements of a run of das_spark", "", *facts, ""]
     for entry in dictionary:
         lines += [f"{entry['path']}: {entry['row']}"]
@@ -287,13 +215,7 @@ def _check_columns(name: str, schema: pa.Schema, attributes: Sequence[str]) -> N
 
 
 def rows_of_file(file: Mapping[str, str], attributes: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in the columns `ROWS`, whatever the widths of its numbers.
-
-    Args:
-        file: Level, kind and path of a file that `check_whole` has checked.
-        attributes: Names of the attributes, in the order of the schema.
-        size: Cells of the schema: the most values that a row can have.
-    """
+    """The rows of a file in the columns `ROWS`, whatever the widths of its numbers."""
     rows_at_once = max(1, min(4096, _VALUES // max(size, 1)))
     with parquet.ParquetFile(file["path"]) as source:
         there = [name for name in written_schema(attributes) if name in source.schema_arrow.names]
@@ -306,14 +228,14 @@ def _as_rows(batch: pa.RecordBatch, file: Mapping[str, str], attributes: Sequenc
     constant = {name: pa.array([file[name]] * count, pa.string()) for name in ("level", "kind")}
     bins = [_spelled_out(batch.column(name).cast(pa.string()), name) for name in attributes]
     columns = {**constant, "bins": _side_by_side(bins, count)}
-    for field in _ARROW:
+    for field in ROWS:
         if field.name in columns:
             continue
         if field.name in _OPTIONAL and not _is_text(batch, field.name):
             columns[field.name] = pa.nulls(count, pa.string())  # numbers of another vocabulary than ours
         else:
             columns[field.name] = batch.column(field.name).cast(field.type)
-    return pa.RecordBatch.from_arrays([columns[field.name] for field in _ARROW], schema=_ARROW)
+    return pa.RecordBatch.from_arrays([columns[field.name] for field in ROWS], schema=ROWS)
 
 
 def _spelled_out(column: pa.Array, attribute: str) -> pa.Array:

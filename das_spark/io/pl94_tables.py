@@ -22,11 +22,11 @@ QUARTERS_OF_CLASS = (2, 3, 4, 5, 7, 8, 9)
 """0-based item in P5 of classes 1 to 7 (adult correctional, juvenile, nursing, ..., other)."""
 
 PERSON_CODES = {"QUARTERS": "0,3-6,8-10", "ADULT": "0-1", "HISPANIC": "0-1", "RACE": "1-63"}
-"""What the tables tell of a person: the item of P5 that counts her (0 in a household), whether P3 does, whether she is
+"""What the tables say of a person: the item of P5 that counts her (0 in a household), whether P3 does, whether she is
 Hispanic, and the number of her combination of races in the order of P1."""
 
 UNIT_CODES = {"OCCUPANCY": "2-3"}
-"""What they tell of a housing unit: the item of H1 that counts it, 2 occupied, 3 vacant."""
+"""What they say of a housing unit: the item of H1 that counts it, 2 occupied, 3 vacant."""
 
 _JUVENILE, _NURSING = 2, 3
 _ORDER = (_NURSING, _JUVENILE, 1, 4, 5, 6, 7)
@@ -144,7 +144,7 @@ def assign_group_quarters(people: Counts, quarters: Counts) -> Counts:
 
     Class by class, nursing facilities first (adults only, as the structural zero wants), then juvenile facilities
     (minors, and adults only when no minor is left), then the others (adults, and minors only when no adult is left).
-    Within an age, in proportion to the persons by Hispanic origin and race who are not yet placed, by largest
+    Within an age, in proportion to the persons by Hispanic origin and race who are not yet assigned, by largest
     remainder, ties to the earlier cell.
 
     Args:
@@ -155,16 +155,16 @@ def assign_group_quarters(people: Counts, quarters: Counts) -> Counts:
         Persons by class, voting age, Hispanic origin and race, (8, 2, 2, 63), summing to ``people``.
     """
     left = people.reshape(2, -1).copy()
-    placed = np.zeros((8, *left.shape), dtype=np.int64)
+    assigned = np.zeros((8, *left.shape), dtype=np.int64)
     for level in _ORDER:
         wanted = int(quarters[level])
         for age in (0, 1) if level == _JUVENILE else (1, 0):
             taken = apportion(left[age], min(wanted, int(left[age].sum())))
-            placed[level, age] += taken
+            assigned[level, age] += taken
             left[age] -= taken
             wanted -= int(taken.sum())
-    placed[0] = left
-    return placed.reshape(8, *people.shape)
+    assigned[0] = left
+    return assigned.reshape(8, *people.shape)
 
 
 def apportion(counts: Counts, number: int) -> Counts:

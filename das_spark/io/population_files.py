@@ -10,11 +10,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,9 @@ from das_spark.io import cef, ipums_1940
 from das_spark.io.cef import ENDINGS, FILES
 from das_spark.simulation import LIKES, Population, PopulationKind, parts_of
 from das_spark.store import discard, disk_errors, write_durably
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _Layout = Literal["tidy", "ipums", "cef"]
 _LAYOUTS: Mapping[_Layout, tuple[str, ...]] = {
@@ -64,15 +66,7 @@ def simulate(
     compress: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> _PopulationSummary:
-    """Make a population and write it into a new folder, with `population.json` and a README beside it.
-
-    Returns:
-        What was written.
-
-    Raises:
-        ConfigurationError: Unknown kind, layout or impossible share.
-        OutputError: The folder holds something, or the disk is full.
-    """
+    """Make a population and write it into a new folder, with `population.json` and a README beside it."""
     kind = _kind(like, layout, share)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out}: there is something already", hint="choose a new folder with --out")
@@ -119,7 +113,9 @@ def _write(
 ) -> tuple[int, int, int, int, int]:
     tally = np.zeros(5, dtype=np.int64)
     parts = parts_of(kind.name, share)
-    with _writer(folder, kind, layout, compress=compress) as write:
+    text_writer = _ipums_writer if layout == "ipums" else _cef_writer
+    writer = _tidy_writer(folder, kind) if layout == "tidy" else text_writer(folder, compress=compress)
+    with writer as write:
         for done, part in enumerate(parts, start=1):
             made = kind.make(part, seed, share)
             write(made)
@@ -129,39 +125,23 @@ def _write(
     return cast("tuple[int, int, int, int, int]", tuple(int(each) for each in tally))
 
 
-def _writer(
-    folder: Path, kind: PopulationKind, layout: _Layout, *, compress: bool
-) -> AbstractContextManager[Callable[[Population], None]]:
-    if layout == "tidy":
-        return _tidy_writer(folder, kind)
-    return (_ipums_writer if layout == "ipums" else _cef_writer)(folder, compress=compress)
-
-
 @contextmanager
 def _tidy_writer(folder: Path, kind: PopulationKind) -> Iterator[Callable[[Population], None]]:
-    with _tables(folder, kind) as (persons, units):
+    geocode, number = ("geocode", pa.string()), pa.int64()
+    attributes = [(name, pa.int8()) for name, _ in kind.attributes]
+    classes = [(f"units_{each}", number) for each in range(kind.attributes[0][1])]
+    persons = pa.schema([geocode, *attributes, ("count", number)])
+    units = pa.schema([geocode, *classes, ("vacant", number)])
+    with (
+        pq.ParquetWriter(folder / "persons.parquet", persons, compression="zstd") as of_persons,
+        pq.ParquetWriter(folder / "units.parquet", units, compression="zstd") as of_units,
+    ):
 
         def write(population: Population) -> None:
-            persons.write_table(_person_table(population, kind))
-            units.write_table(_unit_table(population))
+            of_persons.write_table(_person_table(population, kind))
+            of_units.write_table(_unit_table(population))
 
         yield write
-
-
-@contextmanager
-def _tables(folder: Path, kind: PopulationKind) -> Iterator[tuple[pq.ParquetWriter, pq.ParquetWriter]]:
-    persons = pa.schema(
-        [("geocode", pa.string()), *[(name, pa.int8()) for name, _ in kind.attributes], ("count", pa.int64())]
-    )
-    classes = kind.attributes[0][1]
-    units = pa.schema(
-        [("geocode", pa.string()), *[(f"units_{each}", pa.int64()) for each in range(classes)], ("vacant", pa.int64())]
-    )
-    with (
-        pq.ParquetWriter(folder / "persons.parquet", persons, compression="zstd") as first,
-        pq.ParquetWriter(folder / "units.parquet", units, compression="zstd") as second,
-    ):
-        yield first, second
 
 
 def _person_table(population: Population, kind: PopulationKind) -> pa.Table:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 BLANK: Final = "blank"
 
 
+def all_digits(width: int) -> str:
+    """What a field may hold that is filled with digits, all of them meaningful."""
+    return f"{'0' * width}-{'9' * width}"
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of a record.
@@ -43,6 +48,8 @@ class Field:
     @property
     def expected(self) -> str:
         """What is allowed, for messages."""
+        if self.allowed == all_digits(self.width):
+            return f"{self.width} digits"
         return f"one of {self.allowed.replace(',', ', ')}" if self.allowed else "a number"
 
     @property
@@ -92,22 +99,23 @@ def digits(low: str, high: str) -> str:
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
+def _gap(width: int) -> str:
+    return f".{{{width}}}" if width else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A kind of record.
 
     Args:
         name: For messages.
-        fields: In order, without gaps.
+        fields: In order; what stands between and behind them may be anything.
+        length: Characters of a line.
     """
 
     name: str
     fields: tuple[Field, ...]
-
-    @property
-    def length(self) -> int:
-        """Characters of a line."""
-        return self.fields[-1].end
+    length: int
 
     @property
     def codes(self) -> dict[str, str]:
@@ -117,17 +125,12 @@ class Record:
     @property
     def pattern(self) -> str:
         """Regular expression of a line in which every field is right."""
-        return f"^(?=.{{{self.length}}}$){''.join(field.pattern for field in self.fields)}$"
+        ends = [0, *(field.end for field in self.fields)]
+        parts = [_gap(field.start - end) + field.pattern for end, field in zip(ends, self.fields, strict=False)]
+        return f"^(?=.{{{self.length}}}$){''.join(parts)}{_gap(self.length - ends[-1])}$"
 
     def field(self, name: str) -> Field:
-        """A field by its name.
-
-        Args:
-            name: As the release spells it.
-
-        Raises:
-            StopIteration: The record has no such field.
-        """
+        """A field by its name."""
         return next(field for field in self.fields if field.name == name)
 
 
@@ -180,6 +183,27 @@ def _persons(
     unit = first_unit[kind] + turn % number[kind]
     order = np.argsort(unit, kind="stable")
     return unit[order], cell[order]
+
+
+class RecordText:
+    """Lines of a kind of record, filled field by field; other characters are zeros."""
+
+    def __init__(self, record: Record, number: int) -> None:
+        """Begin so many lines."""
+        self.record = record
+        self.text: Bytes = np.full((number, record.length + 1), ord("0"), dtype=np.uint8)
+        self.text[:, -1] = ord("\n")
+
+    def put(self, **fields: Integers | int) -> None:
+        """Write numbers into fields, with leading zeros."""
+        for name, values in fields.items():
+            field = self.record.field(name)
+            put_number(self.text, field.start, field.width, np.broadcast_to(values, len(self.text)))
+
+    def blank(self, name: str, where: NDArray[np.bool_] | slice = slice(None)) -> None:
+        """Leave a field of some lines blank."""
+        field = self.record.field(name)
+        self.text[where, field.start : field.end] = ord(" ")
 
 
 def put_number(lines: Bytes, start: int, width: int, values: Integers) -> None:

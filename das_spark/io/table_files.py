@@ -7,7 +7,6 @@ partitioned folders skip names that begin with an underscore.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyarrow import csv, parquet
@@ -15,6 +14,8 @@ from pyarrow import csv, parquet
 from das_spark.store import part_files, write_durably
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from das_spark.tabulation import Table
 
 PARQUET: Final = "parquet"
@@ -31,11 +32,6 @@ def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> No
     """Write the rows of Parquet files, one file behind the other, into one CSV with a header.
 
     Nothing is in quotes: geocodes are digits (and stay text: they may begin with 0), all else are whole numbers.
-
-    Args:
-        parts: The Parquet files, in order.
-        folder: Where `part-00000.csv` is written; made where it is missing.
-        columns: The columns, in order.
     """
     folder.mkdir(parents=True, exist_ok=True)
     options = csv.WriteOptions(include_header=False, quoting_style="none")
@@ -48,11 +44,7 @@ def write_csv(parts: Sequence[Path], folder: Path, columns: Sequence[str]) -> No
 
 
 def csv_header(folder: Path) -> tuple[str, ...]:
-    """The names of the columns that the CSV of a folder gives; none where there is no such file.
-
-    Args:
-        folder: Of one level of a table.
-    """
+    """The names of the columns that the CSV of a folder gives; none where there is no such file."""
     path = folder / _CSV_FILE
     if not path.is_file():
         return ()
@@ -61,12 +53,7 @@ def csv_header(folder: Path) -> tuple[str, ...]:
 
 
 def rows_of(folder: Path, format: str) -> int:
-    """Rows of one level of a table: from the footers of Parquet files, or by counting the lines of the CSV.
-
-    Args:
-        folder: Of the level.
-        format: `parquet` or `csv`.
-    """
+    """Rows of one level of a table: from the footers of Parquet files, or by counting the lines of the CSV."""
     if format == PARQUET:
         return sum(parquet.read_metadata(path).num_rows for path in part_files(folder))
     return max(0, sum(_lines(path) for path in part_files(folder)) - 1)
@@ -82,24 +69,13 @@ def _lines(path: Path) -> int:
 
 
 def write_about(folder: Path, table: Table, facts: Sequence[str]) -> None:
-    """Write in words what a table is, into a folder that holds it.
-
-    Args:
-        folder: Of the table.
-        table: Title, universe and columns.
-        facts: Sentences about the run, such as that it is insecure; no person, machine or path.
-    """
+    """Write in words what a table is, into a folder that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     write_durably(folder / ABOUT, about_text(table, facts))
 
 
 def about_text(table: Table, facts: Sequence[str]) -> str:
-    """What `write_about` writes.
-
-    Args:
-        table: Title, universe and columns.
-        facts: Sentences about the run.
-    """
+    """What `write_about` writes."""
     head = [f"{table.name}. {table.title}", f"Universe: {table.universe}", *facts, ""]
     lines = [f"{column.name}  {'  ' * column.depth}{column.label}" for column in table.columns]
     geocode = f"{GEOCODE}: digits of the geounit; text, because it may begin with 0"

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark import TaskContext
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.errors import without_values
 from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, FilePart
@@ -61,9 +62,7 @@ def write_microdata(  # noqa: PLR0913 - each is what another package decides
     )
 
 
-def _run(
-    estimates: DataFrame, invariants: DataFrame | None, product: Product, task: WriteTask
-) -> list[dict[str, object]]:
+def _run(estimates: DataFrame, invariants: DataFrame | None, product: Product, task: WriteTask) -> list[dict[str, Any]]:
     """Write all parts to the staging folder by Spark; one report a part (slices x files of a slice)."""
     leaves = _with_units(estimates, invariants, len(product.unit_classes))
     slices = _slices(leaves, listed=task.listed is not None)
@@ -71,8 +70,10 @@ def _run(
     placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
     sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
     columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
-    report = sorted_rows.select(*columns).mapInArrow(without_values(replace(task, attempt=_attempt)), REPORT)
-    reports: list[dict[str, object]] = report.toArrow().to_pylist()
+    report = sorted_rows.select(*columns).mapInArrow(
+        without_values(replace(task, attempt=_attempt)), from_arrow_schema(REPORT)
+    )
+    reports: list[dict[str, Any]] = report.toArrow().to_pylist()
     return reports
 
 
@@ -148,14 +149,15 @@ class Digest:
 def write_digest(spark: SparkSession, parts: Sequence[FilePart], codes: MicrodataCodes, folder: Path) -> Digest:
     """Reduce parts by one Spark job and write the result."""
     discard(folder)
+    rows = from_arrow_schema(DIGEST)
     absolute = tuple(
         replace(each, person=each.person.absolute(), unit=each.unit.absolute() if each.unit else None) for each in parts
     )
     with disk_errors(folder):
         places = spark.range(0, len(parts), 1, max(len(parts), 1))
-        reduced = places.mapInArrow(without_values(DigestTask(absolute, codes)), DIGEST)
+        reduced = places.mapInArrow(without_values(DigestTask(absolute, codes)), rows)
         reduced.write.partitionBy("record").parquet(str(folder))
-    reader = spark.read.schema(DIGEST).option("basePath", str(folder))
+    reader = spark.read.schema(rows).option("basePath", str(folder))
     persons, units = (_made(folder, record) for record in (PERSONS, UNITS))
     return Digest(
         codes.record,

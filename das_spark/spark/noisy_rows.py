@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from das_spark.constraints import Sense
@@ -320,8 +321,9 @@ def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequenc
 
     A lazy frame of columns `ROWS`.
     """
+    schema = from_arrow_schema(ROWS)
     if not files:
-        return spark.createDataFrame([], ROWS)
+        return spark.createDataFrame([], schema)
     listed = [(file.level, file.kind, str(file.path.resolve())) for file in files]
     frame = spark.createDataFrame(listed, "level string, kind string, path string").repartition(len(listed))
     columns = tuple(attributes)
@@ -331,4 +333,4 @@ def read_rows(spark: SparkSession, files: Sequence[RowFile], attributes: Sequenc
             for row in batch.to_pylist():
                 yield from rows_of_file(row, columns, size)
 
-    return frame.mapInArrow(without_values(read), ROWS)
+    return frame.mapInArrow(without_values(read), schema)

@@ -12,6 +12,7 @@ from das_spark.store.commit import (
     copy_parts,
     create_exclusively,
     discard,
+    files_below,
     finished,
     link_parts,
     names_in,
@@ -29,6 +30,7 @@ from das_spark.store.commit import (
     write_texts,
 )
 from das_spark.store.filesystem import (
+    POSIX,
     Address,
     Capabilities,
     FileSystem,
@@ -96,6 +98,7 @@ from das_spark.store.sweep import RunState, SweepLayout, SweepRecord
 __all__ = [
     "LEDGERS",
     "LEDGER_SUFFIX",
+    "POSIX",
     "STAGING",
     "VERIFYING",
     "Address",
@@ -133,6 +136,7 @@ __all__ = [
     "created_at",
     "discard",
     "disk_errors",
+    "files_below",
     "find_run",
     "finished",
     "guarded_staging",

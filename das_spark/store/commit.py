@@ -158,7 +158,7 @@ def names_in(folder: Address) -> set[str]:
     return {name for name in found if not (name.startswith(".") and name.endswith(".tmp"))}
 
 
-def files_below(folder: Address, *, without: Collection[str] = ()) -> list[str]:
+def files_below(folder: str | Address, *, without: Collection[str] = ()) -> list[str]:
     """Every file in a folder and below it, by its path as seen from the folder, sorted part by part."""
     system = system_of(folder)
     found, places = [], [name for name in system.names(str(folder)) if name not in without]

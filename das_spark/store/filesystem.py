@@ -426,8 +426,8 @@ def beside(place: Place, path: str) -> Place:
     return Path(path) if system is POSIX else Location(system, PurePosixPath(path))  # type: ignore[return-value]
 
 
-def system_of(place: Address) -> FileSystem:
-    """The file system in which something lies."""
+def system_of(place: str | Address) -> FileSystem:
+    """The file system in which something lies; a text is a path on the disks of this machine."""
     return place.system if isinstance(place, Location) else POSIX
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from das_spark.io import microdata_digest as microdata_part
-from das_spark.io.microdata_digest import COLUMNS, Columns, FilePart, digest_part, microdata_parts, read_batches
+from das_spark.io.microdata_digest import DIGEST, Columns, FilePart, digest_part, microdata_parts, read_batches
 from das_spark.products import PRODUCTS, ColumnRule, microdata_codes
 from das_spark.store import PublicLayout
 
@@ -72,7 +72,7 @@ def part_of(folder: Path, format: str, persons, units) -> FilePart:
 def digested(part: FilePart) -> dict[str, list[dict[str, object]]]:
     rows: dict[str, list[dict[str, object]]] = {name: [] for name in ("persons", "units", "part", "fault")}
     for batch in digest_part(part, CODES):
-        assert batch.schema == pa.schema(COLUMNS.items())
+        assert batch.schema == DIGEST
         for row in batch.to_pylist():
             assert (row["format"], row["part"]) == (part.format, 3)
             rows[str(row["record"])].append(row)

@@ -5,14 +5,15 @@ import pytest
 
 from das_spark.errors import ConfigurationError
 from das_spark.io.cef import PERSON, UNIT
-from das_spark.io.ipums_1940 import HOUSEHOLD_FIELDS, PERSON_FIELDS
+from das_spark.io.ipums_1940 import HOUSEHOLD
+from das_spark.io.ipums_1940 import PERSON as PERSON_1940
 from das_spark.io.pl94_tables import PERSON_CODES, UNIT_CODES
 from das_spark.products import PRODUCTS, CodedField, FileRecodes
 
 #: Reader -> codes of its fields where persons are counted, and where units are.
 FORMATS = {
     "cef_2020": {"person": PERSON.codes, "unit": UNIT.codes},
-    "ipums_1940": {"person": {name: each.allowed for name, each in (HOUSEHOLD_FIELDS | PERSON_FIELDS).items()}},
+    "ipums_1940": {"person": HOUSEHOLD.codes | PERSON_1940.codes},
     "pl94_summary": {"person": PERSON_CODES, "unit": UNIT_CODES},
     "simulated": {"unit": {"OCCUPIED": "0-1"}},
 }

@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from das_spark.errors import ConfigurationError
 from das_spark.spark.readers.base import (
     MOST_EXAMPLES,
-    NO_STATUS,
-    NOTHING,
     BadInputError,
     EntityBlocks,
     GeographyReader,
@@ -40,12 +38,11 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.products import Product
 
+_Kind = TypeVar("_Kind")
 
 __all__ = [
     "GEOGRAPHY_READERS",
     "MOST_EXAMPLES",
-    "NOTHING",
-    "NO_STATUS",
     "READERS",
     "BadInputError",
     "EntityBlocks",
@@ -74,48 +71,30 @@ GEOGRAPHY_READERS: Mapping[str, GeographyReader] = MappingProxyType({each.name: 
 
 
 def reader(name: str) -> Reader:
-    """Find a reader of confidential input.
-
-    Args:
-        name: As in ``input.reader``.
+    """Find a reader of confidential input by its name in ``input.reader``.
 
     Raises:
-        ConfigurationError: There is none of that name; the nearest is named.
+        ConfigurationError: There is none of that name; the nearest is offered.
     """
-    if name in READERS:
-        return READERS[name]
-    near = get_close_matches(name, READERS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(READERS)}"
-    raise ConfigurationError(f"input.reader: no reader {name!r}", hint=hint)
+    return _named(READERS, name, "input.reader: no reader")
 
 
 def geography_reader(name: str) -> GeographyReader:
     """Find a reader of geography.
 
-    Args:
-        name: One of `GEOGRAPHY_READERS`.
-
     Raises:
         ConfigurationError: There is none of that name; the nearest is offered.
     """
-    if name in GEOGRAPHY_READERS:
-        return GEOGRAPHY_READERS[name]
-    near = get_close_matches(name, GEOGRAPHY_READERS, n=1, cutoff=0.0)[0]
-    raise ConfigurationError(
-        f"no reader of geography is called {name!r}; known: {', '.join(GEOGRAPHY_READERS)}",
-        hint=f"did you mean {near!r}?",
-    )
+    return _named(GEOGRAPHY_READERS, name, "no reader of geography is called")
+
+
+def _named(readers: Mapping[str, _Kind], name: str, problem: str) -> _Kind:
+    if name in readers:
+        return readers[name]
+    near = get_close_matches(name, readers, n=1, cutoff=0.0)[0]
+    raise ConfigurationError(f"{problem} {name!r}; known: {', '.join(readers)}", hint=f"did you mean {near!r}?")
 
 
 def look(settings: InputSettings, product: Product, spine: Spine) -> None:
-    """See, cheaply and without Spark, whether the input of a run is there and begins as its reader expects.
-
-    Args:
-        settings: How the run reads its input.
-        product: What it publishes.
-        spine: Its levels.
-
-    Raises:
-        DasError: As `Reader.look`.
-    """
+    """See, cheaply and without Spark, whether the input of a run is there and begins as expected: `Reader.look`."""
     reader(settings.reader).look(settings, product, spine)

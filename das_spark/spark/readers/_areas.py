@@ -1,46 +1,62 @@
-"""Text files with a line of names and a delimiter: columns found by name."""
+"""Blocks with the entities that they lie in: what their codes must be, and text files with a line of names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
-from das_spark.geography import BLOCK, ENTITY_COLUMNS
+from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 from das_spark.io.cef import DELIMITER
 from das_spark.io.input_files import data_files, first_line, require_path
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
-from das_spark.spark.readers.base import (
-    GEOCODE,
-    MOST_EXAMPLES,
-    NOTHING,
-    STATUS_OF,
-    EntityBlocks,
-    Problem,
-    reading,
-    refuse,
+from das_spark.spark.readers._rows import (
+    FAULTS,
+    POSITION,
+    RowCheck,
+    faults,
+    is_not,
+    problems_of,
+    row_numbers,
+    some_geounits,
+    with_position,
 )
+from das_spark.spark.readers.base import GEOCODE, EntityBlocks, Problem, reading, refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+#: The functional status of what does not exist, and the one of a government that is active.
+_NO_STATUS, _ACTIVE = "9", "A"
+
+#: Columns of functional status, and the code that each is about.
+STATUS_OF: Final[Mapping[str, str]] = MappingProxyType({"cousubfs": "cousubfp", "placefs": "placefp"})
+
+_OWN_NOTHING: Final = {"aiannhce": NO_AIAN_AREA} | dict.fromkeys(STATUS_OF, _NO_STATUS)
+
+#: Column -> what it holds for a block that lies in no such entity; its length is that of every code of the column.
+NOTHING: Final[Mapping[str, str]] = MappingProxyType(
+    {name: _OWN_NOTHING.get(name, NO_ENTITY) for name in ENTITY_COLUMNS}
+)
+
+STATUS_NOTE: Final = (
+    "the files do not give the functional status of places and county subdivisions: each counts as functioning"
+)
+
+CODES_HINT: Final = "correct the file; codes are text, with their leading zeros"
+_UNASSIGNED_AIAN: Final = ("4990", "4999")
+
+
 @dataclass(frozen=True, slots=True)
 class Delimited:
-    """An opened text file, or several with the same line of names.
-
-    Attributes:
-        file: Path, for messages.
-        placed: Column value (the line), and where each line lies.
-        header: The line of names.
-        names: The names.
-    """
+    """An opened text file, or several with the same line of names; `frame` has a row a line, and where it lies."""
 
     file: str
-    placed: DataFrame
+    frame: DataFrame
     header: str
     names: tuple[str, ...]
 
@@ -48,7 +64,6 @@ class Delimited:
     def open(
         cls, spark: SparkSession, paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str
     ) -> Delimited:
-        """Open text files."""
         for path in paths:
             require_path(path)
         with reading(file):
@@ -57,7 +72,7 @@ class Delimited:
         if first is None:
             raise InputError(f"{file}: the file is empty, so no geounit exists")
         header = str(first[0])
-        return cls(file, with_place(lines), header, _names(header, wanted, file=file, kind=kind))
+        return cls(file, with_position(lines), header, _names(header, wanted, file=file, kind=kind))
 
     @staticmethod
     def look(paths: Sequence[str], wanted: Sequence[str], *, file: str, kind: str) -> None:
@@ -106,17 +121,13 @@ def _names(header: str, wanted: Sequence[str], *, file: str, kind: str) -> tuple
     return names
 
 
-_HINT: Final = "correct the file; codes are text, with their leading zeros"
-_UNASSIGNED_AIAN: Final = ("4990", "4999")
-
-
 @dataclass(frozen=True, slots=True)
 class AreaRows:
     """Rows of an opened file that hold blocks, before any check.
 
     Attributes:
         file: Its path, for messages.
-        placed: Its rows, and where each lies.
+        frame: Its rows, and where each lies.
         whole: True where a row can be taken apart.
         is_block: True where a whole row is that of a block; other whole rows are left out.
         geocode: Geocode of 16 characters of a block.
@@ -126,7 +137,7 @@ class AreaRows:
     """
 
     file: str
-    placed: DataFrame
+    frame: DataFrame
     whole: Column
     is_block: Column
     geocode: Column
@@ -135,31 +146,25 @@ class AreaRows:
     checks: tuple[RowCheck, ...] = ()
 
 
-def sixteen(block: Column) -> Column:
-    """The geocode of 16 digits of a census block of 15: the block group stands before the block."""
-    return F.concat(F.substring(block, 1, 11), F.substring(block, 12, 1), F.substring(block, 12, 4))
-
-
 def filled(text: Column, nothing: str) -> Column:
     """A code without spaces around it; what stands for nothing where it is blank or null."""
     trimmed = F.trim(text.cast("string"))
     return F.when(trimmed.isNull() | (trimmed == ""), F.lit(nothing)).otherwise(trimmed)
 
 
+def status_of(code: Column, nothing: str) -> Column:
+    """The functional status of an entity in files that give none: active where there is one."""
+    return F.when(code == nothing, F.lit(_NO_STATUS)).otherwise(F.lit(_ACTIVE))
+
+
 def code_checks(file: str, field: str, column: str, value: Column, where: Column) -> list[RowCheck]:
     """What the codes of a column must be."""
     width = len(NOTHING[column])
     if column in STATUS_OF:
-        return [
-            RowCheck(
-                file, field, "a functional status: one capital letter or digit", where & ~value.rlike("^[A-Z0-9]$")
-            )
-        ]
-    checks = [
-        RowCheck(
-            file, field, f"{width} digits, as text with leading zeros", where & ~value.rlike(f"^[0-9]{{{width}}}$")
-        )
-    ]
+        expected, pattern = "a functional status: one capital letter or digit", "^[A-Z0-9]$"
+    else:
+        expected, pattern = f"{width} digits, as text with leading zeros", f"^[0-9]{{{width}}}$"
+    checks = [RowCheck(file, field, expected, where & ~value.rlike(pattern))]
     if column == "aiannhce":
         unassigned = (value == "0000") | value.between(*_UNASSIGNED_AIAN)
         expected = f"a code that is assigned to areas (0000 and {'-'.join(_UNASSIGNED_AIAN)} are not), or 9999 for none"
@@ -177,39 +182,36 @@ def checked(rows: AreaRows, notes: Sequence[str] = ()) -> EntityBlocks:
     first = "a block group that is the first digit of the block"
     checks = [
         *rows.checks,
-        RowCheck(rows.file, rows.geocode_field, digits, block & ~F.coalesce(good, F.lit(False))),
+        RowCheck(rows.file, rows.geocode_field, digits, block & is_not(good)),
         RowCheck(rows.file, rows.geocode_field, first, block & good & group),
     ]
     for name, (field, _) in rows.fields.items():
         checks += code_checks(rows.file, field, name, values[name], block)
-    frame = rows.placed.withColumn(FAULTS, faults(checks)).select(
-        FAULTS,
-        "row_file",
-        "row_block",
-        "row_id",
-        F.when(block, rows.geocode).alias(GEOCODE),
-        *(values[name].alias(name) for name in ENTITY_COLUMNS),
-    )
+    columns = [F.when(block, rows.geocode).alias(GEOCODE), *(values[name].alias(name) for name in ENTITY_COLUMNS)]
+    frame = rows.frame.select(faults(checks), *POSITION, *columns)
     with reading(rows.file):
-        is_block = F.col(GEOCODE).isNotNull().alias("is_block")
-        counted = frame.groupBy(FAULTS, is_block).count().collect()
-        failed: dict[int, int] = {}
-        for row in counted:
-            if row[FAULTS]:
-                failed[row[FAULTS]] = failed.get(row[FAULTS], 0) + row["count"]
-        refuse(problems_of(frame, failed, checks) if failed else [], hint=_HINT)
-        if not any(row["is_block"] for row in counted):
-            raise InputError(f"{rows.file}: no block, so no geounit exists", hint="is it the whole file?")
-        blocks = frame.where(F.col(GEOCODE).isNotNull())
-        refuse(twice(rows.file, rows.geocode_field, frame), hint="each block lies in one tract and has one row")
-    return EntityBlocks(blocks.select(GEOCODE, *ENTITY_COLUMNS), tuple(notes))
+        refuse(block_problems(rows.file, frame, checks), hint=CODES_HINT)
+        refuse(
+            repeated_blocks(rows.file, rows.geocode_field, frame), hint="each block lies in one tract and has one row"
+        )
+    return EntityBlocks(frame.where(F.col(GEOCODE).isNotNull()).select(GEOCODE, *ENTITY_COLUMNS), tuple(notes))
 
 
-def twice(file: str, field: str, blocks: DataFrame) -> list[Problem]:
-    """Describe the blocks that stand in several rows."""
-    several = blocks.where(F.col(GEOCODE).isNotNull()).groupBy(GEOCODE).count().where("count > 1")
-    found = [row[GEOCODE] for row in several.orderBy(GEOCODE).limit(MOST_EXAMPLES).collect()]
-    if not found:
+def block_problems(file: str, frame: DataFrame, checks: Sequence[RowCheck]) -> list[Problem]:
+    """The faults of rows that hold blocks, or an error where there is none."""
+    is_block = F.col(GEOCODE).isNotNull().alias("is_block")
+    counted = frame.groupBy(FAULTS, is_block).count().collect()
+    problems = problems_of(frame, [(row[FAULTS], row["count"]) for row in counted], checks)
+    if not problems and not any(row["is_block"] for row in counted):
+        raise InputError(f"{file}: no block, so no geounit exists", hint="is it the whole file?")
+    return problems
+
+
+def repeated_blocks(file: str, field: str, rows: DataFrame) -> list[Problem]:
+    """Blocks that stand in several rows."""
+    several = rows.where(F.col(GEOCODE).isNotNull()).groupBy(GEOCODE).count().where("count > 1")
+    some = some_geounits(several)
+    if not some:
         return []
-    bad = blocks.join(several, GEOCODE, "left_semi")
-    return [Problem(file, field, "each block once", bad.count(), row_numbers(blocks, bad), tuple(found))]
+    bad = rows.join(several, GEOCODE, "left_semi")
+    return [Problem(file, field, "each block once", bad.count(), row_numbers(rows, bad), some)]

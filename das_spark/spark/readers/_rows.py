@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from operator import add
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from das_spark.spark.readers.base import MOST_EXAMPLES, Problem
+from das_spark.spark.readers.base import GEOCODE, MOST_EXAMPLES, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-FAULTS = "faults"
-"""Column of the failed checks of a row, as the sum of their bits; 0 for a good row."""
+FAULTS: Final = "faults"
+"""Column of the failed checks of a row, as the sum of their bits, the first check in the lowest; 0 for a good row."""
 
-_PLACE = ("row_file", "row_block", "row_id")
+POSITION: Final = ("row_file", "row_block", "row_id")
+"""Columns that say where in its file a row lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +44,32 @@ class RowCheck:
     fails: Column
 
 
+def is_not(condition: Column) -> Column:
+    """True where a condition is false or null."""
+    return ~F.coalesce(condition, F.lit(False))
+
+
 def faults(checks: Sequence[RowCheck]) -> Column:
-    """The failed checks of a row as an integer, the first check in the lowest bit (long)."""
+    """The column `FAULTS` (long) of some checks."""
     bits = [F.when(check.fails, F.lit(1 << bit)).otherwise(F.lit(0)).cast("long") for bit, check in enumerate(checks)]
-    return reduce(lambda left, right: left + right, bits, F.lit(0).cast("long"))
+    return reduce(add, bits, F.lit(0).cast("long")).alias(FAULTS)
 
 
-def with_place(frame: DataFrame) -> DataFrame:
+def with_position(frame: DataFrame) -> DataFrame:
     """Add where in its file a row lies; must be called on a frame that comes straight from a file."""
-    return frame.select(
-        "*",
-        F.col("_metadata.file_path").alias("row_file"),
-        F.col("_metadata.file_block_start").alias("row_block"),
-        F.monotonically_increasing_id().alias("row_id"),
-    )
+    file, block = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
+    return frame.withColumns(dict(zip(POSITION, (file, block, F.monotonically_increasing_id()), strict=True)))
 
 
 #: Of each file, its blocks: where the block starts, the least row identity in it, and how many rows it has.
 _Blocks = Mapping[str, Sequence[tuple[int, int, int]]]
 
 
-def row_numbers(placed: DataFrame, bad: DataFrame, blocks: _Blocks | None = None) -> tuple[int, ...]:
+def row_numbers(frame: DataFrame, bad: DataFrame, blocks: _Blocks | None = None) -> tuple[int, ...]:
     """Number some rows of text files, counted from 1 in their file; costs another pass."""
-    found = bad.select(*_PLACE).limit(MOST_EXAMPLES).collect()
+    found = bad.select(*POSITION).limit(MOST_EXAMPLES).collect()
     if blocks is None:
-        blocks = _blocks_of(placed)
+        blocks = _blocks_of(frame)
     numbers = []
     for file, block, identity in found:
         before = sum(count for start, _, count in blocks[file] if start < block)
@@ -75,31 +78,31 @@ def row_numbers(placed: DataFrame, bad: DataFrame, blocks: _Blocks | None = None
     return tuple(sorted(numbers))
 
 
-def _blocks_of(placed: DataFrame) -> _Blocks:
-    """Where the rows of each block of each file begin; a pass over the files."""
+def _blocks_of(frame: DataFrame) -> _Blocks:
     blocks: dict[str, list[tuple[int, int, int]]] = {}
-    counted = placed.groupBy("row_file", "row_block").agg(F.min("row_id"), F.count("row_id"))
-    for file, start, least, count in counted.collect():
+    for file, start, least, count in frame.groupBy(*POSITION[:2]).agg(F.min("row_id"), F.count("row_id")).collect():
         blocks.setdefault(file, []).append((start, least, count))
     return blocks
 
 
-def problems_of(placed: DataFrame, counted: Mapping[int, int], checks: Sequence[RowCheck]) -> list[Problem]:
-    """Describe the checks that failed, with the numbers of some rows."""
+def row_problems(frame: DataFrame, checks: Sequence[RowCheck]) -> list[Problem]:
+    """Count the rows of a frame with `FAULTS`, and describe the checks that failed."""
+    return problems_of(frame, frame.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect(), checks)
+
+
+def problems_of(frame: DataFrame, counted: Iterable[Sequence[int]], checks: Sequence[RowCheck]) -> list[Problem]:
+    """Describe the checks that failed, with the numbers of some rows; `counted` are pairs of faults and rows."""
+    pairs = [(value, rows) for value, rows in counted]
+    failed = {bit: sum(rows for value, rows in pairs if value >> bit & 1) for bit in range(len(checks))}
+    blocks = _blocks_of(frame) if any(failed.values()) else {}
     found = []
-    failed = [
-        (bit, rows)
-        for bit in range(len(checks))
-        if (rows := sum(number for value, number in counted.items() if value >> bit & 1))
-    ]
-    blocks = _blocks_of(placed) if failed else {}
-    for bit, rows in failed:
-        check = checks[bit]
-        bad = placed.where(F.col(FAULTS).bitwiseAND(F.lit(1 << bit)) != 0)
-        found.append(Problem(check.file, check.field, check.expected, rows, row_numbers(placed, bad, blocks)))
+    for check, (bit, rows) in zip(checks, failed.items(), strict=True):
+        if rows:
+            bad = frame.where(F.col(FAULTS).bitwiseAND(F.lit(1 << bit)) != 0)
+            found.append(Problem(check.file, check.field, check.expected, rows, row_numbers(frame, bad, blocks)))
     return found
 
 
-def one_of(codes: Iterable[int]) -> str:
-    """Spell a set of allowed codes."""
-    return "one of " + ", ".join(str(code) for code in sorted(codes))
+def some_geounits(frame: DataFrame) -> tuple[str, ...]:
+    """A few geocodes of a frame, in order."""
+    return tuple(row[0] for row in frame.select(GEOCODE).distinct().orderBy(GEOCODE).limit(MOST_EXAMPLES).collect())

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -18,8 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, InputError, OutputError
-from das_spark.geography import ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
-from das_spark.io.input_files import is_data, is_remote, require_path
+from das_spark.geography import BLOCK, ROOT_GEOCODE
+from das_spark.io.input_files import data_files, is_folder, is_remote, require_path
 from das_spark.products import CodedField, FileRecodes
 from das_spark.store import is_disk_full, no_room
 
@@ -68,13 +66,7 @@ class Problem:
 
 
 class BadInputError(InputError):
-    """Input files break rules; all that were found together.
-
-    Args:
-        message: All problems, one a line, without any value.
-        hint: What to do about them.
-        problems: The same as values, with row numbers, for the restricted root only.
-    """
+    """Input files break rules; all that were found together, with row numbers in `problems` for the restricted root."""
 
     code = "DAS201"
 
@@ -154,15 +146,7 @@ class Reader(Protocol):
 
 
 def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
-    """Raise one error for all problems, if there are any.
-
-    Args:
-        problems: What was found.
-        hint: What to do about it.
-
-    Raises:
-        BadInputError: There is a problem.
-    """
+    """Raise one error (`BadInputError`) for all problems, if there are any."""
     if not problems:
         return
     lines = [str(problem) for problem in problems[:_MOST_PROBLEMS]]
@@ -184,10 +168,7 @@ def released_if_refused(held: DataFrame) -> Iterator[None]:
 
 @contextmanager
 def reading(file: str) -> Iterator[None]:
-    """Turn Spark's errors about a file into one that names the file and quotes nothing of it.
-
-    Args:
-        file: File or folder.
+    """Turn Spark's errors about a file or folder into one that names it and quotes nothing of it.
 
     Raises:
         InputError: Spark could not find or read it.
@@ -211,22 +192,6 @@ def _unreadable(file: str, error: Exception, condition: str) -> InputError | Out
 
 
 GEOCODE: Final = "geocode"
-
-#: The functional status of what does not exist.
-NO_STATUS: Final = "9"
-
-#: The functional status that readers give where their files know none: an active government.
-ACTIVE: Final = "A"
-
-#: Columns of functional status, and the code that each is about.
-STATUS_OF: Final[Mapping[str, str]] = MappingProxyType({"cousubfs": "cousubfp", "placefs": "placefp"})
-
-_OWN_NOTHING: Final = {"aiannhce": NO_AIAN_AREA} | dict.fromkeys(STATUS_OF, NO_STATUS)
-
-#: Column -> what it holds for a block that lies in no such entity; its length is that of every code of the column.
-NOTHING: Final[Mapping[str, str]] = MappingProxyType(
-    {name: _OWN_NOTHING.get(name, NO_ENTITY) for name in ENTITY_COLUMNS}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,19 +243,8 @@ class GeographyReader(Protocol):
         ...
 
 
-ROOT = "0"
-"""Geocode of the one geounit of a level of length 0."""
-
-
 def files_in(spark: SparkSession | None, folder: str) -> tuple[str, ...]:
-    """Every file in a folder and in its folders.
-
-    Returns:
-        Paths or addresses, sorted.
-
-    Raises:
-        InputError: There is no such folder, or it is a file.
-    """
+    """Paths or addresses of every file in a folder and in its folders, in order; none of a remote one without Spark."""
     require_path(folder)
     if is_remote(folder):
         if spark is None:
@@ -298,20 +252,19 @@ def files_in(spark: SparkSession | None, folder: str) -> tuple[str, ...]:
         with reading(folder):
             listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
             return tuple(sorted(row[0] for row in listing.select("path").collect()))
-    if not Path(folder).is_dir():
+    if not is_folder(folder):
         raise InputError(f"{folder}: a folder is expected, not a file")
-    return tuple(sorted(str(file) for file in Path(folder).rglob("*") if file.is_file() and is_data(file)))
+    return tuple(data_files(folder))
+
+
+def sixteen(block: Column) -> Column:
+    """The geocode of 16 digits of a census block of 15: the block group is the first digit of the block, before it."""
+    return F.concat(F.substring(block, 1, 11), F.substring(block, 12, 1), F.substring(block, 12, 4))
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a reader reads for: the cells of a product's schema, in the geounits of the lowest level of a spine.
-
-    Attributes:
-        product: What the run publishes.
-        spine: Its levels.
-        recodes: How the product recodes what the reader delivers.
-    """
+    """What a reader reads for: a product's cells, by its recodes of the reader's codes, in the leaves of a spine."""
 
     product: Product
     spine: Spine
@@ -319,11 +272,7 @@ class Target:
 
     @classmethod
     def of(cls, reader: str, product: Product, spine: Spine, *, default: FileRecodes | None = None) -> Target:
-        """Find the recodes of a product for a reader.
-
-        Raises:
-            ConfigurationError: The product has no recodes for the reader.
-        """
+        """Find the recodes of a product for a reader."""
         recodes = product.file_recodes.get(reader, default)
         if recodes is None:
             raise ConfigurationError(
@@ -349,12 +298,8 @@ class Target:
         """Whether housing units are counted, and not people."""
         return self.product.record == "unit"
 
-    def require_geocodes(self, reader: str, digits: int, parts: str = "") -> None:
-        """Refuse a spine whose geocodes are longer than those of a reader.
-
-        Raises:
-            ConfigurationError: The lowest level has longer ones.
-        """
+    def require_geocodes(self, reader: str, parts: str = "", digits: int = BLOCK) -> None:
+        """Refuse a spine whose geocodes are longer than those of a reader."""
         leaf = self.spine.leaf
         if leaf.length > digits:
             raise ConfigurationError(
@@ -363,11 +308,7 @@ class Target:
             )
 
     def require_codes(self, reader: str, allowed: Mapping[str, str], coded: Iterable[CodedField]) -> None:
-        """Refuse recodes of fields that the files do not have, or that leave out codes which they may hold.
-
-        Raises:
-            ConfigurationError: A field or a code of one is unknown.
-        """
+        """Refuse recodes of fields that the files do not have, or that leave out codes which they may hold."""
         for field in coded:
             where = f"product {self.product.name!r}, recodes for reader {reader!r}: field {field.name}"
             if field.name not in allowed:
@@ -375,26 +316,21 @@ class Target:
             if missing := field.missing(allowed[field.name]):
                 raise ConfigurationError(f"{where}: no level for the codes from {', '.join(missing)}")
 
-    def geocode(self, column: str = "geocode") -> Column:
-        """A geocode, cut to the lowest level of the spine."""
+    def geocode(self) -> Column:
+        """The geocode of a row, cut to the lowest level of the spine."""
         length = self.spine.leaf.length
-        return F.lit(ROOT) if length == 0 else F.substring(column, 1, length)
+        return (F.lit(ROOT_GEOCODE) if length == 0 else F.substring(GEOCODE, 1, length)).alias(GEOCODE)
 
     def cell(self, code: Callable[[str], Column], fields: Container[str] | None = None) -> Column:
         """Flat cell index (int) of a record, or the part of it that some fields tell: parts add up to the whole."""
-        cell, stride = F.lit(0), self.product.schema.size
-        for attribute in self.product.schema.attributes:
-            coded, stride = self.recodes.attributes[attribute.name], stride // attribute.size
-            if fields is None or coded.name in fields:
-                cell += level_of(coded, code(coded.name)) * F.lit(stride)
-        return cell.cast("int")
+        coded = self.recodes.attributes.items()
+        return cell_of(
+            self.product.schema,
+            {name: level_of(each, code(each.name)) for name, each in coded if fields is None or each.name in fields},
+        )
 
     def cells(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Flat cell indices of records as arrays.
-
-        Returns:
-            The cells, shape (n,); -1 where a code stands for no level.
-        """
+        """Flat cell indices of records as arrays, (n,); -1 where a code stands for no level."""
         schema = self.product.schema
         coded = [self.recodes.attributes[attribute.name] for attribute in schema.attributes]
         levels = [each.level_of(codes[each.name]) for each in coded]
@@ -406,8 +342,7 @@ def level_of(coded: CodedField, code: Column) -> Column:
     """The level (int) that a code stands for; null where it stands for none."""
     if coded.first is not None:
         return (code - coded.first).cast("int")
-    blank = F.lit(coded.blank_level).cast("int")
-    level = F.when(code.isNull(), blank)
+    level = F.when(code.isNull(), F.lit(coded.blank_level).cast("int"))
     for low, high, each in coded.ranges():
         level = level.when(code.between(low, high), F.lit(each))
     return level.cast("int")
@@ -420,8 +355,7 @@ def level_in_cell(schema: Schema, attribute: str) -> Column:
 
 
 def cell_of(schema: Schema, levels: Mapping[str, Column]) -> Column:
-    """Flat cell index (int) of 0-based levels, the last attribute fastest."""
-    cell = reduce(
-        lambda flat, attribute: flat * attribute.size + levels[attribute.name], schema.attributes, F.lit(0).cast("long")
-    )
-    return cell.cast("int")
+    """Flat cell index (int) of 0-based levels, the last attribute fastest; the part of it that some levels tell."""
+    strides = {each.name: prod(schema.shape[axis + 1 :]) for axis, each in enumerate(schema.attributes)}
+    parts = (level * F.lit(strides[name]) for name, level in levels.items())
+    return reduce(lambda cell, part: cell + part, parts, F.lit(0)).cast("int")

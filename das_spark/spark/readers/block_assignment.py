@@ -13,22 +13,17 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.input_files import is_remote
-from das_spark.spark.readers._areas import Delimited, code_checks, filled, sixteen
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers
-from das_spark.spark.readers.base import (
-    ACTIVE,
-    GEOCODE,
-    MOST_EXAMPLES,
-    NO_STATUS,
+from das_spark.spark.readers._areas import (
     NOTHING,
+    STATUS_NOTE,
     STATUS_OF,
-    EntityBlocks,
-    Problem,
-    files_in,
-    reading,
-    refuse,
+    Delimited,
+    code_checks,
+    filled,
+    status_of,
 )
-from das_spark.spark.readers.pl94 import STATUS_NOTE
+from das_spark.spark.readers._rows import POSITION, RowCheck, faults, row_numbers, row_problems, some_geounits
+from das_spark.spark.readers.base import GEOCODE, EntityBlocks, Problem, files_in, reading, refuse, sixteen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -141,17 +136,10 @@ def _open(
         other = table.whole & good & (table.column(_COUNTY) != F.substring(block, 3, 3))
         checks.append(RowCheck(name, _COUNTY, f"the county that {_BLOCK} names", other))
     # The line of names stays, without geocode: rows are numbered among all lines.
-    rows = table.placed.select(
-        faults(checks).alias(FAULTS),
-        "row_file",
-        "row_block",
-        "row_id",
-        F.when(table.is_row, sixteen(block)).alias(GEOCODE),
-        code.alias("code"),
-    )
+    geocode = F.when(table.is_row, sixteen(block)).alias(GEOCODE)
+    rows = table.frame.select(faults(checks), *POSITION, geocode, code.alias("code"))
     with reading(name):
-        failed = rows.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect()
-        return rows, problems_of(rows, {row[FAULTS]: row["count"] for row in failed}, checks)
+        return rows, row_problems(rows, checks)
 
 
 def _join(opened: Sequence[tuple[_AssignmentFile, DataFrame]]) -> DataFrame:
@@ -186,16 +174,14 @@ def _partners(
         if not count:
             continue
         bad = joined.where(column).select(GEOCODE)
-        some = tuple(row[0] for row in bad.orderBy(GEOCODE).limit(MOST_EXAMPLES).collect())
         rows = next(frame for each, frame in opened if each is file)
         numbers = row_numbers(rows, rows.join(bad, GEOCODE, "left_semi"))
         name = f"{folder}/BlockAssign_*_{file.kind}.txt"
-        problems.append(Problem(name, _BLOCK, expected, count, numbers, some))
+        problems.append(Problem(name, _BLOCK, expected, count, numbers, some_geounits(bad)))
     return problems
 
 
 def _column(name: str) -> Column:
-    if name in STATUS_OF:
-        code = F.coalesce(STATUS_OF[name], F.lit(NOTHING[STATUS_OF[name]]))
-        return F.when(code == NOTHING[STATUS_OF[name]], F.lit(NO_STATUS)).otherwise(F.lit(ACTIVE)).alias(name)
-    return F.coalesce(name, F.lit(NOTHING[name])).alias(name)
+    code = STATUS_OF.get(name, name)
+    value = F.coalesce(code, F.lit(NOTHING[code]))
+    return (value if code == name else status_of(value, NOTHING[code])).alias(name)

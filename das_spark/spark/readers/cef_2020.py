@@ -17,10 +17,10 @@ facility without persons breaks the bounds that facilities put on persons; it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -28,12 +28,20 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError
 from das_spark.io.cef import BLOCK_KEY, DELIMITER, ENDINGS, FILES, PERSON, UNIT
-from das_spark.io.input_files import any_of, is_folder, look_at_lines, named_in, require_path, required
+from das_spark.io.input_files import look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
-from das_spark.spark.readers._tables import UNITS
-from das_spark.spark.readers._tables import VACANT as VACANT_UNITS
+from das_spark.spark.readers._records import LINE, field_checks, lines_of, number, text
+from das_spark.spark.readers._rows import (
+    FAULTS,
+    RowCheck,
+    faults,
+    row_numbers,
+    row_problems,
+    some_geounits,
+)
+from das_spark.spark.readers._units import further_kinds, units_by_kind, zero_if_null
 from das_spark.spark.readers.base import (
+    GEOCODE,
     MOST_EXAMPLES,
     IngestedTables,
     Problem,
@@ -44,7 +52,7 @@ from das_spark.spark.readers.base import (
     refuse,
     released_if_refused,
 )
-from das_spark.spark.readers.grfc import GEOCODE, KEY, GeographicReference, block_key, look_at_geography, open_geography
+from das_spark.spark.readers.grfc import KEY, GeographicReference, block_key, look_at_geography, open_geography
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -55,15 +63,12 @@ if TYPE_CHECKING:
 
 
 _IS_GOOD = "is_good"
-LINE = "line"
-"""Column of a line in fixed width, whichever way it was written; null where a delimited one cannot be."""
-
 _PARTS = ("*.txt", "*.txt.gz", "*.dat", "*.dat.gz", "*.cef", "*.cef.gz", "part-*")
 """Names of data files in a folder, where a README may stand beside them."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
+class _RecordLines:
     """The lines of one kind of record."""
 
     file: str
@@ -73,44 +78,23 @@ class _Lines:
 
     def problems(self) -> list[Problem]:
         """Describe the checks that failed; reads all lines again."""
-        checks = [*_field_checks(self.file, self.record), *self.rules]
-        checked = self.frame.withColumn(FAULTS, faults(checks))
+        length = f"{_form(self.record)}, in every {self.record.name} line"
+        checks = [*field_checks(self.file, self.record, length, F.lit(True)), *self.rules]
         with reading(self.file):
-            rows = checked.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect()
-            return problems_of(checked, {row[FAULTS]: row["count"] for row in rows}, checks)
+            return row_problems(self.frame.withColumn(FAULTS, faults(checks)), checks)
 
 
-def text(record: Record, name: str) -> Column:
-    """The characters of a field."""
-    field = record.field(name)
-    return F.substring(LINE, field.start + 1, field.width)
-
-
-def number(record: Record, name: str) -> Column:
-    """The number in a field (long; null where there is none)."""
-    return F.trim(text(record, name)).try_cast("long")
-
-
-def _open_units(spark: SparkSession, file: str) -> _Lines:
-    """Open the unit records."""
-    in_quarters = F.trim(text(UNIT, "QGQTYP")) != ""
-    vacant = text(UNIT, "VACS") != "0"
-    return _open(
-        spark,
-        file,
-        UNIT,
-        [
-            ("RTYPE, QGQTYP", "4 where there is a type of group quarters, 2 where it is blank", _not_in(UNIT, "4")),
-            ("VACS", "0 in group quarters", in_quarters & vacant),
-            ("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (number(UNIT, "FINAL_POP") > 0)),
-        ],
-    )
-
-
-def _open_persons(spark: SparkSession, file: str) -> _Lines:
-    """Open the person records; see :func:`_open_units`."""
-    rule = ("RTYPE, QGQTYP", "5 where there is a type of group quarters, 3 where it is blank", _not_in(PERSON, "5"))
-    return _open(spark, file, PERSON, [rule])
+def _rules(record: Record) -> list[tuple[str, str, Column]]:
+    """Fields, what is expected of them together, and where a line is not so whose fields are right one by one."""
+    quarters, home = ("4", "2") if record is UNIT else ("5", "3")
+    in_quarters = F.trim(text(record, "QGQTYP")) != ""
+    expected = f"{quarters} where there is a type of group quarters, {home} where it is blank"
+    rules = [("RTYPE, QGQTYP", expected, (text(record, "RTYPE") == quarters) != in_quarters)]
+    if record is UNIT:
+        vacant = text(UNIT, "VACS") != "0"
+        rules.append(("VACS", "0 in group quarters", in_quarters & vacant))
+        rules.append(("VACS, FINAL_POP", "nobody in a vacant unit", vacant & (number(UNIT, "FINAL_POP") > 0)))
+    return rules
 
 
 def _look_at_records(file: str, record: Record) -> None:
@@ -128,39 +112,22 @@ def _form(record: Record) -> str:
     return f"{record.length} characters, or {len(record.fields)} fields delimited by {DELIMITER}"
 
 
-def _not_in(record: Record, quarters: str) -> Column:
-    return (text(record, "RTYPE") == quarters) != (F.trim(text(record, "QGQTYP")) != "")
-
-
-def _open(spark: SparkSession, file: str, record: Record, rules: Sequence[tuple[str, str, Column]]) -> _Lines:
+def _open(spark: SparkSession, file: str, record: Record) -> _RecordLines:
     require_path(file)
+    rules = _rules(record)
     good = F.coalesce(F.col(LINE).rlike(record.pattern), F.lit(False))
-    across = [RowCheck(file, field, expected, good & fails) for field, expected, fails in rules]
+    across = tuple(RowCheck(file, field, expected, good & fails) for field, expected, fails in rules)
     with reading(file):
-        lines = with_place(spark.read.text(file, pathGlobFilter=any_of(_PARTS) if is_folder(file) else None))
-        delimited = F.contains("value", F.lit(DELIMITER))
-        fixed = lines.withColumn(LINE, F.when(delimited, _fixed(record)).otherwise(F.col("value")))
-        broken = reduce(lambda one, other: one | other, (fails for _, _, fails in rules))
-        frame = fixed.withColumn(_IS_GOOD, good & ~broken)
-    return _Lines(file, record, frame, tuple(across))
-
-
-def _field_checks(file: str, record: Record) -> list[RowCheck]:
-    whole = F.coalesce(F.length(LINE) == record.length, F.lit(False))
-    return [
-        RowCheck(file, "record length", f"{_form(record)}, in every {record.name} line", ~whole),
-        *[
-            RowCheck(
-                file, field.name, field.expected, whole & ~text(record, field.name).rlike(f"^(?:{field.pattern})$")
-            )
-            for field in record.fields
-        ],
-    ]
+        delimited = F.contains(LINE, F.lit(DELIMITER))
+        fixed = F.when(delimited, _fixed(record)).otherwise(F.col(LINE))
+        frame = lines_of(spark, file, _PARTS).withColumn(LINE, fixed)
+        broken = reduce(or_, (fails for _, _, fails in rules))
+        return _RecordLines(file, record, frame.withColumn(_IS_GOOD, good & ~broken), across)
 
 
 def _fixed(record: Record) -> Column:
     """A delimited line in fixed width; null where it has another number of fields, or one is too long."""
-    parts = rf"split(value, '\\{DELIMITER}', -1)"
+    parts = rf"split({LINE}, '\\{DELIMITER}', -1)"
     fields = [(f"trim(get({parts}, {place}))", field.width) for place, field in enumerate(record.fields)]
     padded = ", ".join(
         f"CASE WHEN length({part}) <= {width} THEN lpad({part}, {width}, ' ') END" for part, width in fields
@@ -172,7 +139,7 @@ _NOBODY, _OTHER_CLASS = 1, 2
 """What is odd about a row: a facility without persons, a person of another class than her unit."""
 
 
-def _with_unit(lines: _Lines) -> DataFrame:
+def _with_unit(lines: _RecordLines) -> DataFrame:
     """The good lines, with the number of their unit."""
     return lines.frame.where(_IS_GOOD).withColumn("unit", number(lines.record, "MAFID"))
 
@@ -182,11 +149,11 @@ def _unit_block() -> Column:
     return block_key(text(UNIT, "OIDTB"))
 
 
-def _count_lines(units: _Lines, persons: _Lines | None, target: Target) -> DataFrame:
+def _count_lines(units: _RecordLines, persons: _RecordLines | None, target: Target) -> DataFrame:
     """Count lines by block, cell and kind; a faulty line has none of these."""
     rows = _unit_rows(units, target)
     if persons is not None:
-        rows = rows.unionAll(_person_rows(persons, target))
+        rows = rows.unionByName(_person_rows(persons, target), allowMissingColumns=True)
     home = Window.partitionBy("unit")
     joined = rows.select(
         F.max(KEY).over(home).alias(KEY),
@@ -196,28 +163,23 @@ def _count_lines(units: _Lines, persons: _Lines | None, target: Target) -> DataF
         "of_unit", _IS_GOOD, "home", "vacant", "population", "level", "cell",
     )  # fmt: skip
     is_unit, good = F.col("of_unit"), F.col(_IS_GOOD)
-    vacant, orphan, repeated = _further_kinds(target.classes)
+    vacant, orphan, repeated = further_kinds(target)
     unit = F.when(F.col("units") > 1, repeated).when(F.col("vacant"), vacant).otherwise(F.col("home"))
     kind = F.when(is_unit, unit).when(F.col("units") == 0, orphan).otherwise(F.col("level"))
     alone = is_unit & (F.col("home") > 0) & (F.col("persons") == 0) & F.lit(persons is not None)
     odd = F.when(alone, _NOBODY).when(F.col("home_of_unit") != F.col("level"), _OTHER_CLASS).otherwise(0)
     counted = [each.alias(name) for name, each in (("kind", F.when(good, kind).cast("int")), ("odd", odd))]
     grouped = joined.groupBy(KEY, "cell", *counted, "of_unit", _IS_GOOD)
-    return grouped.agg(F.count(F.lit(1)).alias("count"), F.sum("population").alias("population"))
+    return grouped.agg(F.count(F.lit(1)).alias("count"), zero_if_null(F.sum("population")).alias("population"))
 
 
-def _further_kinds(classes: int) -> tuple[int, int, int]:
-    """Kinds of lines behind the classes of units: vacant units, persons without a unit, repeated units."""
-    return classes, classes + 1, classes + 2
-
-
-def unit_class(record: Record, target: Target) -> Column:
+def _unit_class(record: Record, target: Target) -> Column:
     """Class of unit (int) by the field of a record."""
     return level_of(target.unit_class, number(record, target.unit_class.name))
 
 
-def _unit_rows(units: _Lines, target: Target) -> DataFrame:
-    good, home = F.col(_IS_GOOD), unit_class(UNIT, target)
+def _unit_rows(units: _RecordLines, target: Target) -> DataFrame:
+    good, home = F.col(_IS_GOOD), _unit_class(UNIT, target)
     # Units of the first class are those that are counted where units are.
     cell = F.when(good & (home == 0), _cell(UNIT, target)) if target.counts_units else F.lit(None).cast("int")
     return units.frame.select(
@@ -233,17 +195,13 @@ def _unit_rows(units: _Lines, target: Target) -> DataFrame:
     )
 
 
-def _person_rows(persons: _Lines, target: Target) -> DataFrame:
+def _person_rows(persons: _RecordLines, target: Target) -> DataFrame:
     good = F.col(_IS_GOOD)
     return persons.frame.select(
         F.lit(False).alias("of_unit"),
         _IS_GOOD,
         _unit_number(persons),
-        F.lit(None).cast("string").alias(KEY),
-        F.lit(None).cast("int").alias("home"),
-        F.lit(False).alias("vacant"),
-        F.lit(0).cast("long").alias("population"),
-        F.when(good, unit_class(PERSON, target)).alias("level"),
+        F.when(good, _unit_class(PERSON, target)).alias("level"),
         F.when(good, _cell(PERSON, target)).alias("cell"),
     )
 
@@ -252,7 +210,7 @@ def _cell(record: Record, target: Target) -> Column:
     return target.cell(lambda field: number(record, field))
 
 
-def _unit_number(lines: _Lines) -> Column:
+def _unit_number(lines: _RecordLines) -> Column:
     # Faulty lines get keys of their own, so that a file of rubbish does not gather in one partition.
     own = -1 - F.col("row_id")
     return F.when(F.col(_IS_GOOD), number(lines.record, "MAFID")).otherwise(own).alias("unit")
@@ -263,7 +221,7 @@ _STATE = 2
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """How many lines are alike in what can be wrong about them."""
+    """How many lines have the same in what can be wrong about them."""
 
     of_unit: bool
     good: bool
@@ -274,18 +232,20 @@ class _Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class _Census:
     """Opened files, and what was counted of them."""
 
-    units: _Lines
-    persons: _Lines | None
+    units: _RecordLines
+    persons: _RecordLines | None
     geography: GeographicReference
     counted: DataFrame
     tallies: tuple[_Tally, ...]
     target: Target
 
     @classmethod
-    def of(cls, units: _Lines, persons: _Lines | None, geography: GeographicReference, target: Target) -> Census:
+    def of(
+        cls, units: _RecordLines, persons: _RecordLines | None, geography: GeographicReference, target: Target
+    ) -> _Census:
         """Read the lines and count them."""
         counted = _count_lines(units, persons, target).join(geography.blocks, KEY, "left").persist()
         lost = F.col(GEOCODE).isNull().alias("lost")
@@ -295,11 +255,7 @@ class Census:
             return cls(units, persons, geography, counted, tuple(_Tally(**row.asDict()) for row in rows), target)
 
     def line_problems(self) -> list[Problem]:
-        """What is wrong in lines as such.
-
-        Raises:
-            InputError: There is no unit record.
-        """
+        """What is wrong in lines as such; an error where there is no unit record."""
         faulty = {row.of_unit for row in self.tallies if not row.good}
         found = self.units.problems() if True in faulty else []
         if self.persons is not None and False in faulty:
@@ -309,9 +265,9 @@ class Census:
         return found
 
     def relation_problems(self) -> list[Problem]:
-        """What is wrong between lines; what one wrong line would cause in others is not told twice."""
+        """What is wrong between lines; what one wrong line would cause in others is not reported twice."""
         units, persons = self.units, self.persons
-        _, orphan, repeated = _further_kinds(self.target.classes)
+        _, orphan, repeated = further_kinds(self.target)
         twice = self._lines(lambda row: row.kind == repeated)
         found = _problem(twice, units, "MAFID", "each unit once", _repeated)
         lost = self._lines(lambda row: row.of_unit and row.good and row.lost)
@@ -331,7 +287,7 @@ class Census:
         expected = "a person line for every facility of group quarters (RTYPE 4)"
         return _problem(self._lines(lambda row: row.odd == _NOBODY), self.units, "MAFID", expected, self._empty)
 
-    def impossible_people(self, persons: _Lines) -> list[Problem]:
+    def impossible_people(self, persons: _RecordLines) -> list[Problem]:
         """Persons in cells that are structural zeros, without their row numbers."""
         product, found = self.target.product, []
         for zero in product.structural_zeros:
@@ -346,34 +302,31 @@ class Census:
     def _lines(self, condition: Callable[[_Tally], bool]) -> int:
         return sum(row.lines for row in self.tallies if condition(row))
 
-    def _lost(self, units: _Lines) -> DataFrame:
+    def _lost(self, units: _RecordLines) -> DataFrame:
         return _with_unit(units).withColumn(KEY, _unit_block()).join(self.geography.blocks, KEY, "left_anti")
 
-    def _orphans(self, persons: _Lines) -> DataFrame:
+    def _orphans(self, persons: _RecordLines) -> DataFrame:
         return _with_unit(persons).join(_with_unit(self.units).select("unit"), "unit", "left_anti")
 
-    def _others(self, persons: _Lines) -> DataFrame:
-        homes = _with_unit(self.units).select("unit", unit_class(UNIT, self.target).alias("home"))
-        level = unit_class(PERSON, self.target)
+    def _others(self, persons: _RecordLines) -> DataFrame:
+        homes = _with_unit(self.units).select("unit", _unit_class(UNIT, self.target).alias("home"))
+        level = _unit_class(PERSON, self.target)
         return _with_unit(persons).withColumn("level", level).join(homes, "unit").where("home <> level")
 
-    def _empty(self, units: _Lines) -> DataFrame:
-        facilities = _with_unit(units).where(unit_class(UNIT, self.target) > 0)
+    def _empty(self, units: _RecordLines) -> DataFrame:
+        facilities = _with_unit(units).where(_unit_class(UNIT, self.target) > 0)
         inhabited = _with_unit(self.persons or units).select("unit")
         return facilities.join(inhabited, "unit", "left_anti")
 
     def _without_facility(self) -> list[Problem]:
         """Classes of group quarters in which people live where no facility stands."""
-        vacant, *_ = _further_kinds(self.target.classes)
+        vacant, *_ = further_kinds(self.target)
         known = self.counted.where((F.col("kind") < vacant) & F.col(GEOCODE).isNotNull())
         units = F.sum(F.when(F.col("of_unit"), F.col("count")).otherwise(0))
         alone = known.groupBy(GEOCODE, "kind").agg(units.alias("units")).where("kind > 0 AND units = 0")
         number = alone.count()
-        if not number:
-            return []
-        some = [row[0] for row in alone.select(GEOCODE).distinct().orderBy(GEOCODE).limit(MOST_EXAMPLES).collect()]
         expected = "a facility of the type in every block where people live in one"
-        return [Problem(self.units.file, "QGQTYP", expected, number, geounits=tuple(some))]
+        return [Problem(self.units.file, "QGQTYP", expected, number, geounits=some_geounits(alone))] if number else []
 
     def _states(self) -> list[Problem]:
         """States whose units say that they hold another number of people than there are."""
@@ -389,17 +342,14 @@ class Census:
 
 
 def _problem(
-    number: int, lines: _Lines, field: str, expected: str, find: Callable[[_Lines], DataFrame]
+    number: int, lines: _RecordLines, field: str, expected: str, find: Callable[[_RecordLines], DataFrame]
 ) -> list[Problem]:
     """A problem, if there is any such line, with the numbers of some."""
     return [Problem(lines.file, field, expected, number, row_numbers(lines.frame, find(lines)))] if number else []
 
 
-def _repeated(units: _Lines) -> DataFrame:
+def _repeated(units: _RecordLines) -> DataFrame:
     return _with_unit(units).withColumn("times", F.count("unit").over(Window.partitionBy("unit"))).where("times > 1")
-
-
-_GEOCODE_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +359,7 @@ class Cef2020:
     name: str = "cef_2020"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the files begin; see :class:`~das_spark.spark.readers.base.Reader`."""
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
         persons, units, geography = self._paths(settings, Target.of(self.name, product, spine))
         if persons:
             _look_at_records(persons, PERSON)
@@ -422,7 +372,7 @@ class Cef2020:
         target.require_codes(self.name, counted.codes, target.recodes.attributes.values())
         for record in {UNIT.name: UNIT, counted.name: counted}.values():
             target.require_codes(self.name, record.codes, [target.unit_class])
-        target.require_geocodes(self.name, _GEOCODE_LENGTH)
+        target.require_geocodes(self.name)
         return _locate(settings, self.name, of_units=target.counts_units)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
@@ -436,13 +386,13 @@ class Cef2020:
         reference = open_geography(spark, geography)
         of_geography = reference.problems()
         with reading(" or ".join(file for file in (persons, units) if file)):
-            of_persons = _open_persons(spark, persons) if persons else None
-            census = Census.of(_open_units(spark, units), of_persons, reference, target)
+            of_persons = _open(spark, persons, PERSON) if persons else None
+            census = _Census.of(_open(spark, units, UNIT), of_persons, reference, target)
             with released_if_refused(census.counted):
                 refuse([*of_geography, *census.line_problems()])
                 passed = _relations(census, settings)
         counted = census.counted.where(F.col("cell").isNotNull())
-        counts = counted.select(target.geocode(GEOCODE).alias(GEOCODE), "cell", "count")
+        counts = counted.select(target.geocode(), "cell", "count")
         return IngestedTables(counts, _geounits(census), passed, held=census.counted)
 
 
@@ -456,7 +406,7 @@ def _locate(settings: InputSettings, reader: str, *, of_units: bool) -> tuple[st
     return paths.get(FILES[0], ""), paths[FILES[1]], paths[FILES[2]]
 
 
-def _relations(census: Census, settings: InputSettings) -> tuple[Problem, ...]:
+def _relations(census: _Census, settings: InputSettings) -> tuple[Problem, ...]:
     """Refuse what contradicts itself; what is left are things to know."""
     refuse(census.relation_problems())
     empty = census.empty_facilities()
@@ -465,14 +415,8 @@ def _relations(census: Census, settings: InputSettings) -> tuple[Problem, ...]:
     return (*empty, *(census.impossible_people(census.persons) if census.persons is not None else ()))
 
 
-def _geounits(census: Census) -> DataFrame:
-    def number(kind: int) -> Column:
-        return F.coalesce(F.sum(F.when(F.col("kind") == kind, F.col("count"))), F.lit(0).cast("long"))
-
-    target = census.target
-    vacant, *_ = _further_kinds(target.classes)
+def _geounits(census: _Census) -> DataFrame:
+    vacant, *_ = further_kinds(census.target)
     nothing = census.geography.blocks.select(GEOCODE, F.lit(None).cast("int").alias("kind"), F.lit(0).alias("count"))
     units = census.counted.where(F.col("of_unit") & (F.col("kind") <= vacant)).select(GEOCODE, "kind", "count")
-    every = nothing.unionByName(units).groupBy(target.geocode(GEOCODE).alias(GEOCODE))
-    by_class = [number(level) for level in range(target.classes)]
-    return every.agg(F.array(*by_class).alias(UNITS), number(vacant).alias(VACANT_UNITS))
+    return units_by_kind(nothing.unionByName(units), census.target)

@@ -5,27 +5,27 @@ Text delimited by ``|`` with a line of names; the columns that are read are foun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from das_spark.errors import InputError
 from das_spark.geography import ENTITY_COLUMNS
-from das_spark.io.cef import BLOCK_KEY, DELIMITER, GEOCODE_PARTS, UNIT
-from das_spark.io.input_files import data_files, first_line, require_path
-from das_spark.spark.readers._areas import AreaRows, Delimited, checked
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
-from das_spark.spark.readers.base import EntityBlocks, Problem, reading, refuse
+from das_spark.io.cef import BLOCK_KEY, GEOCODE_PARTS, UNIT
+from das_spark.spark.readers._areas import AreaRows, Delimited, block_problems, checked
+from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, row_numbers, some_geounits
+from das_spark.spark.readers.base import GEOCODE, EntityBlocks, Problem, reading, refuse
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-GEOCODE = "geocode"
-KEY = "block_key"
-_GROUP, _BLOCK = 3, 4
+KEY: Final = "block_key"
+_KIND: Final = "the geographic reference file (GRF-C)"
+_PARTS: Final = tuple(name for name, _ in GEOCODE_PARTS)
+_GROUP, _BLOCK = _PARTS[3:]
+_KEYED: Final = (*_PARTS, BLOCK_KEY)
+_WANTED: Final = (*_PARTS, *(column.upper() for column in ENTITY_COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,115 +42,44 @@ class GeographicReference:
         return self.frame.where(F.col(GEOCODE).isNotNull()).select(KEY, GEOCODE).dropDuplicates([KEY])
 
     def problems(self) -> list[Problem]:
-        """Check every row, and that no key leads to two blocks.
-
-        Raises:
-            InputError: There is no block.
-        """
+        """Check every row, and that no key leads to two blocks; without a block, an error."""
         with reading(self.file):
-            is_block = F.col(GEOCODE).isNotNull().alias("is_block")
-            rows = self.frame.groupBy(FAULTS, is_block).count().collect()
-            counted = {row[FAULTS]: row["count"] for row in rows if row[FAULTS]}
-            problems = problems_of(self.frame, counted, self.checks)
-            if not problems and not any(row["is_block"] for row in rows):
-                raise InputError(f"{self.file}: no block, so no geounit exists", hint="is it the whole file?")
-            return problems or self._ambiguous()
-
-    def _ambiguous(self) -> list[Problem]:
-        rows = self.frame.where(F.col(GEOCODE).isNotNull())
-        several = rows.groupBy(KEY).agg(F.countDistinct(GEOCODE).alias("blocks")).where("blocks > 1")
-        bad = rows.join(several, KEY, "left_semi")
-        number = bad.count()
-        if not number:
-            return []
-        return [Problem(self.file, BLOCK_KEY, "one block for each key", number, row_numbers(self.frame, bad))]
-
-
-def open_geography(spark: SparkSession, file: str) -> GeographicReference:
-    """Open the file.
-
-    Raises:
-        InputError: There is no such file, or a column is missing.
-    """
-    require_path(file)
-    with reading(file):
-        lines = spark.read.text(file)
-        first = lines.head()
-    if first is None:
-        raise InputError(f"{file}: the file is empty, so no geounit exists")
-    header = str(first[0])
-    names = _names(file, header)
-    column = _columns(names)
-    checks = _checks(file, column, len(names))
-    is_header = F.col("value") == header
-    # The line of names is a row without faults and without geocode.
-    frame = (
-        with_place(lines)
-        .withColumn(FAULTS, F.when(is_header, F.lit(0).cast("long")).otherwise(faults(checks)))
-        .withColumn(KEY, block_key(column[BLOCK_KEY]))
-        .withColumn(
-            GEOCODE, F.when(~is_header & (F.col(FAULTS) == 0), F.concat(*[column[name] for name, _ in GEOCODE_PARTS]))
-        )
-    )
-    return GeographicReference(file, frame, tuple(checks))
+            problems = block_problems(self.file, self.frame, self.checks)
+            return problems or _ambiguous_keys(self.file, self.frame, "one block for each key")
 
 
 def look_at_geography(file: str) -> None:
-    """See without Spark that the file begins with the line of names.
-
-    Raises:
-        InputError: There is no such file, it is no text, or a column is missing.
-    """
-    require_path(file)
-    for each in data_files(file):
-        _names(str(each), first_line(each))
+    """See without Spark that the file begins with the line of names."""
+    Delimited.look([file], _KEYED, file=file, kind=_KIND)
 
 
-def _names(file: str, header: str) -> list[str]:
-    names = [name.strip() for name in header.lstrip("\ufeff").split(DELIMITER)]
-    missing = [name for name in (*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY) if name not in names]
-    if missing:
-        hint = (
-            f"its first line names the columns, delimited by {DELIMITER}, as in the geographic reference file (GRF-C)"
-        )
-        raise InputError(f"{file}: no column {', '.join(missing)}", hint=hint)
-    return names
+def open_geography(spark: SparkSession, file: str) -> GeographicReference:
+    """Open the file; rows with a fault, and the line of names, have no geocode."""
+    table = Delimited.open(spark, [file], _KEYED, file=file, kind=_KIND)
+    checks = _checks(table)
+    frame = table.frame.select("*", faults(checks), block_key(table.column(BLOCK_KEY)).alias(KEY))
+    geocode = F.when(table.is_row & (F.col(FAULTS) == 0), _geocode(table))
+    return GeographicReference(file, frame.withColumn(GEOCODE, geocode), checks)
 
 
-def _columns(names: Sequence[str]) -> dict[str, Column]:
-    wanted = [*(name for name, _ in GEOCODE_PARTS), BLOCK_KEY]
-    return {name: F.trim(F.get(_parts(), F.lit(names.index(name)))) for name in wanted}
+def _geocode(table: Delimited) -> Column:
+    return F.concat(*(table.column(name) for name in _PARTS))
 
 
-def _parts() -> Column:
-    return F.split("value", rf"\{DELIMITER}", -1)
-
-
-def _checks(file: str, column: Mapping[str, Column], columns: int) -> list[RowCheck]:
-    whole = F.size(_parts()) == columns
-    group, block = GEOCODE_PARTS[_GROUP][0], GEOCODE_PARTS[_BLOCK][0]
-    parts = [*GEOCODE_PARTS, (BLOCK_KEY, 0)]
+def _checks(table: Delimited) -> tuple[RowCheck, ...]:
     largest = UNIT.field("OIDTB").width
-    first_digit = F.substring(column[block], 1, 1)
-    good = {name: column[name].rlike(f"^[0-9]{{{digits or f'1,{largest}'}}}$") for name, digits in parts}
-    return [
-        RowCheck(file, "", f"{columns} columns, as in the first line", ~whole),
-        *[
-            RowCheck(file, name, f"{digits or f'up to {largest}'} digits", whole & ~good[name])
-            for name, digits in parts
-        ],
-        RowCheck(
-            file,
-            group,
-            f"the first digit of {block}",
-            whole & good[group] & good[block] & (column[group] != first_digit),
+    digits = {name: (f"{width}", f"{width}") for name, width in GEOCODE_PARTS}
+    digits[BLOCK_KEY] = (f"1,{largest}", f"up to {largest}")
+    good = {name: table.column(name).rlike(f"^[0-9]{{{allowed}}}$") for name, (allowed, _) in digits.items()}
+    other = table.column(_GROUP) != F.substring(table.column(_BLOCK), 1, 1)
+    return (
+        table.form,
+        *(
+            RowCheck(table.file, name, f"{expected} digits", table.whole & ~good[name])
+            for name, (_, expected) in digits.items()
         ),
-    ]
-
-
-_KIND: Final = "the geographic reference file (GRF-C)"
-_KEY: Final = "block_key"
-_WANTED: Final = (*(name for name, _ in GEOCODE_PARTS), *(column.upper() for column in ENTITY_COLUMNS))
+        RowCheck(table.file, _GROUP, f"the first digit of {_BLOCK}", table.whole & good[_GROUP] & good[_BLOCK] & other),
+    )
 
 
 class Grfc:
@@ -164,44 +93,39 @@ class Grfc:
     name = "grfc"
 
     def look(self, path: str) -> None:
-        """See whether the file is there, with its columns; see `GeographyReader`."""
+        """See `GeographyReader`."""
         Delimited.look([path], _WANTED, file=path, kind=_KIND)
 
     def read(self, spark: SparkSession, path: str) -> EntityBlocks:
         """Read a file, a folder or a pattern; see `GeographyReader`."""
-        parts = [name for name, _ in GEOCODE_PARTS]
-        fields = {column: column.upper() for column in ENTITY_COLUMNS}
         table = Delimited.open(spark, [path], _WANTED, file=path, kind=_KIND)
         rows = AreaRows(
             file=path,
-            placed=table.placed,
+            frame=table.frame,
             whole=table.whole,
             is_block=F.lit(True),
-            geocode=F.concat(*(table.column(name) for name in parts)),
-            geocode_field=", ".join(parts),
-            fields={column: (field, table.column(field)) for column, field in fields.items()},
+            geocode=_geocode(table),
+            geocode_field=", ".join(_PARTS),
+            fields={column: (column.upper(), table.column(column.upper())) for column in ENTITY_COLUMNS},
             checks=(table.form,),
         )
         found = checked(rows)
         if BLOCK_KEY in table.names:
+            geocode = F.when(table.whole, rows.geocode)
+            keyed = table.frame.withColumns({KEY: block_key(table.column(BLOCK_KEY)), GEOCODE: geocode})
             with reading(path):
-                refuse(self._split(table, rows), hint="a block lies in one tract; correct the file")
+                problems = _ambiguous_keys(path, keyed, "one block, in one tract, for each key")
+                refuse(problems, hint="a block lies in one tract; correct the file")
         return found
 
-    @staticmethod
-    def _split(table: Delimited, rows: AreaRows) -> list[Problem]:
-        """Keys that lead to two blocks: the same block in two tracts."""
-        keyed = table.placed.where(rows.whole).withColumns(
-            {_KEY: block_key(table.column(BLOCK_KEY)), "geocode": rows.geocode}
-        )
-        keyed = keyed.where(F.col(_KEY) != "")
-        several = keyed.groupBy(_KEY).agg(F.min("geocode").alias("least"), F.max("geocode").alias("most"))
-        bad = keyed.join(several.where("least != most"), _KEY, "left_semi")
-        some = tuple(row[0] for row in bad.select("geocode").distinct().orderBy("geocode").limit(4).collect())
-        if not some:
-            return []
-        expected = "one block, in one tract, for each key"
-        return [Problem(rows.file, BLOCK_KEY, expected, bad.count(), row_numbers(table.placed, bad), some)]
+
+def _ambiguous_keys(file: str, rows: DataFrame, expected: str) -> list[Problem]:
+    """Keys that lead to two blocks: the same block in two tracts."""
+    keyed = rows.where(F.col(GEOCODE).isNotNull() & (F.col(KEY) != ""))
+    several = keyed.groupBy(KEY).agg(F.min(GEOCODE).alias("least"), F.max(GEOCODE).alias("most"))
+    bad = keyed.join(several.where("least != most"), KEY, "left_semi")
+    number = bad.count()
+    return [Problem(file, BLOCK_KEY, expected, number, row_numbers(rows, bad), some_geounits(bad))] if number else []
 
 
 def block_key(column: Column) -> Column:

@@ -16,23 +16,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError, without_values
 from das_spark.products import CodedField, FileRecodes
-from das_spark.simulation import LIKES, Population, PopulationKind, parts_of, share_of
-from das_spark.spark.readers._tables import housing_counts
+from das_spark.simulation import LIKES, PopulationKind, parts_of, share_of
+from das_spark.spark.readers._units import BLOCK_ROWS, block_batch, counts_of_blocks, housing_counts
 from das_spark.spark.readers.base import IngestedTables, Target
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config import InputSettings
     from das_spark.geography import Spine
     from das_spark.products import Product
 
 
-_ROWS = "geocode string, cells array<int>, counts array<bigint>, units array<bigint>, vacant bigint"
 _HOUSING = {"OCCUPIED": "0-1"}
 
 
@@ -44,8 +42,7 @@ class Simulated:
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
         """See that there is such a population; see :class:`~das_spark.spark.readers.base.Reader`."""
-        like, _, _ = _settings(settings)
-        self._target(LIKES[like], product, spine)
+        self._target(LIKES[_settings(settings)[0]], product, spine)
 
     def _target(self, kind: PopulationKind, product: Product, spine: Spine) -> Target:
         """The recodes of a population: those of the product, or none where its schema is that of the population."""
@@ -53,13 +50,12 @@ class Simulated:
         own = zip(product.schema.attributes, kind.attributes, strict=same_shape)
         same = FileRecodes({each.name: CodedField.numbered(name, size) for each, (name, size) in own})
         default = same if same_shape else None
-        length = spine.leaf.length
-        classes = kind.attributes[0][1]
         recoded = product.file_recodes.get(self.name, default)
-        if recoded is None or (length, len(product.unit_classes)) != (kind.geocode_length, classes):
+        lengths = (spine.leaf.length, len(product.unit_classes))
+        if recoded is None or lengths != (kind.geocode_length, kind.attributes[0][1]):
             raise ConfigurationError(
                 f"a population like {kind.name!r} has cells {kind.shape} and geocodes of {kind.geocode_length} digits; "
-                f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {length} digits"
+                f"product {product.name!r} has {product.schema.shape}, and {spine.leaf.name} {lengths[0]} digits"
             )
         target = Target(product, spine, recoded)
         allowed = _HOUSING if target.counts_units else {name: f"0-{size - 1}" for name, size in kind.attributes}
@@ -73,12 +69,12 @@ class Simulated:
         parts = parts_of(like, share)
         numbers = spark.range(len(parts), numPartitions=min(len(parts), 4 * spark.sparkContext.defaultParallelism))
         make = without_values(partial(_make, like=like, seed=seed, share=share, cells=_cells(LIKES[like], target)))
-        made = numbers.mapInArrow(make, _ROWS).persist()
+        made = numbers.mapInArrow(make, BLOCK_ROWS).persist()
         geounits = made.select("geocode", "units", "vacant")
         if target.counts_units:
             counts = housing_counts(geounits, target, "OCCUPIED", occupied=1, vacant=0)
         else:
-            counts = _counts(made)
+            counts = counts_of_blocks(made, target)
         return IngestedTables(counts, geounits, held=made)
 
 
@@ -107,26 +103,8 @@ def _make(
     parts = parts_of(like, share)
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield _record_batch(LIKES[like].make(parts[number], seed, share), cells)
-
-
-def _record_batch(population: Population, recoded: NDArray[np.int64] | None) -> pa.RecordBatch:
-    sizes = np.bincount(population.geounit, minlength=len(population.geocodes))
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    classes = population.units.shape[1]
-    cells = population.cell if recoded is None else recoded[population.cell]
-    columns = [
-        pa.array(population.geocodes.tolist(), pa.string()),
-        pa.ListArray.from_arrays(offsets, pa.array(cells.astype(np.int32))),
-        pa.ListArray.from_arrays(offsets, pa.array(population.count)),
-        pa.ListArray.from_arrays(
-            np.arange(0, population.units.size + 1, classes, dtype=np.int32), population.units.ravel()
-        ),
-        pa.array(population.vacant),
-    ]
-    return pa.RecordBatch.from_arrays(columns, ["geocode", "cells", "counts", "units", "vacant"])
-
-
-def _counts(made: DataFrame) -> DataFrame:
-    pairs = made.select("geocode", F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
-    return pairs.select("geocode", F.col("pair.cells").alias("cell"), F.col("pair.counts").alias("count"))
+            made = LIKES[like].make(parts[number], seed, share)
+            geocodes = pa.array(made.geocodes.tolist(), pa.string())
+            sizes = np.bincount(made.geounit, minlength=len(geocodes))
+            recoded = made.cell if cells is None else cells[made.cell]
+            yield block_batch(geocodes, sizes, recoded, made.count, made.units, made.vacant)

@@ -20,10 +20,10 @@ that say which blocks have group quarters, and a crosswalk to primitive geounits
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -32,31 +32,42 @@ from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
 from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
 from das_spark.products import CodedField, FileRecodes
-from das_spark.spark.readers._areas import AreaRows, checked, sixteen, twice
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers, with_place
+from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeated_blocks
+from das_spark.spark.readers._rows import (
+    FAULTS,
+    POSITION,
+    RowCheck,
+    faults,
+    is_not,
+    row_numbers,
+    row_problems,
+    with_position,
+)
 from das_spark.spark.readers._tables import (
-    GEOCODE,
     NO_GEOUNIT,
-    NO_RECORD,
-    UNITS,
-    VACANT,
+    Found,
     Names,
     TidyTable,
-    check_rows,
     look_at,
     names_of,
-    outside,
     read_geography,
     read_table,
     read_units,
-    require_some,
     row_checks,
-    total_problem,
     unit_fields,
-    units_from_people,
-    with_empty_geounits,
 )
-from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Problem, Target, cell_of, reading, refuse
+from das_spark.spark.readers._units import UNITS, VACANT, units_from_people, with_empty_geounits
+from das_spark.spark.readers.base import (
+    GEOCODE,
+    EntityBlocks,
+    IngestedTables,
+    Problem,
+    Target,
+    cell_of,
+    reading,
+    refuse,
+    sixteen,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -66,7 +77,8 @@ if TYPE_CHECKING:
     from das_spark.products import Product
 
 
-_COUNT = "count"
+_COUNT: Final = "count"
+_NO_RECORD: Final = "there is no record to protect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +88,22 @@ class TidyCounts:
     name: str = "tidy_counts"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`."""
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = _locate(settings, self.name), _target(self.name, product, spine)
-        counted = ("geocode", *(coded.name for coded in target.recodes.attributes.values()), _COUNT)
-        look_at(places.persons, settings, lambda _: counted, without_rows=NO_RECORD)
+        counted = (GEOCODE, *(coded.name for coded in target.recodes.attributes.values()), _COUNT)
+        look_at(places.persons, settings, lambda _: counted, without_rows=_NO_RECORD)
         look_at(places.units, settings, lambda names: unit_fields(names, target), without_rows=NO_GEOUNIT)
-        look_at(places.geography, settings, lambda _: ("geocode",), without_rows=NO_GEOUNIT)
+        look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`."""
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = _locate(settings, self.name), _target(self.name, product, spine)
         people = TidyTable.open(spark, places.persons, settings)
         counts, problems = _counts(people, target)
-        geounits, more = _geounits_of(spark, places, settings, target)
+        geounits, more = _geounits_of(spark, places, settings, target, read_units)
         problems += more
         if not problems:
-            where = places.geography or places.units
-            problems += outside(people.file, people.name("geocode"), counts, geounits, where)
+            problems = people.outside(counts, geounits, places.geography or places.units)
         refuse(problems)
         if settings.units_from_people:
             geounits = units_from_people(counts, geounits, product)
@@ -108,7 +119,7 @@ def _target(reader: str, product: Product, spine: Spine) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Paths of the tables of a tidy population."""
+    """Paths of the tables of a tidy population, empty where there is none."""
 
     persons: str
     units: str
@@ -120,7 +131,7 @@ def _locate(settings: InputSettings, reader: str) -> _Places:
     persons, units, geography = settings.persons, settings.units, settings.geography
     if settings.path:
         require_path(settings.path)
-        persons = persons or companion(settings.path, "persons") or str(Path(settings.path) / "persons.parquet")
+        persons = persons or companion(settings.path, "persons") or f"{settings.path.rstrip('/')}/persons.parquet"
         units = units or companion(settings.path, "units")
         if not is_remote(settings.path):
             geography = geography or companion(settings.path, "geography")
@@ -140,59 +151,37 @@ def _locate(settings: InputSettings, reader: str) -> _Places:
 
 
 def _geounits_of(
-    spark: SparkSession, places: _Places, settings: InputSettings, target: Target
-) -> tuple[DataFrame, list[Problem]]:
-    """Read the geounits that exist, with their units where there is a table of units."""
-    geography: DataFrame | None = None
+    spark: SparkSession,
+    places: _Places,
+    settings: InputSettings,
+    target: Target,
+    units_of: Callable[[TidyTable, Target], Found],
+) -> Found:
+    """The geounits that exist, with their units where there is a table of units."""
     problems: list[Problem] = []
     if places.geography:
         geography, problems = read_geography(TidyTable.open(spark, places.geography, settings), target)
-        if not problems:
-            require_some(geography, places.geography)
-    if not places.units:
-        return _known(geography), problems
+        if not places.units:
+            return geography, problems
     table = TidyTable.open(spark, places.units, settings)
-    units, more = read_units(table, target)
+    units, more = units_of(table, target)
     problems += more
-    if problems:
-        return units, problems
-    require_some(units, places.units)
-    if geography is None:
-        return units, problems
-    problems += outside(places.units, table.name("geocode"), units, geography, places.geography)
-    return with_empty_geounits(units, geography, target.classes), problems
+    if places.geography and not problems:
+        problems = table.outside(units, geography, places.geography)
+        units = with_empty_geounits(units, geography, target.classes)
+    return units, problems
 
 
-def _known(geography: DataFrame | None) -> DataFrame:
-    if geography is None:
-        raise PrivacyGuardError("occupied cells without a geography", hint="set input.units or input.geography")
-    return geography
+def _counts(table: TidyTable, target: Target) -> Found:
+    geocode = table.geocode(target.spine.leaf.length)
+    levels = {name: table.level(coded) for name, coded in target.recodes.attributes.items()}
+    count = table.count(_COUNT)
+    cell = cell_of(target.product.schema, levels).alias("cell")
+    return table.frame.select(geocode, cell, count.alias(_COUNT)), table.problems(_COUNT, count)
 
 
-def _levels(table: TidyTable, attributes: Mapping[str, CodedField]) -> tuple[dict[str, Column], list[RowCheck]]:
-    """Level of each attribute, and the checks of their fields."""
-    levels, checks = {}, []
-    for name, coded in attributes.items():
-        levels[name], more = table.code_checks(coded)
-        checks += more
-    return levels, checks
-
-
-def _counts(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
-    geocode, checks = table.geocode_checks("geocode", target.spine.leaf.length)
-    levels, of_levels = _levels(table, target.recodes.attributes)
-    checks += of_levels
-    count, more = table.count_checks(_COUNT)
-    problems, total = check_rows(table, [*checks, *more], count)
-    problems += total_problem(table, _COUNT, total)
-    frame = table.frame.select(
-        geocode.alias("geocode"), cell_of(target.product.schema, levels).alias("cell"), count.alias("count")
-    )
-    return frame, problems
-
-
-UNIT = "unit"
-_HOME = "home"
+_UNIT: Final = "unit"
+_HOME: Final = "home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,17 +191,17 @@ class TidyRecords:
     name: str = "tidy_records"
 
     def look(self, settings: InputSettings, product: Product, spine: Spine) -> None:
-        """See without Spark how the tables begin; see :class:`~das_spark.spark.readers.base.Reader`."""
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), _target(self.name, product, spine)
         own = target.recodes.attributes
 
         def of_persons(names: Names) -> list[str]:
-            if settings.units_from_people or not names.has(UNIT):
+            if settings.units_from_people or not names.has(_UNIT):
                 return [GEOCODE, *(coded.name for coded in own.values())]
-            return [UNIT, *(coded.name for name, coded in own.items() if name != product.class_query)]
+            return [_UNIT, *(coded.name for name, coded in own.items() if name != product.class_query)]
 
-        look_at(places.persons, settings, of_persons, without_rows=NO_RECORD)
-        look_at(places.units, settings, lambda _: (UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT)
+        look_at(places.persons, settings, of_persons, without_rows=_NO_RECORD)
+        look_at(places.units, settings, lambda _: (_UNIT, GEOCODE, target.unit_class.name), without_rows=NO_GEOUNIT)
         look_at(places.geography, settings, lambda _: (GEOCODE,), without_rows=NO_GEOUNIT)
 
     def _places(self, settings: InputSettings, product: Product) -> _Places:
@@ -230,129 +219,94 @@ class TidyRecords:
         return places
 
     def read(self, spark: SparkSession, settings: InputSettings, product: Product, spine: Spine) -> IngestedTables:
-        """Read and check the tables; see :class:`~das_spark.spark.readers.base.Reader`."""
+        """See :class:`~das_spark.spark.readers.base.Reader`."""
         places, target = self._places(settings, product), _target(self.name, product, spine)
         people = TidyTable.open(spark, places.persons, settings)
-        if settings.units_from_people:
-            return _without_units(spark, people, places, settings, target)
-        homes, problems = _units(TidyTable.open(spark, places.units, settings), target)
+        homes: DataFrame | None = None
+        problems: list[Problem] = []
+        units_of = read_units
+        if not settings.units_from_people:
+            homes, problems = _homes(TidyTable.open(spark, places.units, settings), target)
+            units_of = partial(_units, homes)
         records, more = _people(people, homes, target)
-        problems += more
-        geounits = _gather(homes, target.classes)
-        if places.geography:
-            geounits, more = _all_geounits(spark, geounits, places, settings, target)
-            problems += more
-        if not problems and not people.has(UNIT):
-            problems += outside(people.file, people.name(GEOCODE), records, geounits, places.geography or places.units)
+        geounits, others = _geounits_of(spark, places, settings, target, units_of)
+        problems += [*more, *others]
+        if not problems and (homes is None or not people.has(_UNIT)):
+            problems = people.outside(records, geounits, places.geography or places.units)
         refuse(problems)
-        return IngestedTables(records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count")), geounits)
+        counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
+        if settings.units_from_people:
+            geounits = units_from_people(counts, geounits, product)
+        return IngestedTables(counts, geounits)
 
 
-def _without_units(
-    spark: SparkSession, people: TidyTable, places: _Places, settings: InputSettings, target: Target
-) -> IngestedTables:
-    """Persons by geocode and class, in units that are made from them."""
-    records, problems = _people(people, None, target)
-    geounits, more = _geounits_of(spark, places, settings, target)
-    problems += more
-    if not problems:
-        problems = outside(people.file, people.name(GEOCODE), records, geounits, places.geography)
-    refuse(problems)
-    counts = records.groupBy(GEOCODE, "cell").agg(F.count(F.lit(1)).alias("count"))
-    return IngestedTables(counts, units_from_people(counts, geounits, target.product))
-
-
-def _units(table: TidyTable, target: Target) -> tuple[DataFrame, list[Problem]]:
+def _homes(table: TidyTable, target: Target) -> Found:
     """Unit records: unit, geocode, home (class), vacant (0 or 1)."""
-    geocode, checks = table.geocode_checks(GEOCODE, target.spine.leaf.length)
-    level, more = table.code_checks(target.unit_class)
-    checks += [*more, _identity(table)]
+    geocode, level = table.geocode(target.spine.leaf.length), table.level(target.unit_class)
+    unit = _identity(table)
     vacant: Column = F.lit(0).cast("long")
     if table.has(VACANT):
-        number = table.whole(VACANT)
-        vacant = number.value
-        allowed = F.coalesce(number.is_whole & vacant.isin(0, 1), F.lit(False))
+        vacant, is_whole, _ = table.whole(VACANT)
         empty = F.coalesce(vacant == 1, F.lit(False)) & F.coalesce(level != 0, F.lit(False))
-        checks.append(RowCheck(table.file, table.name(VACANT), "0 or 1", ~allowed))
-        checks.append(RowCheck(table.file, table.name(VACANT), "0 in every class but the first", empty))
-    problems, _ = check_rows(table, checks)
-    frame = table.frame.select(
-        table.column(UNIT).cast("string").alias(UNIT), geocode.alias(GEOCODE), level.alias(_HOME), vacant.alias(VACANT)
-    )
+        table.check(VACANT, "0 or 1", is_not(is_whole & vacant.isin(0, 1)))
+        table.check(VACANT, "0 in every class but the first", empty)
+    problems = table.problems()
     if not problems:
-        require_some(frame, table.file)
-        problems = _repeated(table)
-    return frame, problems
+        table.require_some()
+        problems = _repeated(table, unit)
+    return table.frame.select(unit, geocode, level.alias(_HOME), vacant.alias(VACANT)), problems
 
 
-def _identity(table: TidyTable) -> RowCheck:
-    return RowCheck(table.file, table.name(UNIT), "the identity of a unit in every row", table.column(UNIT).isNull())
+def _identity(table: TidyTable) -> Column:
+    table.check(_UNIT, "the identity of a unit in every row", table.column(_UNIT).isNull())
+    return table.column(_UNIT).cast("string").alias(_UNIT)
 
 
-def _repeated(table: TidyTable) -> list[Problem]:
+def _repeated(table: TidyTable, unit: Column) -> list[Problem]:
     with reading(table.file):
-        identity = table.column(UNIT).cast("string")
-        twice = table.frame.groupBy(identity.alias("twice")).count().where("count > 1")
+        twice = table.frame.groupBy(unit.alias("twice")).count().where("count > 1")
         number = twice.agg(F.sum("count")).collect()[0][0]
         if not number:
             return []
-        rows = table.frame.join(twice.select("twice"), identity == F.col("twice"), "left_semi")
-        return [Problem(table.file, table.name(UNIT), "each household once", number, row_numbers(table.frame, rows))]
+        rows = table.frame.join(twice.select("twice"), unit == F.col("twice"), "left_semi")
+        return [Problem(table.file, table.of(_UNIT), "each household once", number, row_numbers(table.frame, rows))]
 
 
-def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> tuple[DataFrame, list[Problem]]:
+def _people(table: TidyTable, homes: DataFrame | None, target: Target) -> Found:
     """Person records: geocode, cell; `homes` are the unit records, if there are any."""
     schema, of_class = target.product.schema, target.product.class_query
-    if homes is None or not table.has(UNIT):
-        levels, checks = _levels(table, target.recodes.attributes)
-        geocode, more = table.geocode_checks(GEOCODE, target.spine.leaf.length)
-        problems, _ = check_rows(table, [*checks, *more])
-        return table.frame.select(geocode.alias(GEOCODE), cell_of(schema, levels).alias("cell")), problems
-    own = {name: coded for name, coded in target.recodes.attributes.items() if name != of_class}
-    levels, checks = _levels(table, own)
-    problems, _ = check_rows(table, [_identity(table), *checks])
-    mine = table.frame.select(
-        table.column(UNIT).cast("string").alias(UNIT), *[level.alias(f"level_{name}") for name, level in levels.items()]
-    )
-    problems = problems or _without_unit(table, homes)
-    joined = mine.join(homes, UNIT)
-    levels = {name: F.col(f"level_{name}") for name in levels} | {of_class: F.col(_HOME)}
-    return joined.select(GEOCODE, cell_of(schema, levels).alias("cell")), problems
+    own = target.recodes.attributes.items()
+    if homes is None or not table.has(_UNIT):
+        levels = {name: table.level(coded) for name, coded in own}
+        geocode = table.geocode(target.spine.leaf.length)
+        return table.frame.select(geocode, cell_of(schema, levels).alias("cell")), table.problems()
+    unit = _identity(table)
+    levels = {name: table.level(coded) for name, coded in own if name != of_class}
+    problems = table.problems() or _without_unit(table, unit, homes)
+    joined = table.frame.select(unit, cell_of(schema, levels).alias("of_person")).join(homes, _UNIT)
+    cell = F.col("of_person") + cell_of(schema, {of_class: F.col(_HOME)})
+    return joined.select(GEOCODE, cell.alias("cell")), problems
 
 
-def _without_unit(table: TidyTable, homes: DataFrame) -> list[Problem]:
+def _without_unit(table: TidyTable, unit: Column, homes: DataFrame) -> list[Problem]:
     with reading(table.file):
-        identity = table.column(UNIT).cast("string")
-        units = homes.select(F.col(UNIT).alias("known_unit"))
-        rows = table.frame.join(units, identity == F.col("known_unit"), "left_anti")
+        units = homes.select(F.col(_UNIT).alias("known_unit"))
+        rows = table.frame.join(units, unit == F.col("known_unit"), "left_anti")
         number = rows.count()
         if not number:
             return []
         examples = row_numbers(table.frame, rows)
-    return [Problem(table.file, table.name(UNIT), "the unit of every person in the unit records", number, examples)]
+    return [Problem(table.file, table.of(_UNIT), "the unit of every person in the unit records", number, examples)]
 
 
-def _gather(homes: DataFrame, classes: int) -> DataFrame:
-    def number(condition: Column) -> Column:
-        return F.sum(condition.cast("long"))
-
+def _units(homes: DataFrame, _: TidyTable, target: Target) -> Found:
     occupied = F.col(VACANT) == 0
-    by_class = [number(occupied & (F.col(_HOME) == each)) for each in range(classes)]
-    return homes.groupBy(GEOCODE).agg(F.array(*by_class).alias(UNITS), F.sum(VACANT).alias(VACANT))
-
-
-def _all_geounits(
-    spark: SparkSession, units: DataFrame, places: _Places, settings: InputSettings, target: Target
-) -> tuple[DataFrame, list[Problem]]:
-    geography, problems = read_geography(TidyTable.open(spark, places.geography, settings), target)
-    if not problems:
-        field = settings.columns.get(GEOCODE, GEOCODE)
-        problems = outside(places.units, field, units, geography, places.geography)
-    return with_empty_geounits(units, geography, target.classes), problems
+    by_class = [F.sum((occupied & (F.col(_HOME) == each)).cast("long")) for each in range(target.classes)]
+    return homes.groupBy(GEOCODE).agg(F.array(*by_class).alias(UNITS), F.sum(VACANT).alias(VACANT)), []
 
 
 #: Names of a column of census blocks of 15 digits, where there is none of geocodes of 16.
-_BLOCK_NAMES = ("block", "geoid")
+_BLOCK_NAMES: Final = ("block", "geoid")
 
 
 class Tidy:
@@ -365,7 +319,7 @@ class Tidy:
     name = "tidy"
 
     def look(self, path: str) -> None:
-        """See whether the table is there, with its columns; see `GeographyReader`."""
+        """See `GeographyReader`."""
         columns = columns_in(path)
         if columns is not None:
             _require_entities(path, columns)
@@ -378,7 +332,7 @@ class Tidy:
         field, geocode = _block_column(path, frame)
         rows = AreaRows(
             file=path,
-            placed=with_place(frame),
+            frame=with_position(frame),
             whole=F.lit(True),
             is_block=F.lit(True),
             geocode=geocode,
@@ -412,11 +366,11 @@ def _require_entities(path: str, columns: Sequence[str]) -> None:
 
 
 def _block_column(path: str, frame: DataFrame) -> tuple[str, Column]:
-    """The column of a table that names blocks."""
+    """The column of a table that names blocks, and the geocodes in it."""
     name = _block_field(path, names_of(frame))
-    if name == GEOCODE:
-        return GEOCODE, F.coalesce(F.col(GEOCODE).cast("string"), F.lit(""))
     text = F.coalesce(F.col(name).cast("string"), F.lit(""))
+    if name == GEOCODE:
+        return name, text
     good = text.rlike(f"^[0-9]{{{CENSUS_BLOCK}}}$")
     # What is no block must not be brought into the form of one.
     return name, F.when(good, sixteen(text)).otherwise(F.lit(""))
@@ -427,7 +381,6 @@ _QUARTERS: Final = tuple(
     tuple(f"{prefix}{number}" for number in range(1, GQ_TYPES + 1)) for prefix in ("gq", "units_", "gq_")
 )
 _PRIMITIVE: Final = ("primitive", "prim")
-_HINT: Final = "correct the file; codes are text, with their leading zeros"
 
 
 def read_quarters(spark: SparkSession, path: str) -> DataFrame:
@@ -454,7 +407,7 @@ def read_quarters(spark: SparkSession, path: str) -> DataFrame:
     checks, flags = [], []
     for name in names:
         number = F.col(name).try_cast("double")
-        wrong = F.col(name).isNotNull() & ~F.coalesce(number >= 0, F.lit(False))
+        wrong = F.col(name).isNotNull() & is_not(number >= 0)
         checks.append(RowCheck(path, name, "a number of 0 or more", wrong))
         flags.append(F.coalesce(number > 0, F.lit(False)))
     return _checked(path, frame, checks, F.array(*flags).alias("gq"))
@@ -481,10 +434,7 @@ def read_crosswalk(spark: SparkSession, path: str) -> DataFrame:
 
 
 def look_at_crosswalk(path: str) -> None:
-    """See, cheaply and without Spark, whether a crosswalk is there and has its columns.
-
-    Args:
-        path: As for `read_crosswalk`.
+    """See, cheaply and without Spark, whether a crosswalk (`read_crosswalk`) is there and has its columns.
 
     Raises:
         InputError: The file or a column is missing.
@@ -506,11 +456,9 @@ def _checked(path: str, frame: DataFrame, checks: Sequence[RowCheck], value: Col
     field, geocode = _block_column(path, frame)
     digits = RowCheck(path, field, "the digits of a block, as text", ~geocode.rlike(f"^[0-9]{{{BLOCK}}}$"))
     rules = [*row_checks(path, frame), digits, *checks]
-    placed = with_place(frame).withColumn(FAULTS, faults(rules))
-    rows = placed.select(FAULTS, "row_file", "row_block", "row_id", geocode.alias(GEOCODE), value)
+    rows = with_position(frame).select(faults(rules), *POSITION, geocode.alias(GEOCODE), value)
     with reading(path):
-        failed = rows.where(F.col(FAULTS) != 0).groupBy(FAULTS).count().collect()
-        refuse(problems_of(rows, {row[FAULTS]: row["count"] for row in failed}, rules), hint=_HINT)
+        refuse(row_problems(rows, rules), hint=CODES_HINT)
         if once:
-            refuse(twice(path, field, rows), hint="each block has one row")
-    return rows.drop(FAULTS, "row_file", "row_block", "row_id")
+            refuse(repeated_blocks(path, field, rows), hint="each block has one row")
+    return rows.drop(FAULTS, *POSITION)

@@ -111,7 +111,7 @@ BROKEN = {
     "GQ": lambda h, p: [_set(h, 93, "7")],
     "GQTYPE": lambda h, p: [_set(h, 94, "5")],
     "AGE": lambda h, p: [h, _set(p, 73, "abc")],
-    "AGE, expected three digits, 000 to 135": lambda h, p: [h, _set(p, 73, "136")],
+    "AGE, expected one of 000-135": lambda h, p: [h, _set(p, 73, "136")],
     "RACE": lambda h, p: [h, _set(p, 84, "7")],
     "HISPAN": lambda h, p: [h, _set(p, 88, "x")],
 }

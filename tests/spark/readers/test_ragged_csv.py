@@ -34,11 +34,12 @@ except Py4JJavaError:
 READ = """
 import sys
 
-from das_spark.spark.readers._tables import TidyTable, check_rows
+from das_spark.spark.readers._tables import TidyTable
 from das_spark.config import InputSettings
 from das_spark.spark.session import session
 table = TidyTable.open(session("test"), sys.argv[1], InputSettings("tidy_counts"))
-print(check_rows(table, table.geocode_checks("geocode", 16)[1])[0])
+table.geocode(16)
+print(table.problems())
 """
 
 
