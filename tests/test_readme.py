@@ -20,7 +20,7 @@ import typer
 
 from das_spark import load_plan
 from das_spark.cli.main import COMMANDS, app
-from das_spark.cli.options import shown_places
+from das_spark.cli.options import shown_paths
 from das_spark.config import stages_of
 from das_spark.pipeline.context import RestrictedFacts
 from das_spark.pipeline.summary import summary_of
@@ -180,7 +180,7 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
     summary = summary_of(context, manifest, "")
     figures = [name for name in shown_table(r"Run \S+") if not name.endswith("(restricted)")]
     assert figures == list(summary.figures)
-    assert shown_table("Written") == dict(shown_places(summary.paths))
+    assert shown_table("Written") == dict(shown_paths(summary.paths))
 
 
 def test_the_table_of_commands_is_whole():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import Conf, Json, Overlays, Settings, console
+from das_spark.cli.options import Conf, Json, Overlays, Settings, console, print_found
 from das_spark.config import load_plan, load_run
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     ] = None,
     level: Annotated[float, typer.Option("--level", help="Confidence of all findings together.")] = 0.95,
     delta: Annotated[
-        str, typer.Option("--delta", metavar="NUMBER", help="Delta at which rho is told as an epsilon, such as 1/100.")
+        str, typer.Option("--delta", metavar="NUMBER", help="Delta of the epsilon reported for rho, such as 1/100.")
     ] = "1e-10",
     test_key: Annotated[
         str | None, typer.Option("--test-key", metavar="TEXT", help="INSECURE: keys from a text, to repeat an audit.")
@@ -70,7 +71,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         return
     # A wrong run file is refused before statistics are imported; no input file is looked for.
     plan = load_plan(conf, overlay or (), settings or (), files=False)
-    from das_spark.audit import KINDS, AuditSettings, run_audit, write_audit  # noqa: PLC0415
+    from das_spark.audit import KINDS, AuditSettings, present_audit, run_audit, write_audit  # noqa: PLC0415
     from das_spark.privacy import exact  # noqa: PLC0415
 
     chosen = AuditSettings(
@@ -82,19 +83,12 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
         delta=exact(delta, "--delta"),
         test_key=test_key,
     )
-    terminal = console()
-    report = run_audit(plan, chosen, progress=(lambda _: None) if as_json else terminal.print)
+    report = run_audit(plan, chosen, progress=(lambda _: None) if as_json else console().print)
+    written = ""
     if out is not None:
         write_audit(report, out)
-    if as_json:
-        typer.echo(report.to_json(), nl=False)
-    else:
-        from das_spark.audit import present_audit  # noqa: PLC0415 - `das-spark --help` needs no statistics
-        from das_spark.report import print_report  # noqa: PLC0415
-
-        print_report(present_audit(report), terminal)
-        if out is not None:
-            terminal.print(f"\nwritten to {out}: audit.json, audit.md")
+        written = f"{out}: audit.json, audit.md"
+    print_found(report.to_json, partial(present_audit, report), written, as_json=as_json)
     if report.convicts:
         raise typer.Exit(1)
 

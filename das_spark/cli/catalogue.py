@@ -75,9 +75,7 @@ def _readers() -> tuple[tuple[str, ...], Rows]:
 def _writers() -> tuple[tuple[str, ...], Rows]:
     from das_spark.io.microdata_formats import WRITERS  # noqa: PLC0415
 
-    return ("name", "writes"), [
-        (name, (type(writer).__doc__ or "").splitlines()[0]) for name, writer in WRITERS.items()
-    ]
+    return ("name", "writes"), [(name, writer.what) for name, writer in WRITERS.items()]
 
 
 def _solvers() -> tuple[tuple[str, ...], Rows]:

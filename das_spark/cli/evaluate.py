@@ -12,11 +12,6 @@ from das_spark.cli.options import console, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
-
-    from rich.console import Console
-
-    from das_spark.evaluation import AccuracyReport, Study
 
 
 #: What `--samples` says for the shares of the study of the 1940 runs.
@@ -73,62 +68,29 @@ def evaluate(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
     Example: das-spark evaluate runs/a runs/b --samples every --out accuracy
     """
-    terminal = console()
     if compare and (areas is not None or samples is not None):
         raise typer.BadParameter("--compare goes with --truth, --over, --paired and --out alone")
-    if compare:
-        _compare(runs, truth, over, out, terminal, paired=paired)
-        return
-    if over is not None or paired:
+    if not compare and (over is not None or paired):
         raise typer.BadParameter("--over and --paired go with --compare")
-    _study(runs, truth, areas, () if samples is None else _shares(samples), sample_seeds, out, terminal)
-
-
-def _study(
-    runs: Sequence[Path],
-    truth: Path | None,
-    areas: Path | None,
-    shares: Sequence[Fraction],
-    seeds: int | None,
-    out: Path | None,
-    terminal: Console,
-) -> None:
-    from das_spark.evaluation import present_accuracy, spread  # noqa: PLC0415 - `das-spark --help` needs no Spark
-    from das_spark.pipeline import study_runs  # noqa: PLC0415
+    from das_spark.config import sample_shares  # noqa: PLC0415 - `das-spark --help` needs no Spark
+    from das_spark.evaluation import present_accuracy, present_comparison, spread  # noqa: PLC0415
+    from das_spark.pipeline import compare_runs, study_runs  # noqa: PLC0415
+    from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison  # noqa: PLC0415
     from das_spark.report import print_report  # noqa: PLC0415
 
-    reports, found = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=seeds)
-    spreads = spread(reports) if len(reports) > 1 else ()
-    print_report(present_accuracy(found.report, spreads, found), terminal)
+    terminal = console()
+    written: Sequence[str] = ()
+    if compare:
+        comparison = compare_runs(runs, truth, None if over is None else over.value, paired=paired)
+        print_report(present_comparison(comparison), terminal)
+        if out is not None:
+            written = write_comparison(comparison, out)
+    else:
+        shares = () if samples is None else sample_shares(None if samples == EVERY else listed(samples))
+        reports, study = study_runs(runs, areas=areas, truth=truth, shares=shares, seeds=sample_seeds)
+        spreads = spread(reports) if len(reports) > 1 else ()
+        print_report(present_accuracy(study.report, spreads, study), terminal)
+        if out is not None:
+            written = write_accuracy(reports, study, out)
     if out is not None:
-        _write(reports, found, out, terminal)
-
-
-def _write(reports: Sequence[AccuracyReport], found: Study, out: Path, terminal: Console) -> None:
-    from das_spark.pipeline.evaluation_files import write_accuracy  # noqa: PLC0415
-
-    _print_written(write_accuracy(reports, found, out), out, terminal)
-
-
-def _shares(text: str) -> tuple[Fraction, ...]:
-    from das_spark.config import sample_shares  # noqa: PLC0415
-
-    return sample_shares(None if text == EVERY else listed(text))
-
-
-def _compare(
-    runs: list[Path], truth: Path | None, over: OverChoice | None, out: Path | None, terminal: Console, *, paired: bool
-) -> None:
-    from das_spark.evaluation import present_comparison  # noqa: PLC0415
-    from das_spark.pipeline import compare_runs  # noqa: PLC0415
-    from das_spark.pipeline.evaluation_files import write_comparison  # noqa: PLC0415
-    from das_spark.report import print_report  # noqa: PLC0415
-
-    found = compare_runs(runs, truth, None if over is None else over.value, paired=paired)
-    print_report(present_comparison(found), terminal)
-    if out is not None:
-        _print_written(write_comparison(found, out), out, terminal)
-
-
-def _print_written(names: tuple[str, ...], out: Path, terminal: Console) -> None:
-    terminal.print(f"\nwritten to {out} (restricted): {', '.join(names)}")
+        terminal.print(f"\nwritten to {out} (restricted): {', '.join(written)}")

@@ -139,7 +139,7 @@ def _guard_process() -> None:
     os.umask(os.umask(0o077) | 0o002)
 
 
-#: An error of ours in what Spark tells of a Python worker. (They hold no confidential value, unlike other lines there.)
+#: An error of ours in what Spark reports of a Python worker; it holds no confidential value, unlike other lines there.
 _OF_A_TASK = re.compile(r"^das_spark\.errors\.(\w+): \[\w+\] (.+?)(?: Hint: (.+))?$", re.MULTILINE)
 #: Libraries whose errors carry what tasks said: it may quote a row.
 _ENGINE = ("pyspark.", "py4j.")

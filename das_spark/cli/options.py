@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from das_spark.config import AREA_READERS
 from das_spark.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from das_spark.report import Report
 
 Conf = Annotated[
     Path,
@@ -59,21 +62,26 @@ def with_output(settings: Sequence[str] | None, output: str | None) -> list[str]
 
 
 def require_name(run_id: str | None) -> None:
-    """Refuse a name of a run that is none: an empty variable of a script would begin a run of another name each time.
-
-    Raises:
-        ConfigurationError: It is empty.
-    """
+    """Refuse an empty name of a run: an empty variable of a script would begin a run of another name each time."""
     if run_id is not None and not run_id.strip():
         raise ConfigurationError("--run-id: is empty", hint="name the run, or leave the option out")
 
 
-def listed(text: str | None) -> list[str]:
-    """The parts of a text between commas; none where there is no text.
+def print_found(to_json: Callable[[], str], present: Callable[[], Report], written: str = "", *, as_json: bool) -> None:
+    """Print what was found: as JSON for programs, or as a report for people with what was written to files."""
+    if as_json:
+        typer.echo(to_json(), nl=False)
+        return
+    from das_spark.report import print_report  # noqa: PLC0415 - `das-spark --help` needs no numbers
 
-    Returns:
-        The parts without spaces around them.
-    """
+    terminal = console()
+    print_report(present(), terminal)
+    if written:
+        terminal.print(f"\nwritten to {written}")
+
+
+def listed(text: str | None) -> list[str]:
+    """The parts of a text between commas, without spaces around them; none where there is no text."""
     return [] if text is None else [part.strip() for part in text.split(",")]
 
 
@@ -86,11 +94,7 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False)
 
 
-def shown_places(places: Mapping[str, Path]) -> list[tuple[str, str]]:
-    """Places as a person who looks from the working folder would name them.
-
-    Returns:
-        Rows of name and place: relative where it lies below the working folder.
-    """
+def shown_paths(places: Mapping[str, Path]) -> list[tuple[str, str]]:
+    """Rows of name and path, as a person who looks from the working folder would name it: relative below that."""
     here = Path.cwd()
     return [(name, str(path.relative_to(here) if path.is_relative_to(here) else path)) for name, path in places.items()]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -46,12 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GeounitCounts:
-    """Number of geounits of the levels that are known, and the largest families.
-
-    Attributes:
-        counts: Geolevel -> number of geounits.
-        largest: Geolevel -> children of its largest family.
-    """
+    """Number of geounits of the levels that are known, and of children of their largest families, by geolevel."""
 
     counts: Mapping[str, int]
     largest: Mapping[str, int]
@@ -61,9 +55,6 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> GeounitCounts:
     """Count geounits in the public table of the run, if it is there; what the user says comes first.
 
     Only the column of geocodes is read. Which geounits exist is public knowledge.
-
-    Raises:
-        ConfigurationError: A text is malformed or names no level of the run.
     """
     # Only when it is built is it known how many geounits a spine that is made of areas has.
     geocodes = _geocodes(plan) if plan.spine.is_census else []
@@ -80,11 +71,7 @@ def known_geounits(plan: RunPlan, said: Sequence[str] = ()) -> GeounitCounts:
 
 
 def unused_levels(spine: Spine, counts: Mapping[str, int]) -> list[str]:
-    """Levels in which every geounit is known to be an only child, which takes over its parent's estimate unmeasured.
-
-    Returns:
-        Names of the levels, from the top down.
-    """
+    """Levels in which every geounit is known to be a single child, which has its parent's estimate unmeasured."""
     return [
         below.name
         for above, below in pairwise(spine.levels)
@@ -96,13 +83,17 @@ def _geocodes(plan: RunPlan) -> list[str]:
     """Leaf geocodes of the table that says which geounits exist; empty where there is none to read."""
     if plan.input.is_simulated:
         return _simulated(plan)
-    place = plan.input.geography or plan.input.units or _in_folder(plan.input.path)
-    if place is None or not place.endswith(".parquet") or not Path(place).exists():
-        return []
     from pyarrow import parquet  # noqa: PLC0415 - only plans of runs with such a table need it
 
+    from das_spark.io.input_files import columns_in, data_files, named_in  # noqa: PLC0415 - as above
+
+    folder = plan.input.path
+    found = (named_in(folder, name, (".parquet",)) for name in ("geography", "units")) if folder else ()
+    place = plan.input.geography or plan.input.units or next(filter(None, found), "")
+    if not place.endswith(".parquet") or not data_files(place):
+        return []
     geocode, block = (plan.input.columns.get(field, field) for field in ("geocode", "block"))
-    known = parquet.read_schema(place).names
+    known = columns_in(place) or ()
     column = geocode if geocode in known else block
     if column not in known:
         return []
@@ -123,13 +114,6 @@ def _simulated(plan: RunPlan) -> list[str]:
     return [code for part in parts for code in LIKES[made.like].make(part, made.seed, made.share).geocodes.tolist()]
 
 
-def _in_folder(folder: str | None) -> str | None:
-    for name in ("geography.parquet", "units.parquet"):
-        if folder is not None and (Path(folder) / name).exists():
-            return str(Path(folder) / name)
-    return None
-
-
 def _counted(geocodes: Sequence[str], spine: Spine) -> GeounitCounts:
     counts, largest = {}, {}
     length = spine.leaf.length
@@ -145,14 +129,7 @@ def _counted(geocodes: Sequence[str], spine: Spine) -> GeounitCounts:
 
 @dataclass(frozen=True, slots=True)
 class UnusedShare:
-    """A share of the budget that is spent for nothing.
-
-    Attributes:
-        geolevel: Where.
-        query: Which query of it; None for all.
-        spent: Epsilon or rho, exact.
-        why: Why no estimate reads it.
-    """
+    """A share of the budget (epsilon or rho, exact) of a query, or of all of a geolevel, that no estimate reads."""
 
     geolevel: str
     query: str | None
@@ -166,11 +143,7 @@ class UnusedShare:
 
 
 def unused_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnusedShare]:
-    """Find them, root first, and each once, for its first reason.
-
-    Yields:
-        Levels of only children; totals where totals are exact; queries that no pass of their level fits.
-    """
+    """Find them, root first, and each once, for its first reason."""
     alone = unused_levels(plan.spine, counts)
     exact = plan.invariants.total_levels(plan.spine.names)
     # Where parts have a total together, their noisy totals divide it.
@@ -468,10 +441,10 @@ def _print_sizes(record: dict[str, Any], out: Console) -> None:
             each["geolevel"],
             _known(each["geounits"]),
             _known(each["largest_family"]),
-            f"{each['answers_per_geounit']:,}",
-            _known_size(each["measurement_bytes_at_most"]),
-            _known_size(each["family_bytes_at_most"]),
-            "-" if each["cpu_seconds_at_most"] is None else f"{each['cpu_seconds_at_most']:,.0f}",
+            _known(each["answers_per_geounit"]),
+            _known(each["measurement_bytes_at_most"], size),
+            _known(each["family_bytes_at_most"], size),
+            _known(each["cpu_seconds_at_most"]),
         )
         for each in record["geolevels"]
     ]
@@ -482,9 +455,5 @@ def _print_sizes(record: dict[str, Any], out: Console) -> None:
     )
 
 
-def _known(count: int | None) -> str:
-    return "-" if count is None else f"{count:,}"
-
-
-def _known_size(count: int | None) -> str:
-    return "-" if count is None else size(count)
+def _known(count: float | None, spell: Callable[[Any], str] = "{:,.0f}".format) -> str:
+    return "-" if count is None else spell(count)

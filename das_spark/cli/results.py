@@ -106,7 +106,7 @@ def _write_page(run: Path, page: Path, out: Console) -> None:
 
 
 def _show_restricted(run: Path, out: Console) -> None:
-    """Print what the restricted root tells of a run, finished or not."""
+    """Print what the restricted root says of a run, finished or not."""
     from das_spark.evaluation import present_run  # noqa: PLC0415
     from das_spark.pipeline.run_record import known_run  # noqa: PLC0415
     from das_spark.report import print_report  # noqa: PLC0415

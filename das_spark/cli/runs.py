@@ -22,7 +22,7 @@ from das_spark.cli.options import (
     console,
     listed,
     require_name,
-    shown_places,
+    shown_paths,
     with_output,
 )
 from das_spark.config import JointPlan, load_plan, load_run, names_until
@@ -90,29 +90,29 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command are parameters
 
 def warn_of_test_key(test_key: str | None, log_format: LogFormat = LogFormat.TEXT) -> None:
     """Say loudly that a test key protects nobody, where one is given."""
-    if test_key is None:
-        return
+    if test_key is not None:
+        _warn(TEST_KEY_WARNING, log_format)
+
+
+def _warn(text: str, log_format: LogFormat) -> None:
     if log_format is LogFormat.JSON:
-        print_event(Event.COMMAND_WARNED, err=True, text=TEST_KEY_WARNING)
+        print_event(Event.COMMAND_WARNED, err=True, text=text)
     else:
-        typer.secho(TEST_KEY_WARNING, fg=typer.colors.RED, bold=True, err=True)
+        typer.secho(text, fg=typer.colors.RED, bold=True, err=True)
 
 
 def print_result(out: Console, log_format: LogFormat, summary: RunSummary | JointSummary) -> None:
-    """Print what a run says of itself at the end of a command.
-
-    Exact errors are restricted. They are shown on a terminal alone: what else standard output leads to, such as the log
-    of a scheduler, may be kept by others.
-    """
+    """Print what a run says of itself at the end of a command."""
     if log_format is LogFormat.JSON:
         places = {name: str(path) for name, path in summary.paths.items()} if summary.finished else None
         event = Event.RUN_FINISHED if summary.finished else Event.RUN_LEFT
         print_event(event, summary.run_id, figures=dict(summary.figures), paths=places)
         return
+    # Exact errors are restricted: what else standard output leads to, such as a scheduler's log, may be kept by others.
     figures = {**summary.figures, **(summary.restricted if out.is_terminal else {})}
     out.print(table(f"\nRun {summary.run_id}", ("figure", "value"), figures.items(), left=2))
     if summary.paths:
-        out.print(table("\nWritten", ("what", "where"), shown_places(summary.paths), left=2))
+        out.print(table("\nWritten", ("what", "where"), shown_paths(summary.paths), left=2))
 
 
 NOT_PROTECTED = "WARNING: the measurements were made under a test key. They protect nobody; every output is marked."
@@ -184,10 +184,8 @@ def estimate(
     with resumable(name):
         summary = estimate_from(source, run_id=name, progress=progress_lines(log_format, out.print))
     print_result(out, log_format, summary)
-    if summary.insecure and log_format is LogFormat.JSON:
-        print_event(Event.COMMAND_WARNED, err=True, text=NOT_PROTECTED)
-    elif summary.insecure:
-        typer.secho(NOT_PROTECTED, fg=typer.colors.RED, bold=True, err=True)
+    if summary.insecure:
+        _warn(NOT_PROTECTED, log_format)
 
 
 #: What `--samples` says where nothing is to be compared with.
@@ -246,7 +244,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     with resumable():
         summary = run_sweep(plan, out, test_key=test_key, progress=screen.print)
     print_report(present_sweep(summary.report), screen)
-    screen.print(table("\nWritten", ("what", "where"), shown_places(summary.paths), left=2))
+    screen.print(table("\nWritten", ("what", "where"), shown_paths(summary.paths), left=2))
     warn_of_test_key(test_key)
 
 

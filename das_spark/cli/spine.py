@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from das_spark.cli.options import AreaReader, Json, Settings, console
+from das_spark.cli.options import AreaReader, Json, Settings, console, print_found
 from das_spark.config import absolute
 from das_spark.report import number, table
 
@@ -135,18 +136,14 @@ def report(
     from das_spark.geography import ENTITY_CATEGORIES  # noqa: PLC0415
     from das_spark.pipeline.spine_report import ReportRequest, report_spine, write_spine_report  # noqa: PLC0415
     from das_spark.privacy import exact  # noqa: PLC0415
-    from das_spark.report import print_report  # noqa: PLC0415
     from das_spark.spark.session import session  # noqa: PLC0415
 
     chosen = tuple(dict.fromkeys(categories)) if categories else tuple(ENTITY_CATEGORIES)
     request = ReportRequest(spine.absolute(), absolute(geography), reader, exact(budget, "--budget"), chosen)
     request.look()
     found = report_spine(session("das-spark spine report"), request)
+    written = ""
     if out is not None:
         write_spine_report(found, out)
-    if as_json:
-        typer.echo(found.to_json(), nl=False)
-        return
-    print_report(present_spine(found), console())
-    if out is not None:
-        console().print(f"\nwritten to {out}: spine_report.json, spine_report.html")
+        written = f"{out}: spine_report.json, spine_report.html"
+    print_found(found.to_json, partial(present_spine, found), written, as_json=as_json)

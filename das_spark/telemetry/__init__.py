@@ -8,7 +8,7 @@ text for people holds and no others. `read_log` reads a log back; `history` says
 their cost, drivers and how they ended, warnings and errors.
 """
 
-from das_spark.telemetry.events import INFO, Event
+from das_spark.telemetry.events import Event
 from das_spark.telemetry.history import (
     FINISHED,
     LEFT,
@@ -18,19 +18,16 @@ from das_spark.telemetry.history import (
     slowest_families,
     warnings_of,
 )
-from das_spark.telemetry.logs import COMMON, JsonLines, LogContents, Reporter, RunLog, TextLines, log_record, read_log
+from das_spark.telemetry.logs import COMMON, JsonLines, Reporter, RunLog, log_record, read_log
 
 __all__ = [
     "COMMON",
     "FINISHED",
-    "INFO",
     "LEFT",
     "Event",
     "JsonLines",
-    "LogContents",
     "Reporter",
     "RunLog",
-    "TextLines",
     "driver_attempts",
     "has_ended",
     "log_record",

@@ -1,7 +1,7 @@
-"""Every event that a run or a command tells of, by a code that stays: what it means, how grave it is, what it carries.
+"""Every event that a run or a command logs, by a code that stays: what it means, how grave it is, what it carries.
 
-A code is never given another meaning and never used again. An event that is not here cannot be told; one that nothing
-tells is removed. A field may be left out of a line where there is nothing to say; it never has another type.
+A code is never given another meaning and never used again. An event that is not here cannot be logged; one that nothing
+logs is removed. A field may be left out of a line where there is nothing to say; it never has another type.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Event(StrEnum):
     STAGE_PROGRESS = (
         "stage.progress",
         INFO,
-        "a stage is still at work",
+        "a stage is still running",
         {
             "stage": str,
             "families": int,

@@ -1,4 +1,7 @@
-"""What the lines of a log say together: stages and their cost, drivers and how they ended, warnings and errors."""
+"""What the lines of a log say together: stages and their cost, drivers and how they ended, warnings and errors.
+
+Lines are those of `read_log`, oldest first; `live` says that the last driver still works on the run.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from das_spark.telemetry.logs import COMMON
 
 _Line = Mapping[str, Any]
 
-#: How a driver ended, by its last event; none of them: it was killed, or is still at work.
+#: How a driver ended, by its last event; none of them: it was killed, or is still running.
 FINISHED: Final = "finished"
 LEFT: Final = "left, as it was asked to"
 _ENDS: Final = {
@@ -24,7 +27,7 @@ KILLED: Final = "ended without a last word: killed, or its machine stopped"
 
 
 @dataclass(slots=True)
-class _Tally:
+class _StageRows:
     """Stages so far, and the one that is open."""
 
     lines: dict[str, StageRow] = field(default_factory=dict)
@@ -32,63 +35,50 @@ class _Tally:
     seconds: float = 0.0
 
     def begin(self, name: str) -> None:
-        line = self.lines.get(name, StageRow(name))
-        self.lines[name] = replace(line, entered=line.entered + 1)
+        row = self.lines.get(name, StageRow(name))
+        self.lines[name] = replace(row, entered=row.entered + 1)
         self.name, self.seconds = name, 0.0
 
     def end(self, seconds: float, spark: _Line | None, *, failed: bool = False) -> None:
-        line = self.lines[self.name]
-        found = None if spark is None else StageMetrics.from_json(spark)
-        metrics = found if line.metrics is None or found is None else line.metrics.plus(found)
-        self.lines[self.name] = replace(
-            line,
-            seconds=round(line.seconds + seconds, 3),
-            failed=line.failed + failed,
-            metrics=metrics or line.metrics,
-        )
-        self.name = ""
+        metrics = self.lines[self.name].metrics
+        if spark is not None:
+            found = StageMetrics.from_json(spark)
+            metrics = found if metrics is None else metrics.plus(found)
+        self._close(seconds, failed=self.lines[self.name].failed + failed, metrics=metrics)
 
     def cut(self) -> None:
         """The driver of an open stage is gone."""
         if self.name:
-            line = self.lines[self.name]
-            self.lines[self.name] = replace(
-                line, seconds=round(line.seconds + self.seconds, 3), cut_short=line.cut_short + 1
-            )
-            self.name = ""
+            self._close(self.seconds, cut_short=self.lines[self.name].cut_short + 1)
+
+    def _close(self, seconds: float, **changes: Any) -> None:  # noqa: ANN401 - fields of a row
+        row = self.lines[self.name]
+        self.lines[self.name] = replace(row, seconds=round(row.seconds + seconds, 3), **changes)
+        self.name = ""
 
 
 def logged_stages(lines: Sequence[_Line], *, live: bool = False) -> tuple[StageRow, ...]:
-    """Every stage that a driver began, in the order of their first beginning.
-
-    Args:
-        lines: Of the log, oldest first.
-        live: Whether the last driver is still at work, so that the stage it is in was not cut short.
-    """
-    tally, opening = _Tally(), 0
+    """Every stage that a driver began, in the order of their first beginning; a live one was not cut short."""
+    rows, opening = _StageRows(), 0
     for line in lines:
         event = line["event"]
         if line["opening"] != opening:
-            tally.cut()
+            rows.cut()
             opening = line["opening"]
         if event == Event.STAGE_STARTED:
-            tally.cut()
-            tally.begin(line["stage"])
-        elif event == Event.STAGE_PROGRESS and tally.name:
-            tally.seconds = line["seconds"]
-        elif event in (Event.STAGE_FINISHED, Event.STAGE_FAILED) and tally.name:
-            tally.end(line["seconds"], line.get("spark"), failed=event == Event.STAGE_FAILED)
+            rows.cut()
+            rows.begin(line["stage"])
+        elif event == Event.STAGE_PROGRESS and rows.name:
+            rows.seconds = line["seconds"]
+        elif event in (Event.STAGE_FINISHED, Event.STAGE_FAILED) and rows.name:
+            rows.end(line["seconds"], line.get("spark"), failed=event == Event.STAGE_FAILED)
     if not live:
-        tally.cut()
-    return tuple(tally.lines.values())
+        rows.cut()
+    return tuple(rows.lines.values())
 
 
 def slowest_families(lines: Sequence[_Line]) -> dict[str, tuple[FamilyRow, ...]]:
-    """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation logged them.
-
-    Args:
-        lines: Of the log, oldest first.
-    """
+    """Geolevel -> the families whose estimation took longest, slowest first, as its last estimation logged them."""
     return {
         line["geolevel"]: tuple(FamilyRow(geolevel=line["geolevel"], **each) for each in line["families"])
         for line in lines
@@ -97,12 +87,7 @@ def slowest_families(lines: Sequence[_Line]) -> dict[str, tuple[FamilyRow, ...]]
 
 
 def driver_attempts(lines: Sequence[_Line], *, live: bool = False) -> tuple[DriverAttempt, ...]:
-    """Every driver that opened the run.
-
-    Args:
-        lines: Of the log, oldest first.
-        live: Whether the last one is still at work.
-    """
+    """Every driver that opened the run."""
     by_number: dict[int, list[_Line]] = {}
     for line in lines:
         by_number.setdefault(line["opening"], []).append(line)
@@ -116,20 +101,12 @@ def driver_attempts(lines: Sequence[_Line], *, live: bool = False) -> tuple[Driv
 
 
 def warnings_of(lines: Sequence[_Line]) -> tuple[LogEntry, ...]:
-    """Every warning and error.
-
-    Args:
-        lines: Of the log, oldest first.
-    """
+    """Every warning and error."""
     return tuple(LogEntry(line["time"], line["event"], _text(line)) for line in lines if line["level"] != INFO)
 
 
 def has_ended(lines: Sequence[_Line]) -> bool:
-    """Whether the last driver logged its end.
-
-    Args:
-        lines: Of the log, oldest first.
-    """
+    """Whether the last driver logged its end."""
     return bool(lines) and _end(lines) != KILLED
 
 

@@ -1,7 +1,7 @@
 """Records of events for `logging`, the formatter that makes JSON of them, and the handlers that take them.
 
 The log of a run has one JSON object a line and is only ever appended to, by every driver that works on the run. It is
-RESTRICTED: times and Spark's figures tell of the input. A line is one write to the file, so that a driver that is
+RESTRICTED: times and Spark's figures depend on the input. A line is one write to the file, so that a driver that is
 killed loses at most the line that it was writing; the next driver begins on a new line. The log decides nothing: what
 is finished, drawn or charged stands in markers, journal and ledger, which are made durable; lines are not, and the last
 ones may be lost with the power.
@@ -16,12 +16,14 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from das_spark.errors import OutputError
 from das_spark.store import disk_errors
 from das_spark.telemetry.events import ERROR, INFO, WARNING, Event
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: What every line of a log has: where it comes from, and what it says.
 COMMON: Final = ("time", "run_id", "opening", "application", "application_attempt", "event", "level")
@@ -29,14 +31,7 @@ _LEVELS: Final = {INFO: logging.INFO, WARNING: logging.WARNING, ERROR: logging.E
 
 
 def log_record(event: Event, fields: Mapping[str, object], text: str = "", run_id: str = "") -> logging.LogRecord:
-    """An event for the handlers of `logging`.
-
-    Args:
-        event: What happened.
-        fields: What it carries; None is left out.
-        text: The same for people.
-        run_id: Name of the run, where there is one.
-    """
+    """An event for the handlers of `logging`: what it carries (None is left out), and the same as text for people."""
     level = _LEVELS[event.level]
     given = {name: value for name, value in fields.items() if value is not None}
     extra = {"event": event, "fields": given, "run_id": run_id}
@@ -102,15 +97,7 @@ class RunLog(logging.Handler):
     """
 
     def __init__(self, path: Path, run_id: str) -> None:
-        """Open a log, or begin it; what a dead driver left half written stays a line of its own.
-
-        Args:
-            path: The file; its folder exists.
-            run_id: Name of the run.
-
-        Raises:
-            OutputError: It cannot be written.
-        """
+        """Open a log, or begin it in a folder that exists; what a dead driver left half written stays a line."""
         super().__init__()
         self.path, self.run_id, self.application, self.attempt = path, run_id, "", ""
         self.last: Event | None = None
@@ -160,15 +147,7 @@ class Reporter:
     run_log: RunLog | None = None
 
     def log(self, event: Event, **fields: object) -> None:
-        """Append an event to the log of the run; nothing happens where there is none.
-
-        Args:
-            event: What happened.
-            fields: What it carries; None is left out.
-
-        Raises:
-            OutputError: The disk is full.
-        """
+        """Append an event to the log of the run, if there is one."""
         if self.run_log is not None:
             self.run_log.log(event, **fields)
 
@@ -177,7 +156,7 @@ class Reporter:
 
         Args:
             text: What people read.
-            event: What it tells of.
+            event: What it is about.
             fields: The figures in the text, and no others; the text itself where None.
         """
         handler = self.to if isinstance(self.to, logging.Handler) else TextLines(self.to)
@@ -201,7 +180,7 @@ class LogContents:
 
 
 def read_log(path: Path) -> LogContents:
-    """Read a log, of a run at work too; there may be none.
+    """Read a log, of a running run too; there may be none.
 
     Args:
         path: The file.
