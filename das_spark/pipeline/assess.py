@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from pyarrow import parquet
-from pyspark.sql import functions as F
 
 from das_spark.config import plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
@@ -16,18 +14,19 @@ from das_spark.pipeline.charge import declared_invariants
 from das_spark.pipeline.publish import ledger_text, statement_of
 from das_spark.pipeline.spines import spine_of_run
 from das_spark.pipeline.tabulate import PLACE, table_rows
-from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, tables_written, text_check
+from das_spark.pipeline.verified_texts import text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
 from das_spark.spark import tables
-from das_spark.spark.census import on_census, published_estimates, read_spine
+from das_spark.spark.census import published_estimates, read_spine
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.microdata import Digest, write_digest
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
-from das_spark.spark.tabulate import read_levels, read_published
-from das_spark.spark.verify import RunTables, level_rules, present
+from das_spark.spark.tabulate import read_published
+from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
+from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
 from das_spark.spark.verify_tables import header_checks, table_rules
 from das_spark.store import (
@@ -45,16 +44,12 @@ from das_spark.store import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
     from das_spark.evaluation import SharePath
     from das_spark.geography import Spine
     from das_spark.histogram import Query
-
-
-#: Tables that a run may have no rows of at all, where nothing is declared.
-_DECLARED = ("invariants", "bounds")
 
 
 def verify_run(run_folder: Path, spark: SparkSession | None = None) -> VerificationReport:
@@ -97,12 +92,12 @@ def _judged(run: Verified) -> list[Check]:
     spark, layout, spine, manifest, plan = run.spark, run.layout, run.spine, run.manifest, run.plan
     product, declared, formats = plan.product, plan.invariants, plan.output.microdata
     units = declared.units
-    read = _run_tables(spark, layout, spine, manifest)
+    read = run.tables()
     rules = level_rules(
         read,
-        size=product.schema.size,
+        product.schema,
         queries=_bound_queries(plan),
-        zeros={zero.name: np.flatnonzero(zero.mask(product.schema)).tolist() for zero in product.structural_zeros},
+        zeros=product.structural_zeros,
         totals=declared.total_levels(spine.names),
         total_key=spine.total_key_at(declared.total_at),
     )
@@ -117,46 +112,14 @@ def _judged(run: Verified) -> list[Check]:
         formats_of_tables = _table_formats(plan, manifest)
         census = product.census(spine)
         published = read_published(spark, layout.tables, product.tables, formats_of_tables, census.names)
-        told = read if census is spine else _told(spark, layout, read, spine, census)
+        by_census = run.published(read)
         if census is not spine:
-            shares, measured = (read_levels(spark, layout, name, spine.names) for name in ("shares", "measurements"))
-            rules += spine_rules(shares, measured, read, told, census)
-        rules += [*column_rules(run, read, told), *table_rules(published, told)]
-        checks = judge([*rules, *microdata_rules(microdata, told)]) + part_checks(microdata)
+            rules += spine_rules(run.read("shares"), run.read("measurements"), read, by_census, census)
+        rules += [*column_rules(run, read, by_census), *table_rules(published, by_census)]
+        checks = judge([*rules, *microdata_rules(microdata, by_census)]) + part_checks(microdata)
         checks += header_checks(published, census.names)
     discard(run.scratch)
     return checks + row_counts(manifest.rows, _counted(layout, manifest, census, digest))
-
-
-def _told(spark: SparkSession, layout: PublicLayout, read: RunTables, spine: Spine, census: Spine) -> RunTables:
-    """The estimates by geounits of the census as they were published, with the invariants of blocks."""
-    estimates = read_levels(spark, layout, published_estimates(spine), census.names)
-    declared = read.invariants
-    if declared is not None:
-        declared = on_census(declared.where(F.col("level") == spine.leaf.name))
-    return RunTables(census.names, estimates, estimates, declared)
-
-
-def _run_tables(spark: SparkSession, layout: PublicLayout, spine: Spine, manifest: PublicManifest) -> RunTables:
-    """Every table that verification compares, all levels of each by one scan; None where no level has rows."""
-
-    def table(of: str) -> DataFrame | None:
-        if of in _DECLARED and not any(manifest.rows.get(f"{of}/{name}", 0) for name in spine.names):
-            return None
-        return read_levels(spark, layout, of, spine.names)
-
-    relaxed: dict[str, tuple[str, ...]] = {}
-    for each in manifest.relaxed:
-        level, parent = each.split("/", 1)
-        relaxed[level] = (*relaxed.get(level, ()), parent)
-    return RunTables(
-        spine.names,
-        present(table("geounits"), "geounits"),
-        present(table("estimates"), "estimates"),
-        table("invariants"),
-        table("bounds"),
-        relaxed,
-    )
 
 
 def _complete(layout: PublicLayout, spine: Spine, manifest: PublicManifest, plan: RunPlan) -> Check:
@@ -223,10 +186,10 @@ def _counted(layout: PublicLayout, manifest: PublicManifest, census: Spine, dige
             found[name] = sum(parquet.read_metadata(path).num_rows for path in files)
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
-    return found | table_rows(layout.tables, tables_written(manifest), census.names)
+    return found | table_rows(layout.tables, manifest.tables, census.names)
 
 
 def _table_formats(plan: RunPlan, manifest: PublicManifest) -> tuple[str, ...]:
     """Formats of tables that must be there: those of the configuration, and what the manifest counts."""
     configured = plan.output.tables if plan.product.tables else ()
-    return tuple(dict.fromkeys([*configured, *(name for _, name in tables_written(manifest))]))
+    return tuple(dict.fromkeys([*configured, *(name for _, name in manifest.tables)]))

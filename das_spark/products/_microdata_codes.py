@@ -1,4 +1,4 @@
-"""How the codes in a product's microdata files relate to cells and classes, told from the layout alone.
+"""How the codes in a product's microdata files relate to cells and classes, by the layout alone.
 
 Verification reads files with this; it shares no code with the writer of the files, so that a slip in one of the two is
 found by the other.
@@ -6,8 +6,8 @@ found by the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-from das_spark.histogram import Schema
+from das_spark.histogram import Query, Schema
 from das_spark.products.base import PPMF, WITHOUT_UNITS, Header, MicrodataColumn, MicrodataLayout, Product, Record
 
 #: Stands between the codes of one record where they are put together.
@@ -84,8 +84,8 @@ class FileForm:
 
     delimiter: str
     header: Header
-    rules: Mapping[str, Mapping[str, ColumnRule]] = field(default_factory=dict)
-    constants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rules: Mapping[str, Mapping[str, ColumnRule]]
+    constants: Mapping[str, Mapping[str, str]]
 
     @property
     def names_inside(self) -> bool:
@@ -93,28 +93,18 @@ class FileForm:
         return self.header == "inside"
 
     def record_number(self, kind: str) -> str:
-        """The column of a file with the running number of the record; empty where it has none.
-
-        Args:
-            kind: Of the file.
-        """
+        """The column of a file with the running number of the record; empty where it has none."""
         found = (name for name, rule in self.rules[kind].items() if rule is ColumnRule.RECORD_NUMBER)
         return next(found, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _CodedColumn:
-    """A column whose text depends on the cell.
-
-    Attributes:
-        name: Its name.
-        attribute: Whose levels have the texts; empty where the class of unit tells: the first, or another.
-        texts: Of the levels; where units are counted, a last one for group quarters.
-    """
+    """A column whose text depends on the cell."""
 
     name: str
-    attribute: str
-    texts: tuple[str, ...]
+    attribute: str  # whose levels have the texts; empty where the class of unit tells: the first, or another
+    texts: tuple[str, ...]  # of the levels; where units are counted, a last one for group quarters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,8 +123,9 @@ class MicrodataCodes:
         unit_columns: Unit columns with codes that depend on the class of the unit.
         schema: Of what is counted.
         coded: The columns `person_columns`, with the texts of their levels.
-        kinds: Codes of a unit, joined alike -> its class; vacant units have the number of classes.
-        class_of_cell: Class of each cell, (cells,); where units are counted, 0, and a last 1 for group quarters.
+        kinds: Codes of a unit, joined likewise -> its class; vacant units have the number of classes.
+        class_query: Whose answer that counts a cell is the class of its unit; where there is none, cells are of the
+            first class, and group quarters that are listed of the second.
         unit_number: Column with the number of the unit, in both files.
         person_number: Person column with the number of the person in the unit.
         population: Unit column with the number of its people.
@@ -149,7 +140,7 @@ class MicrodataCodes:
     schema: Schema
     coded: tuple[_CodedColumn, ...]
     kinds: Mapping[str, int]
-    class_of_cell: NDArray[np.int64]
+    class_query: Query | None
     unit_number: str
     person_number: str
     population: str
@@ -169,41 +160,23 @@ class MicrodataCodes:
         """What stands for the cell of group quarters, where they are listed besides what is counted."""
         return self.schema.size if self.record == "unit" else None
 
+    def classes_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Class of the unit of some cells, (cells,); -1 where there is none."""
+        if self.class_query is None:
+            return np.where(cells == self.schema.size, 1, 0)
+        return self.class_query.row_of(cells)
+
     def codes_of(self, cells: NDArray[np.int64]) -> list[str]:
-        """Texts of some cells in the columns with codes, joined by `CODE_SEPARATOR`; the last cell are group quarters.
-
-        Args:
-            cells: Flat indices.
-        """
-        texts = [
-            [column.texts[each] for each in levels.tolist()]
-            for column, levels in zip(self.coded, self._levels(cells), strict=True)
-        ]
-        return [CODE_SEPARATOR.join(codes) for codes in zip(*texts, strict=True)]
-
-    @property
-    def doubtful(self) -> NDArray[np.bool_]:
-        """Of each cell, whether one of another class has the same codes, so that only the unit tells the class."""
-        code = np.zeros(len(self.class_of_cell), dtype=np.int64)
-        for column, levels in zip(self.coded, self._levels(np.arange(len(code))), strict=True):
-            _, text = np.unique(column.texts, return_inverse=True)
-            code = code * len(column.texts) + text[levels]
-        _, code = np.unique(code, return_inverse=True)
-        least = np.full(int(code.max()) + 1, np.iinfo(np.int64).max)
-        most = np.full_like(least, -1)
-        np.minimum.at(least, code, self.class_of_cell)
-        np.maximum.at(most, code, self.class_of_cell)
-        return np.asarray((least != most)[code])
-
-    def _levels(self, cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Place in its texts that each cell has in each column."""
-        known = np.unravel_index(np.minimum(cells, self.schema.size - 1), self.schema.shape)
+        """Texts of some cells in the columns with codes, joined by `CODE_SEPARATOR`."""
+        texts = []
+        levels = np.unravel_index(np.minimum(cells, self.schema.size - 1), self.schema.shape)
         for column in self.coded:
             if column.attribute:
-                own = np.asarray(known[self.schema.axis(column.attribute)])
-                yield np.where(cells == self.schema.size, len(column.texts) - 1, own)
+                own = np.where(cells == self.schema.size, -1, levels[self.schema.axis(column.attribute)])
             else:
-                yield np.minimum(self.class_of_cell[cells], 1)
+                own = np.minimum(self.classes_of(cells), 1)
+            texts.append([column.texts[each] for each in own.tolist()])
+        return [CODE_SEPARATOR.join(codes) for codes in zip(*texts, strict=True)]
 
 
 def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
@@ -220,7 +193,6 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
     layout = product.microdata
     counted = layout.columns(product.record)
     assigned = layout.unit if len(product.files(units=units)) > 1 else ()
-    kind = _classes(product)
     of_persons = _person_codes(product)
     of_units = _unit_codes(product) if assigned else {}
     names = {column.source: column.name for column in (*assigned, *counted)}
@@ -242,7 +214,7 @@ def microdata_codes(product: Product, *, units: bool = True) -> MicrodataCodes:
         schema=product.schema,
         coded=of_persons,
         kinds={codes: place for place, codes in enumerate(joined)},
-        class_of_cell=kind,
+        class_query=_class_query(product),
         unit_number=names.get("unit_number", ""),
         person_number=names.get("person_number", ""),
         population=names.get("population", ""),
@@ -265,37 +237,27 @@ def _forms(product: Product, *, assigned: bool) -> dict[str, FileForm]:
     ]
     if any(each != read[0] for each in read[1:]):
         raise ConfigurationError(f"product {product.name}: its public layout has other codes than its microdata")
-    return {
-        format: FileForm(
-            layout.delimiter,
-            layout.header,
-            {kind: _rules(layout, kind, assigned=assigned) for kind in product.files(units=assigned)},
-            {kind: _constants(layout, kind, assigned=assigned) for kind in product.files(units=assigned)},
-        )
-        for format, layout in layouts.items()
-    }
+    kinds = product.files(units=assigned)
+    return {format: _form(layout, kinds, assigned=assigned) for format, layout in layouts.items()}
 
 
-def _rules(layout: MicrodataLayout, kind: Record, *, assigned: bool) -> dict[str, ColumnRule]:
-    return {column.name: column_rule(column, assigned=assigned) for column in layout.columns(kind)}
+def _form(layout: MicrodataLayout, kinds: Iterable[Record], *, assigned: bool) -> FileForm:
+    rules: dict[str, dict[str, ColumnRule]] = {}
+    texts: dict[str, dict[str, str]] = {}
+    for kind in kinds:
+        columns = layout.columns(kind)
+        rules[kind] = {each.name: column_rule(each, assigned=assigned) for each in columns}
+        texts[kind] = {
+            each.name: WITHOUT_UNITS.get(each.source, each.source.removeprefix("constant:"))
+            for each in columns
+            if rules[kind][each.name] is ColumnRule.CONSTANT
+        }
+    return FileForm(layout.delimiter, layout.header, rules, texts)
 
 
-def _constants(layout: MicrodataLayout, kind: Record, *, assigned: bool) -> dict[str, str]:
-    """Text of every constant column."""
-    texts = {}
-    for column in layout.columns(kind):
-        if column_rule(column, assigned=assigned) is ColumnRule.CONSTANT:
-            texts[column.name] = WITHOUT_UNITS.get(column.source, column.source.removeprefix("constant:"))
-    return texts
-
-
-def _classes(product: Product) -> NDArray[np.int64]:
-    """Class of every cell, and of group quarters where units are counted."""
-    if product.record == "unit":
-        return np.append(np.zeros(product.schema.size, dtype=np.int64), 1)
-    if not product.class_query:
-        return np.zeros(product.schema.size, dtype=np.int64)
-    return np.asarray(product.schema.query(product.class_query).row_of(np.arange(product.schema.size)), dtype=np.int64)
+def _class_query(product: Product) -> Query | None:
+    named = product.record == "person" and product.class_query
+    return product.schema.query(product.class_query) if named else None
 
 
 def _place(columns: Iterable[MicrodataColumn]) -> tuple[str, ...]:

@@ -32,33 +32,18 @@ _KEYS: Final = ("rule", "geolevel", "note")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome of one rule.
-
-    Attributes:
-        name: Which rule.
-        geolevel: At which level; empty for a rule of the whole run.
-        passed: Whether it holds.
-        checked: How many rows, cells or values were compared.
-        failing: Geounits (or names) that break it, up to 20, sorted.
-        note: What a reader must know, such as `consistency relaxed`.
-    """
+    """The outcome of one rule."""
 
     name: str
-    geolevel: str
+    geolevel: str  # at which level; empty for a rule of the whole run
     passed: bool
-    checked: int
-    failing: tuple[str, ...] = ()
-    note: str = ""
+    checked: int  # how many rows, cells or values were compared
+    failing: tuple[str, ...] = ()  # geounits (or names) that break it, up to 20, sorted
+    note: str = ""  # what a reader must know, such as `consistency relaxed`
 
     @classmethod
     def of(cls, key: Key, checked: int, failing: Collection[str]) -> Check:
-        """The check that follows from what was compared and what fails; nothing compared is no success.
-
-        Args:
-            key: Rule, level and note.
-            checked: How much was compared.
-            failing: Names of what fails; the first `NAMED` are kept.
-        """
+        """The check that follows from what was compared and what fails; nothing compared is no success."""
         name, geolevel, note = key
         passed = not failing and (checked > 0 or note == RELAXED)
         if not checked and note != RELAXED:
@@ -68,15 +53,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """All outcomes of a run.
+    """All outcomes of a run."""
 
-    Attributes:
-        checks: Rule by rule, most of them from the top of the spine down.
-        relaxed: Families that are exempt, by `<geolevel>/<parent>`.
-    """
-
-    checks: tuple[Check, ...]
-    relaxed: tuple[str, ...] = ()
+    checks: tuple[Check, ...]  # rule by rule, most of them from the top of the spine down
+    relaxed: tuple[str, ...] = ()  # families that are exempt, by `<geolevel>/<parent>`
 
     @property
     def passed(self) -> bool:
@@ -104,34 +84,22 @@ class VerificationReport:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One or several rules that have yet to be judged.
+    """One or several rules that have yet to be judged."""
 
-    Attributes:
-        frame: What they found, as `findings` makes it.
-        expected: Rule, level and note of the checks that must be there, whatever was found.
-        failing: What is known to fail already, by rule, level and note.
-    """
-
-    frame: DataFrame
-    expected: tuple[Key, ...] = ()
+    frame: DataFrame  # what they found, as `findings` makes it
+    expected: tuple[Key, ...] = ()  # rule, level and note of the checks that must be there, whatever was found
+    # what is known to fail already, by rule, level and note
     failing: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule says of each row of a frame.
-
-    Attributes:
-        rule: Name of the rule.
-        bad: Whether the row breaks it; null breaks it too.
-        checked: How much the row adds to what was compared.
-        note: What a reader must know.
-    """
+    """What one rule says of each row of a frame."""
 
     rule: str | Column
-    bad: Column
-    checked: int | Column
-    note: str | Column = ""
+    bad: Column  # whether the row breaks it; null breaks it too
+    checked: int | Column  # how much the row adds to what was compared
+    note: str | Column = ""  # what a reader must know
 
     def struct(self) -> Column:
         """The four as one value."""
@@ -160,23 +128,17 @@ def judge(rules: Sequence[Rule]) -> list[Check]:
     """Turn rules into checks: by one Spark job, and a second one where anything is bad.
 
     An expected check for which nothing was looked at is no success.
-
-    Args:
-        rules: The rules; several may add to one check.
-
-    Returns:
-        First the expected checks in their order, then others by name, in the same order of levels.
     """
     if not rules:
         return []
-    placed = [rule.frame.select(F.lit(place).alias("place"), "*") for place, rule in enumerate(rules)]
-    counts = reduce(DataFrame.unionAll, placed).groupBy("place", *_KEYS)
+    numbered = [rule.frame.select(F.lit(number).alias("number"), "*") for number, rule in enumerate(rules)]
+    counts = reduce(DataFrame.unionAll, numbered).groupBy("number", *_KEYS)
     rows = counts.agg(F.sum("checked").alias("checked"), F.max("bad").alias("bad")).collect()  # one row a check
     checked: dict[Key, int] = {}
     for row in rows:
         key = (row["rule"], row["geolevel"], row["note"])
         checked[key] = checked.get(key, 0) + row["checked"]
-    failing = _failing([placed[place] for place in sorted({row["place"] for row in rows if row["bad"]})])
+    failing = _failing([numbered[number] for number in sorted({row["number"] for row in rows if row["bad"]})])
     for rule in rules:
         for key, names in rule.failing.items():
             failing.setdefault(key, set()).update(names)
@@ -200,12 +162,7 @@ def _failing(frames: Sequence[DataFrame]) -> dict[Key, set[str]]:
 
 
 def row_counts(expected: Mapping[str, int], found: Mapping[str, int]) -> list[Check]:
-    """Row counts equal those of the manifest.
-
-    Args:
-        expected: Rows by name of an output, from the manifest.
-        found: Rows that the outputs have, by the same names.
-    """
+    """Row counts equal those of the manifest."""
     checks = []
     for name in sorted(set(expected) | set(found)):
         rows = found.get(name, -1)
@@ -217,11 +174,7 @@ def row_counts(expected: Mapping[str, int], found: Mapping[str, int]) -> list[Ch
 def budget_shares(budget: Budget) -> dict[str, str]:
     """A budget as a flat table of exact fractions: framework, total, `<geolevel>` and `<geolevel> / <query>`.
 
-    Args:
-        budget: The budget.
-
-    Returns:
-        Fractions as text, by name; shares of queries are parts of the share of their geolevel.
+    Shares of queries are parts of the share of their geolevel.
     """
     shares = {"framework": str(budget.framework), "total": str(budget.total)}
     for level in budget.levels:
@@ -231,12 +184,7 @@ def budget_shares(budget: Budget) -> dict[str, str]:
 
 
 def ledger_equals_config(ledger: Mapping[str, str], config: Mapping[str, str]) -> Check:
-    """What the ledger says was spent is what the configuration says, share by share.
-
-    Args:
-        ledger: `budget_shares` of the budget that the ledger holds.
-        config: `budget_shares` of the budget that the configuration resolves to.
-    """
+    """What the ledger says was spent is what the configuration says, share by share."""
     names = sorted(set(ledger) | set(config))
     wrong = tuple(name for name in names if name not in ledger or name not in config or ledger[name] != config[name])
     return Check("ledger equals configuration", "", bool(names) and not wrong, len(names), wrong[:NAMED])

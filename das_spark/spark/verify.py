@@ -11,48 +11,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.core import GROUP_TOTAL
 from das_spark.errors import VerificationError
+from das_spark.spark.cells import answer_of, exploded_cells, selected
 from das_spark.spark.checks import RELAXED, Finding, Key, Rule, findings
 from das_spark.spark.lists import list_total
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column
 
-    from das_spark.histogram import Query
+    from das_spark.constraints import StructuralZero
+    from das_spark.histogram import Query, Schema
 
 UNKNOWN = "no query of that name is known"
 #: Names of bounds whose rows say nothing about one answer of one geounit; members are checked at their own level.
 _FLOW = "flow"
-#: Name of invariants and bounds of geounits of which only the sum over their group has a total.
-_GROUP_TOTAL = "group_total"
 _TOTALS = "invariant totals"
 
 
 @dataclass(frozen=True, slots=True)
 class RunTables:
-    """The public tables of a run as read back, all levels in one, with a column level.
+    """The public tables of a run as read back, all levels in one, with a column level."""
 
-    Attributes:
-        levels: Names of the geolevels, root first.
-        geounits: level, geocode, parent, ...: every geounit of the spine.
-        estimates: level, geocode, parent, cells, counts.
-        invariants: level, geocode, name, values; None where nothing is declared.
-        bounds: level, geocode, name, member, lower, upper; None where nothing is bounded.
-        relaxed: Level -> geocodes of parents whose families are exempt from consistency.
-    """
-
-    levels: tuple[str, ...]
-    geounits: DataFrame
-    estimates: DataFrame
-    invariants: DataFrame | None = None
-    bounds: DataFrame | None = None
+    levels: tuple[str, ...]  # names of the geolevels, root first
+    geounits: DataFrame  # level, geocode, parent, ...: every geounit of the spine
+    estimates: DataFrame  # level, geocode, parent, cells, counts
+    invariants: DataFrame | None = None  # level, geocode, name, values; None where nothing is declared
+    bounds: DataFrame | None = None  # level, geocode, name, member, lower, upper; None where nothing is bounded
+    # level -> geocodes of parents whose families are exempt from consistency
     relaxed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -63,10 +55,10 @@ class RunTables:
 
 def level_rules(
     tables: RunTables,
+    schema: Schema,
     *,
-    size: int,
     queries: Mapping[str, Query],
-    zeros: Mapping[str, Sequence[int]],
+    zeros: Sequence[StructuralZero],
     totals: Sequence[str],
     total_key: tuple[int, int] | None = None,
 ) -> list[Rule]:
@@ -74,17 +66,14 @@ def level_rules(
 
     Args:
         tables: The tables.
-        size: Cells of the schema.
+        schema: Whose cells are counted.
         queries: Name of a bound -> the query whose answers it bounds.
-        zeros: Name of a structural zero -> its cells.
+        zeros: Cells in which nobody can be.
         totals: Levels whose totals are declared invariant, root first.
         total_key: First digit (from 1) and number of the digits that geounits of the last of these levels share when
             only their sum has a total; None where every geounit has its own.
-
-    Raises:
-        VerificationError: Totals are declared, and there is no table of invariants.
     """
-    rules = [geounits_present(tables), histograms_possible(tables, size, zeros)]
+    rules = [geounits_present(tables), histograms_possible(tables, schema, zeros)]
     own = totals if total_key is None else totals[:-1]
     if own:
         rules.append(invariant_totals(tables, own))
@@ -111,7 +100,7 @@ def geounits_present(tables: RunTables) -> Rule:
     return Rule(findings(summed, Finding(name, ~once, F.col("expected"))), _keys(name, tables.levels))
 
 
-def histograms_possible(tables: RunTables, size: int, zeros: Mapping[str, Sequence[int]]) -> Rule:
+def histograms_possible(tables: RunTables, schema: Schema, zeros: Sequence[StructuralZero]) -> Rule:
     """Rules on each histogram alone: `nonnegative`, and one a structural zero.
 
     Counts are positive integers of cells that exist, each cell once and in ascending order; nobody is in a cell in
@@ -119,25 +108,30 @@ def histograms_possible(tables: RunTables, size: int, zeros: Mapping[str, Sequen
     """
     cells, counts = F.col("cells"), F.col("counts")
     orderly = F.array_sort(F.array_distinct(cells)) == cells
-    inside = ~F.exists(cells, lambda cell: (cell < 0) | (cell >= size))
+    inside = ~F.exists(cells, lambda cell: (cell < 0) | (cell >= schema.size))
     positive = ~F.exists(counts, lambda count: count <= 0)
     whole = cells.isNotNull() & counts.isNotNull() & (F.size(cells) == F.size(counts))
     found = [Finding("nonnegative", ~(whole & orderly & inside & positive), 1)]
-    for name, forbidden in zeros.items():
-        numbers = ", ".join(str(int(cell)) for cell in forbidden) or "-1"
-        met = F.expr(f"exists(arrays_zip(cells, counts), pair -> pair.cells in ({numbers}) and pair.counts != 0)")
-        # Of a histogram that is none (null), `nonnegative` tells.
-        found.append(Finding(f"structural zero {name}", F.coalesce(met, F.lit(False)), len(forbidden)))
+    found += [Finding(f"structural zero {zero.name}", _is_met(zero, schema), _cells_of(zero, schema)) for zero in zeros]
     expected = [_keys(str(each.rule), tables.levels) for each in found]
     return Rule(findings(tables.estimates, *found), tuple(chain.from_iterable(expected)))
 
 
-def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
-    """Every geounit has a declared total, and its estimate has exactly that.
+def _is_met(zero: StructuralZero, schema: Schema) -> Column:
+    """Whether somebody is in a cell of a structural zero. A histogram that is null fails `nonnegative`."""
+    pairs = F.arrays_zip("cells", "counts")
+    met = F.exists(pairs, lambda pair: selected(pair["cells"], zero.selection, schema) & (pair["counts"] != 0))
+    return F.coalesce(met, F.lit(False))
 
-    Raises:
-        VerificationError: There is no table of invariants.
-    """
+
+def _cells_of(zero: StructuralZero, schema: Schema) -> int:
+    """How many cells a structural zero names."""
+    named = {name: len(set(levels)) for name, levels in zero.selection}
+    return prod(named.get(attribute.name, attribute.size) for attribute in schema.attributes)
+
+
+def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
+    """Every geounit has a declared total, and its estimate has exactly that."""
     invariants = present(tables.invariants, "invariants").where("name = 'total'")
     exact, found = F.col("values").getItem(0), list_total("counts")
     keys, unknown = ("level", "geocode"), F.lit(None).cast("bigint")
@@ -156,7 +150,7 @@ def invariant_totals(tables: RunTables, totals: Sequence[str]) -> Rule:
         )
     )
     equal = (F.col("least_exact") == F.col("most_found")) & (F.col("most_exact") == F.col("least_found"))
-    # Estimates of no geounit are told of by `geounits present once`.
+    # Estimates of no geounit fail `geounits present once`.
     bad = (F.col("geounits") > 0) & ~F.coalesce(equal, F.lit(False))
     levels = tuple(level for level in tables.levels if level in totals)
     return Rule(findings(summed, Finding(_TOTALS, bad, F.col("geounits"))), _keys(_TOTALS, levels))
@@ -167,7 +161,7 @@ def invariant_group_totals(tables: RunTables, level: str, total_key: tuple[int, 
 
     A geounit alone with its key declares its own `total`, every other one the `group_total`; each declares once.
     """
-    declared = present(tables.invariants, "invariants").where(F.col("name").isin("total", _GROUP_TOTAL))
+    declared = present(tables.invariants, "invariants").where(F.col("name").isin("total", GROUP_TOTAL))
     unknown = F.lit(None)
     columns = ("level", "geocode", "geounit", "name", "exact", "found")
     exact, found = F.col("values").getItem(0), list_total("counts")
@@ -187,22 +181,18 @@ def invariant_group_totals(tables: RunTables, level: str, total_key: tuple[int, 
         F.max("exact").alias("most"),
         F.sum("found").alias("found"),
     )
-    name = F.when(F.col("geounits") > 1, _GROUP_TOTAL).otherwise("total")
+    name = F.when(F.col("geounits") > 1, GROUP_TOTAL).otherwise("total")
     once = (F.col("declared") == F.col("geounits")) & (F.col("declaring") == F.col("geounits"))
     named = (F.col("first_name") == name) & (F.col("last_name") == name)
     equal = (F.col("least") == F.col("found")) & (F.col("most") == F.col("found"))
-    # Estimates of no geounit are told of by `geounits present once`.
+    # Estimates of no geounit fail `geounits present once`.
     bad = (F.col("geounits") > 0) & ~F.coalesce(once & named & equal, F.lit(False))
     return Rule(findings(summed, Finding(_TOTALS, bad, F.col("geounits"))), _keys(_TOTALS, (level,)))
 
 
 def group_bounds_kept(tables: RunTables) -> Rule:
-    """The estimates of the members of every group of the bounds sum to what the rows of the group allow.
-
-    Raises:
-        VerificationError: There is no table of bounds.
-    """
-    limits = present(tables.bounds, "bounds").where(F.col("name") == _GROUP_TOTAL)
+    """The estimates of the members of every group of the bounds sum to what the rows of the group allow."""
+    limits = present(tables.bounds, "bounds").where(F.col("name") == GROUP_TOTAL)
     found = tables.estimates.select("level", "geocode", list_total("counts").alias("found"))
     members = limits.join(found, ["level", "geocode"], "left")
     sides = ("lower", "upper")
@@ -216,18 +206,15 @@ def group_bounds_kept(tables: RunTables) -> Rule:
     inside = (F.col("found") >= F.col("most_lower")) & (F.col("found") <= F.col("least_upper"))
     agreed = (F.col("least_lower") == F.col("most_lower")) & (F.col("least_upper") == F.col("most_upper"))
     bad = F.col("crooked") | ~F.coalesce(inside & agreed, F.lit(False))
-    return Rule(findings(summed, Finding(f"bounds {_GROUP_TOTAL}", bad, F.col("members"))))
+    return Rule(findings(summed, Finding(f"bounds {GROUP_TOTAL}", bad, F.col("members"))))
 
 
 def bounds_kept(tables: RunTables, queries: Mapping[str, Query], *, grouped: bool = False) -> Rule:
     """Every bound row holds, answer by answer; one check a kind of bound that a level has.
 
     Families that the failsafe relaxed are no exception: what it gives up is the sum to the parent (E-30 to E-34).
-
-    Raises:
-        VerificationError: There is no table of bounds.
     """
-    rows = present(tables.bounds, "bounds").where(~F.col("name").isin(_FLOW, *([_GROUP_TOTAL] if grouped else [])))
+    rows = present(tables.bounds, "bounds").where(~F.col("name").isin(_FLOW, *([GROUP_TOTAL] if grouped else [])))
     rule, known = F.concat(F.lit("bounds "), F.col("name")), F.col("name").isin(*queries)
     answers = F.lit(0)
     for name, query in queries.items():
@@ -246,13 +233,17 @@ def _limited_answers(estimates: DataFrame, bounds: DataFrame, queries: Mapping[s
     keys = ("level", "geocode", "name", "row")
     sides = F.posexplode(F.arrays_zip("lower", "upper")).alias("row", "at")
     limits = bounds.select("level", "geocode", "name", sides)
+    answers = [
+        F.struct(F.lit(name).alias("name"), answer_of(query, F.col("cell")).alias("row"))
+        for name, query in queries.items()
+    ]
+    cells = exploded_cells(estimates).select("level", "geocode", "count", F.inline(F.array(*answers)))
     # A level is asked only what bounds it has.
     wanted = F.broadcast(bounds.select("level", "name").distinct())
-    rows = F.broadcast(_rows_of(estimates.sparkSession, queries))
-    cells = exploded_cells(estimates).join(wanted, "level").join(rows, ["name", "cell"])
+    counted = cells.where(F.col("row").isNotNull()).join(wanted, ["level", "name"])
     nothing = F.lit(None).cast("bigint")
     both = limits.select(*keys, F.lit(True).alias("limit"), "at.lower", "at.upper", F.lit(0).alias("found")).unionAll(
-        cells.select(*keys, F.lit(False), nothing, nothing, "count")
+        counted.select(*keys, F.lit(False), nothing, nothing, "count")
     )
     summed = both.groupBy(*keys).agg(
         F.max("limit").alias("limit"),
@@ -263,21 +254,8 @@ def _limited_answers(estimates: DataFrame, bounds: DataFrame, queries: Mapping[s
     return summed.where("limit")
 
 
-def _rows_of(spark: SparkSession, queries: Mapping[str, Query]) -> DataFrame:
-    """Which answer counts a cell: name, cell, row."""
-    names: list[str] = []
-    cells, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for name, query in queries.items():
-        size = int(np.prod([len(factor) for factor in query.factors], dtype=np.int64))
-        row = np.asarray(query.row_of(np.arange(size)), dtype=np.int64)
-        names += [name] * int((row >= 0).sum())
-        cells.append(np.flatnonzero(row >= 0))
-        rows.append(row[row >= 0])
-    return small_frame(spark, {"name": names, "cell": np.concatenate(cells), "row": np.concatenate(rows)})
-
-
 def children_sum_to_parents(tables: RunTables) -> Rule:
-    """The children of every geounit sum to it, cell by cell; told of at the level of the children."""
+    """The children of every geounit sum to it, cell by cell; reported at the level of the children."""
     names = chain.from_iterable(pairwise(tables.levels))
     below = F.create_map(*[F.lit(name) for name in names])[F.col("level")].alias("level")
     upper = F.col("level") != tables.levels[-1]
@@ -312,35 +290,8 @@ def _noted(tables: RunTables) -> Column:
     return note
 
 
-def exploded_cells(estimates: DataFrame, *more: str) -> DataFrame:
-    """One row a geounit and occupied cell: level, geocode, further columns, cell (long), count (long)."""
-    pairs = estimates.select("level", "geocode", *more, F.explode(F.arrays_zip("cells", "counts")).alias("pair"))
-    cell, count = F.col("pair.cells").cast("long").alias("cell"), F.col("pair.counts").alias("count")
-    return pairs.select("level", "geocode", *more, cell, count)
-
-
-def small_frame(spark: SparkSession, columns: Mapping[str, Any]) -> DataFrame:
-    """A small table of the driver as a DataFrame; arrays become longs."""
-    kinds = {bool: pa.bool_(), str: pa.string()}
-    arrays = {}
-    for name, values in columns.items():
-        if isinstance(values, np.ndarray):
-            arrays[name] = pa.array(values, pa.int64())
-        else:
-            arrays[name] = pa.array(list(values), kinds[type(values[0]) if len(values) else str])
-    return spark.createDataFrame(pa.table(arrays))
-
-
 def present(frame: DataFrame | None, table: str) -> DataFrame:
-    """A table that a check needs.
-
-    Args:
-        frame: The table, or None.
-        table: Its name, for the message.
-
-    Raises:
-        VerificationError: It is not there.
-    """
+    """A table that a check needs."""
     if frame is None:
         raise VerificationError(f"table {table} is not there, so it cannot be verified")
     return frame

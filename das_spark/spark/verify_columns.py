@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from operator import or_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 
 from das_spark.core import GROUP_TOTAL, UNMEASURED
 from das_spark.estimation import FamilyStatus
+from das_spark.spark.cells import answer_of
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.noisy_rows import by_level, parent_of
 from das_spark.spark.verify import RunTables, present
@@ -107,15 +108,30 @@ _SHORTCUTS: Final = (str(FamilyStatus.ONLY_CHILD), str(FamilyStatus.EMPTY_PARENT
 
 @dataclass(frozen=True, slots=True)
 class MeasuredQuery:
-    """A query that a level is asked.
-
-    Attributes:
-        query: The query.
-        variances: Share of the budget that geounits have, as text ("" stands for the level's) -> variance of the noise.
-    """
+    """A query that a level is asked."""
 
     query: Query
+    # share of the budget that geounits have, as text ("" stands for the level's) -> variance of the noise
     variances: Mapping[str, float]
+
+
+def side_by_side(frames: Sequence[DataFrame], keys: Sequence[str], compared: Sequence[str], *more: Column) -> DataFrame:
+    """What frames have of the same keys: how many rows each (rows0, rows1), and their values (parent0, parent1).
+
+    A frame may say in a column rows how many each of its rows stands for.
+    """
+    sides = [
+        (frame if "rows" in frame.columns else frame.withColumn("rows", F.lit(1))).withColumn("side", F.lit(number))
+        for number, frame in enumerate(frames)
+    ]
+
+    def of(number: int, name: str) -> Column:
+        return F.when(F.col("side") == number, F.col(name))
+
+    rows = [F.coalesce(F.sum(of(number, "rows")), F.lit(0)).alias(f"rows{number}") for number in range(len(frames))]
+    values = [F.max(of(number, name)).alias(f"{name}{number}") for name in compared for number in (0, 1)]
+    every = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), sides)
+    return every.groupBy(*keys).agg(*rows, *values, *more)
 
 
 def rule_name(table: str) -> str:
@@ -126,8 +142,9 @@ def rule_name(table: str) -> str:
 def first_wrong(frame: DataFrame, table: str, wrong: Mapping[str, Column], checked: int | Column = 1) -> DataFrame:
     """Findings that name a geocode and the first of its columns that is wrong; null is wrong, too."""
     column = F.coalesce(*[F.when(F.coalesce(bad, F.lit(True)), F.lit(name)) for name, bad in wrong.items()])
-    told = frame.withColumn("wrong", column)
-    named = told.withColumn("geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), "wrong"))
+    named = frame.withColumn("wrong", column).withColumn(
+        "geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), "wrong")
+    )
     return findings(named, Finding(rule_name(table), F.col("wrong").isNotNull(), checked))
 
 
@@ -137,12 +154,7 @@ def columns_rule(found: DataFrame, table: str, levels: Sequence[str]) -> Rule:
 
 
 def geounit_columns(tables: RunTables, spine: Spine) -> Rule:
-    """Every geounit has a geocode of its level, a parent that is there and begins it, and the number of its children.
-
-    Args:
-        tables: The tables of the run.
-        spine: Levels and geocodes.
-    """
+    """Every geounit has a geocode of its level, a parent that is there and begins it, and the count of its children."""
     own = tables.geounits.select(
         "level", "geocode", F.lit(1).alias("rows"), "children", _odd_parent(spine).cast("int").alias("parent")
     )
@@ -150,35 +162,24 @@ def geounit_columns(tables: RunTables, spine: Spine) -> Rule:
     none = F.lit(0)
     above = lower.select(_level_above(spine), F.col("parent").alias("geocode"), none, F.lit(-1).cast("bigint"), none)
     summed = own.unionAll(above).groupBy("level", "geocode")
-    told = summed.agg(F.sum("rows").alias("rows"), F.sum("children").alias("children"), F.max("parent").alias("parent"))
+    counted = summed.agg(
+        F.sum("rows").alias("rows"), F.sum("children").alias("children"), F.max("parent").alias("parent")
+    )
     wrong = {
         "geocode": (F.col("rows") != 1) | ~_fits(spine),
         "parent": F.col("parent") != 0,
         "children": F.col("children") != 0,
     }
-    return columns_rule(first_wrong(told, "geounits", wrong), "geounits", spine.names)
+    return columns_rule(first_wrong(counted, "geounits", wrong), "geounits", spine.names)
 
 
 def parent_columns(rows: DataFrame, table: str, spine: Spine) -> Rule:
-    """The parent of every row is that of its geocode.
-
-    Args:
-        rows: level, geocode, parent.
-        table: Name of the table.
-        spine: Levels and geocodes.
-    """
+    """The parent of every row is that of its geocode."""
     return columns_rule(first_wrong(rows, table, {"parent": _odd_parent(spine)}), table, spine.names)
 
 
 def array_columns(rows: DataFrame, table: str, tables: RunTables, levels: Sequence[str]) -> Rule:
-    """Every geounit of some levels has the same arrays, each once, of numbers.
-
-    Args:
-        rows: level, geocode, parent, name, values: what an estimator gives.
-        table: Name of the table.
-        tables: The tables of the run.
-        levels: Those that have the table.
-    """
+    """Every geounit of some levels has the same arrays, each once, of numbers."""
     known = tables.geounits.where(F.col("level").isin(*levels)).select("level", "geocode", "parent")
     names = F.broadcast(rows.select("level", "name").distinct())
     given = rows.select(
@@ -214,18 +215,7 @@ def invariant_columns(
     *,
     counts_units: bool,
 ) -> Rule | None:
-    """Every geounit declares what the run declares, once, and nothing else.
-
-    Args:
-        tables: The tables of the run.
-        spine: Levels and geocodes.
-        declared: What is exact.
-        classes: Number of classes of units.
-        counts_units: Whether units are what is counted, so that those of the first class are the total.
-
-    Returns:
-        The rule; None where nothing is declared and nothing is there.
-    """
+    """Every geounit declares what the run declares, once, and nothing else."""
     if tables.invariants is None:
         return None
     totals, leaf = declared.total_levels(spine.names), spine.leaf.name
@@ -233,9 +223,9 @@ def invariant_columns(
     names = {level: ["total"] * (level in totals) + (units if level == leaf else []) for level in spine.names}
     grouped = spine.total_key_at(declared.total_at) is not None
     name = F.when((F.col("name") == GROUP_TOTAL) & F.lit(grouped), "total").otherwise(F.col("name"))
-    told = F.array(*[F.array(*map(F.lit, names[level])).cast("array<string>") for level in spine.names])
+    of_levels = F.array(*[F.array(*map(F.lit, names[level])).cast("array<string>") for level in spine.names])
     geounits = tables.geounits.where(F.col("level").isin(*[level for level in spine.names if names[level]])).select(
-        "level", "geocode", F.explode(F.get(told, by_level(spine, F.lit))).alias("name")
+        "level", "geocode", F.explode(F.get(of_levels, by_level(spine, F.lit))).alias("name")
     )
     size = F.when(F.col("name") == "units", classes).otherwise(1)
     possible = (F.size("values") == size) & ~F.exists("values", lambda value: value.isNull() | (value < 0))
@@ -276,34 +266,15 @@ def invariant_columns(
 
 
 def bound_columns(tables: RunTables, spine: Spine, expected: DataFrame, levels: Sequence[str]) -> Rule | None:
-    """The bounds are those that follow, and there are no others.
-
-    Args:
-        tables: The tables of the run.
-        spine: Levels and geocodes.
-        expected: `tables.BOUNDS` with a column level, made again of the invariants.
-        levels: Levels that have bounds.
-
-    Returns:
-        The rule; None where nothing is bounded and nothing is there.
-    """
+    """The bounds are those that follow, and there are no others."""
     if tables.bounds is None:
         return None
-    keys, sides = ("level", "geocode", "name", "member"), ("parent", "lower", "upper")
-    marked = [
-        frame.select(*keys, *sides, F.lit(number).alias("side"))
-        for number, frame in enumerate((expected, tables.bounds))
-    ]
-    values = [
-        F.max(F.when(F.col("side") == number, F.col(name))).alias(f"{name}{number}")
-        for name in sides
-        for number in (0, 1)
-    ]
-    ones = [F.sum((F.col("side") == number).cast("int")).alias(f"rows{number}") for number in (0, 1)]
-    summed = reduce(DataFrame.unionAll, marked).groupBy(*keys).agg(*ones, *values)
+    keys, compared = ("level", "geocode", "name", "member"), ("parent", "lower", "upper")
+    both = [frame.select(*keys, *compared) for frame in (expected, tables.bounds)]
+    summed = side_by_side(both, keys, compared)
     wrong = {
         "name or member": (F.col("rows0") != 1) | (F.col("rows1") != 1),
-        **{name: ~F.col(f"{name}0").eqNullSafe(F.col(f"{name}1")) for name in sides},
+        **{name: ~F.col(f"{name}0").eqNullSafe(F.col(f"{name}1")) for name in compared},
     }
     return columns_rule(first_wrong(summed, "bounds", wrong, F.col("rows0")), "bounds", levels)
 
@@ -313,63 +284,37 @@ def measurement_columns(
     tables: RunTables,
     spine: Spine,
     asked: Mapping[str, Mapping[str, MeasuredQuery]],
-    size: int,
     *,
     lazy: Collection[str],
     shares: DataFrame | None = None,
 ) -> Rule:
     """Every geounit that is measured has each query of its level once, of the shape and variance that follow.
 
-    Args:
-        measurements: level, geocode, parent, query, rows, values, variance.
-        tables: The tables of the run.
-        spine: Levels and geocodes.
-        asked: Level -> query -> what is known of it.
-        size: Cells of the schema.
-        lazy: Levels of which answers that the parent's estimate cannot touch, and geounits alone in theirs, are left
-            out.
-        shares: level, geocode, share; where geounits have shares of the budget of their own.
+    Of `lazy` levels, answers that the parent's estimate cannot touch, and geounits alone in theirs, are left out; where
+    geounits have shares of the budget of their own, `shares` has them (level, geocode, share).
     """
-    queries = F.broadcast(_queries(tables, asked, size))
     named = F.broadcast(_variances(tables, asked))
-    wanted = _wanted(tables, spine, queries, lazy=lazy)
+    wanted = _wanted(tables, spine, asked, lazy=lazy)
     if shares is None:
         wanted = wanted.withColumn("share", F.lit(""))
     else:
         wanted = wanted.join(shares.select("level", "geocode", "share"), ["level", "geocode"], "left")
         wanted = wanted.withColumn("times", F.when(F.col("share") == UNMEASURED, 0).otherwise(F.col("times")))
+    keys, compared = ("level", "geocode", "query"), (*_SHAPE, "variance")
     expected = wanted.join(named, ["level", "query", "share"], "left").select(
-        "level", "geocode", "query", F.lit(0).alias("side"), "times", *_SHAPE, "variance", F.lit(0).alias("odd")
+        *keys, F.col("times").alias("rows"), *compared, F.lit(0).alias("odd")
     )
-    found = measurements.select(
-        "level",
-        "geocode",
-        "query",
-        F.lit(1).alias("side"),
-        F.lit(1).alias("times"),
-        *_shape(F.col("rows"), F.size("values")),
-        "variance",
-        (F.coalesce(_odd_parent(spine), F.lit(True))).cast("int").alias("odd"),
-    )
-    compared = (*_SHAPE, "variance")
-    values = [
-        F.max(F.when(F.col("side") == side, F.col(name))).alias(f"{name}{side}") for name in compared for side in (0, 1)
-    ]
-    times = [F.sum(F.when(F.col("side") == side, F.col("times")).otherwise(0)).alias(f"times{side}") for side in (0, 1)]
-    summed = (
-        expected.unionAll(found).groupBy("level", "geocode", "query").agg(*times, *values, F.max("odd").alias("odd"))
-    )
-    there = F.col("times1") > 0
-
-    def differ(name: str) -> Column:
-        return there & ~F.col(f"{name}0").eqNullSafe(F.col(f"{name}1"))
-
+    odd = F.coalesce(_odd_parent(spine), F.lit(True)).cast("int").alias("odd")
+    shape = _shape(F.col("rows"), F.size("values"))
+    found = measurements.select(*keys, F.lit(1).alias("rows"), *shape, "variance", odd)
+    summed = side_by_side([expected, found], keys, compared, F.max("odd").alias("odd"))
+    differ = {name: (F.col("rows1") > 0) & ~F.col(f"{name}0").eqNullSafe(F.col(f"{name}1")) for name in compared}
     wrong = {
-        "geocode or query": F.col("times0") != F.col("times1"),
+        "geocode or query": F.col("rows0") != F.col("rows1"),
         "parent": F.col("odd") != 0,
-        "rows": differ("kept") | differ("hash"),
-        "values": differ("length"),
-        "variance": differ("variance"),
+        "rows": differ["kept"] | differ["hash"],
+        "values": differ["length"],
+        "variance": differ["variance"],
     }
     return columns_rule(first_wrong(summed, "measurements", wrong), "measurements", spine.names)
 
@@ -382,16 +327,7 @@ def diagnostic_columns(
     gap: float,
     total_key: TotalKey | None = None,
 ) -> Rule:
-    """Every family has one row, which says nothing impossible.
-
-    Args:
-        diagnostics: `tables.DIAGNOSTICS` with a column level.
-        tables: The tables of the run.
-        spine: Levels and geocodes.
-        solvers: Names of solvers that the configuration allows.
-        gap: Largest relative duality gap that it allows.
-        total_key: Digits of the geocodes of the top that geounits of one family share; None where each is one.
-    """
+    """Every family has one row, which says nothing impossible."""
     top = tables.geounits.where(F.col("level") == spine.names[0])
     key = F.col("geocode") if total_key is None else F.substring("geocode", *total_key)
     firsts = top.groupBy("level", key.alias("key")).agg(
@@ -423,13 +359,7 @@ def diagnostic_columns(
 
 
 def looser_bounds(tables: RunTables, spine: Spine, classes: int) -> Rule:
-    """Where class bounds were published by others: none is looser than the sum of those one level below.
-
-    Args:
-        tables: The tables of the run, with bounds.
-        spine: Levels and geocodes.
-        classes: Number of classes.
-    """
+    """Where class bounds were published by others: none is looser than the sum of those one level below."""
     rows = present(tables.bounds, "bounds").where(F.col("name") == "class")
     sides = ("lower", "upper")
     own = [F.col(side).getItem(place).alias(f"{side}{place}") for side in sides for place in range(classes)]
@@ -486,11 +416,20 @@ def _shape(rows: Column, length: Column) -> tuple[Column, Column, Column]:
     return kept.alias("kept"), F.xxhash64(rows).alias("hash"), length.alias("length")
 
 
-def _wanted(tables: RunTables, spine: Spine, queries: DataFrame, *, lazy: Collection[str]) -> DataFrame:
+def _wanted(
+    tables: RunTables, spine: Spine, asked: Mapping[str, Mapping[str, MeasuredQuery]], *, lazy: Collection[str]
+) -> DataFrame:
     """What each geounit and query must have: level, geocode, query, times (0: nothing), kept, hash, length."""
     geounits = tables.geounits.select("level", "geocode", "parent")
+    rows = [
+        {"level": level, "query": name, "answers": each.query.rows}
+        for level, queries in asked.items()
+        for name, each in queries.items()
+        if level not in lazy
+    ]
+    queries = F.broadcast(_small_frame(tables, rows, {"level": _TEXT, "query": _TEXT, "answers": pa.int32()}))
     everything = F.lit(None).cast("array<int>")
-    whole = geounits.where(~F.col("level").isin(*lazy)).join(queries, "level")
+    whole = geounits.join(queries, "level")
     first = whole.select("level", "geocode", "query", F.lit(1).alias("times"), *_shape(everything, F.col("answers")))
     if not lazy:
         return first
@@ -499,47 +438,42 @@ def _wanted(tables: RunTables, spine: Spine, queries: DataFrame, *, lazy: Collec
     at = (below[F.col("level")].alias("level"), F.col("geocode").alias("parent"))
     supports = tables.estimates.where(upper).select(*at, "cells")
     several = tables.geounits.where(upper).select(*at, (F.col("children") > 1).cast("int").alias("times"))
-    touched = F.filter(
-        F.transform("cells", lambda cell: F.get("row_of_cell", cell)), lambda row: row.isNotNull() & (row >= 0)
-    )
-    kept = F.array_sort(F.array_distinct(touched))
-    parents = supports.join(several, ["level", "parent"]).join(queries, "level")
-    asked = parents.select("level", "parent", "query", "times", *_shape(kept, F.size(kept)))
+    parents = supports.join(several, ["level", "parent"]).where(F.col("level").isin(*lazy))
+    touched = parents.select("level", "parent", "times", F.inline(_touched(asked)))
+    shapes = touched.select("level", "parent", "query", "times", *_shape(F.col("kept"), F.size("kept")))
     columns = ("level", "geocode", "query", "times", *_SHAPE)
-    lazily = geounits.where(F.col("level").isin(*lazy)).join(asked, ["level", "parent"])
-    return first.unionAll(lazily.select(*columns))
+    return first.unionAll(geounits.join(shapes, ["level", "parent"]).select(*columns))
 
 
-def _queries(tables: RunTables, asked: Mapping[str, Mapping[str, MeasuredQuery]], size: int) -> DataFrame:
-    """level, query, answers (how many it has), row_of_cell (which answer counts a cell; -1: none)."""
-    levels, names, answers, rows = [], [], [], []
-    for level, queries in asked.items():
-        for name, each in queries.items():
-            levels.append(level)
-            names.append(name)
-            answers.append(each.query.rows)
-            rows.append(each.query.row_of(np.arange(size)).astype(np.int32))
-    table = {
-        "level": pa.array(levels, pa.string()),
-        "query": pa.array(names, pa.string()),
-        "answers": pa.array(answers, pa.int32()),
-        "row_of_cell": pa.array(rows, pa.list_(pa.int32())),
-    }
-    return tables.geounits.sparkSession.createDataFrame(pa.table(table))
+def _touched(asked: Mapping[str, Mapping[str, MeasuredQuery]]) -> Column:
+    """Of a level and the cells of a parent: each query of the level, and its answers that count one of them."""
+    queries = {name: each.query for named in asked.values() for name, each in named.items()}
+    each = []
+    for name, query in queries.items():
+        levels = [level for level, named in asked.items() if name in named]
+        answers = F.transform("cells", partial(answer_of, query))
+        kept = F.array_sort(F.array_distinct(F.filter(answers, lambda answer: answer.isNotNull())))
+        touched = F.struct(F.lit(name).alias("query"), kept.alias("kept"))
+        each.append(F.when(F.col("level").isin(*levels), touched))
+    return F.filter(F.array(*each), lambda touched: touched.isNotNull())
+
+
+_TEXT: Final = pa.string()
+
+
+def _small_frame(tables: RunTables, rows: list[dict[str, Any]], columns: Mapping[str, pa.DataType]) -> DataFrame:
+    return tables.geounits.sparkSession.createDataFrame(pa.Table.from_pylist(rows, pa.schema(columns.items())))
 
 
 def _variances(tables: RunTables, asked: Mapping[str, Mapping[str, MeasuredQuery]]) -> DataFrame:
     """level, query, share, variance."""
     rows = [
-        (level, name, share, variance)
+        {"level": level, "query": name, "share": share, "variance": variance}
         for level, queries in asked.items()
         for name, each in queries.items()
         for share, variance in each.variances.items()
     ]
-    columns = zip(*rows, strict=True) if rows else [()] * 4
-    kinds = (pa.string(), pa.string(), pa.string(), pa.float64())
-    arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
-    return tables.geounits.sparkSession.createDataFrame(pa.table(arrays, ["level", "query", "share", "variance"]))
+    return _small_frame(tables, rows, {"level": _TEXT, "query": _TEXT, "share": _TEXT, "variance": pa.float64()})
 
 
 def _odd_parent(spine: Spine) -> Column:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,9 +26,10 @@ from das_spark.products import (
     UNIT_NUMBERS,
     MicrodataCodes,
 )
+from das_spark.spark.cells import answer_of, exploded_cells, level_of
 from das_spark.spark.checks import Check, Finding, Key, Rule, findings
 from das_spark.spark.lists import list_total
-from das_spark.spark.verify import RunTables, exploded_cells, present, small_frame
+from das_spark.spark.verify import RunTables, present
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -37,53 +37,28 @@ if TYPE_CHECKING:
 
 UNITS_EQUAL: Final = "units equal invariants"
 POPULATIONS: Final = "unit populations"
-#: Class of people whose codes tell it already, in the comparison of those whose codes do not.
-_TOLD: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
 class MicrodataTables:
-    """The microdata of a run, reduced.
+    """The microdata of a run, reduced."""
 
-    Attributes:
-        persons: format, geocode, codes, kind, count.
-        units: format, geocode, kind, count, people, odd; None where no units are known.
-        parts: One row a part: format, people (records of what is counted), first (number of the first of these),
-            count (of units), low and high (numbers of its first and last unit), geocode (of the first).
-        faults: What breaks a rule within a part: format, rule, geocode.
-        formats: Names of the formats that there must be.
-        codes: What the columns of the files hold.
-    """
-
-    persons: DataFrame
-    units: DataFrame | None
+    persons: DataFrame  # format, geocode, codes, kind, count
+    units: DataFrame | None  # format, geocode, kind, count, people, odd; None where no units are known
+    # one row a part: format, people (records of what is counted), first (number of the first of these), count (of
+    # units), low and high (numbers of its first and last unit), geocode (of the first)
     parts: Sequence[Mapping[str, Any]]
-    faults: Sequence[Mapping[str, Any]]
-    formats: tuple[str, ...]
-    codes: MicrodataCodes
+    faults: Sequence[Mapping[str, Any]]  # what breaks a rule within a part: format, rule, geocode
+    formats: tuple[str, ...]  # names of the formats that there must be
+    codes: MicrodataCodes  # what the columns of the files hold
 
     def note(self, format: str) -> str:
-        """What tells the checks of a format from those of others.
-
-        Args:
-            format: Name of the format.
-
-        Returns:
-            Words for the note of a check; empty where there is one format only.
-        """
+        """What tells the checks of a format from those of others."""
         return f"{format} files" if len(self.formats) > 1 else ""
 
 
 def microdata_rules(microdata: MicrodataTables, tables: RunTables) -> list[Rule]:
-    """The rules on microdata files against leaf estimates and invariants.
-
-    Args:
-        microdata: The files.
-        tables: The tables of the run; those of the lowest level are compared.
-
-    Raises:
-        VerificationError: There are units, and no table of invariants; or a fault of an unknown rule.
-    """
+    """The rules on microdata files against leaf estimates and invariants."""
     leaf = tables.estimates.where(F.col("level") == tables.levels[-1])
     rules = [_persons_equal_estimates(microdata, leaf, _listed(microdata, tables), tables.levels[-1])]
     if microdata.units is not None:
@@ -105,24 +80,20 @@ def _listed(microdata: MicrodataTables, tables: RunTables) -> DataFrame | None:
 def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed: DataFrame | None, level: str) -> Rule:
     """As many records of each combination of codes in each geounit as the estimates have people (or units).
 
-    Group quarters that are listed are expected, too. Cells whose codes agree (kinds of group quarters) are told apart
-    by the class of the person's unit.
+    Group quarters that are listed are expected, too. Where there are units, those of a cell live in units of its class:
+    kinds of group quarters may share all codes.
     """
     codes = microdata.codes
-    doubtful = codes.doubtful & (microdata.units is not None)
-    unsure = sorted(set(codes.codes_of(np.flatnonzero(doubtful))))
-    kinds = np.where(doubtful, codes.class_of_cell, _TOLD)
-    table = {"cell": np.arange(len(kinds)), "kind": kinds, "class": codes.class_of_cell}
     expected = exploded_cells(leaf) if listed is None else exploded_cells(leaf).unionByName(listed)
-    known = expected.join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
-    cells = known.withColumn("codes", _codes_of_cell(codes))
-    told = F.when(F.col("codes").isin(*unsure), F.col("kind")).otherwise(F.lit(_TOLD)).cast("bigint")
-    found = microdata.persons.select("format", "geocode", "codes", told.alias("kind"), "count")
-    keys = ("geocode", "codes", "kind")
-    counted, none = F.lit(1).alias("rows"), F.lit(0).alias("rows")
-    sides = cells.select(F.lit("").alias("format"), *keys, "count", counted).unionAll(found.select("*", none))
+    cells = expected.withColumn("class", _class_of_cell(codes)).withColumn("codes", _codes_of_cell(codes))
+    keys = ["geocode", "codes"]
+    if microdata.units is not None:
+        cells = cells.withColumnRenamed("class", "kind")
+        keys.append("kind")
+    sides = cells.select(F.lit("").alias("format"), *keys, "count", F.lit(1).alias("rows"))
+    found = microdata.persons.select("format", *keys, "count", F.lit(0))
     differences = [_difference(format, "count").alias(format) for format in microdata.formats]
-    summed = sides.groupBy(*keys).agg(F.sum("rows").alias("rows"), *differences)
+    summed = sides.unionAll(found).groupBy(*keys).agg(F.sum("rows").alias("rows"), *differences)
     compared = [
         Finding(PERSONS_EQUAL, F.col(format) != 0, F.col("rows"), microdata.note(format))
         for format in microdata.formats
@@ -132,15 +103,22 @@ def _persons_equal_estimates(microdata: MicrodataTables, leaf: DataFrame, listed
     return _rule(every, microdata, level, PERSONS_EQUAL)
 
 
+def _class_of_cell(codes: MicrodataCodes) -> Column:
+    """The class of the unit of those in a cell; listed group quarters are of the second."""
+    cell = F.col("cell")
+    if codes.class_query is None:
+        return (cell == codes.schema.size).cast("int")
+    return answer_of(codes.class_query, cell)
+
+
 def _codes_of_cell(codes: MicrodataCodes) -> Column:
-    """The codes of a record, joined, from the column of its cell; no text is made for a cell that nobody is in."""
-    size, shape = codes.schema.size, codes.schema.shape
+    """The codes of a record, joined, from the columns of its cell and class."""
+    cell, schema = F.col("cell"), codes.schema
     texts = []
     for column in codes.coded:
         if column.attribute:
-            axis = codes.schema.axis(column.attribute)
-            own = F.floor(F.col("cell") / prod(shape[axis + 1 :])) % shape[axis]
-            level = F.when(F.col("cell") == size, F.lit(len(column.texts) - 1)).otherwise(own)
+            own = level_of(cell, schema.shape, schema.axis(column.attribute))
+            level = F.when(cell == schema.size, len(column.texts) - 1).otherwise(own)
         else:
             level = F.least(F.col("class"), F.lit(1))
         texts.append(F.get(F.array(*map(F.lit, column.texts)), level.cast("int")))
@@ -161,8 +139,7 @@ def _units_equal(
         "geocode", "name", F.posexplode("values").alias("class", "count")
     )
     kind = F.when(F.col("name") == "vacant", codes.vacant).otherwise(F.col("class")).cast("bigint").alias("kind")
-    table = {"cell": np.arange(len(codes.class_of_cell)), "kind": codes.class_of_cell}
-    cells = exploded_cells(leaf).join(F.broadcast(small_frame(leaf.sparkSession, table)), "cell")
+    cells = exploded_cells(leaf).withColumn("kind", _class_of_cell(codes).cast("bigint"))
     nowhere, rows = F.lit("").alias("format"), (F.col("class") == 0).cast("bigint").alias("rows")
     sides = (
         values.select(nowhere, "geocode", kind, "count", none.alias("people"), none.alias("odd"), rows)
@@ -224,15 +201,6 @@ def part_checks(microdata: MicrodataTables) -> list[Check]:
 
     `persons in units`: a unit of population n holds the persons numbered 1 to n, and no person lives elsewhere.
     `unit numbers`: units are numbered 0, 1, ... without gap or repetition, so the ranges of the parts join.
-
-    Args:
-        microdata: The files.
-
-    Returns:
-        Checks of each format, of no geolevel.
-
-    Raises:
-        VerificationError: A fault of an unknown rule.
     """
     checks = []
     for format in microdata.formats:

@@ -12,17 +12,18 @@ from math import lcm
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from das_spark.core import UNMEASURED
 from das_spark.geography import BLOCK
+from das_spark.spark.cells import exploded_cells
 from das_spark.spark.census import census_geocode, geounit_shares
 from das_spark.spark.checks import Finding, Rule, findings
 from das_spark.spark.ingest import level_structs
-from das_spark.spark.verify import RunTables, exploded_cells, small_frame
-from das_spark.spark.verify_columns import columns_rule, first_wrong
+from das_spark.spark.verify import RunTables
+from das_spark.spark.verify_columns import columns_rule, first_wrong, side_by_side
 
 if TYPE_CHECKING:
     from das_spark.geography import Spine
@@ -34,31 +35,18 @@ CENSUS: Final = "census geounits sum up blocks"
 
 
 def spine_rules(
-    shares: DataFrame, measurements: DataFrame, read: RunTables, told: RunTables, census: Spine
+    shares: DataFrame, measurements: DataFrame, read: RunTables, published: RunTables, census: Spine
 ) -> list[Rule]:
-    """The rules of an optimized spine.
-
-    Args:
-        shares: level, geocode, parent, share: the budget share of every geounit of the spine, as text.
-        measurements: level, geocode, ...: the measurements.
-        read: The tables of the run, by geounits of the spine.
-        told: The published ones, by geounits of the census.
-        census: The levels of the census.
-    """
+    """The rules of an optimized spine."""
     return [
         _paths(shares, read.levels),
         _measured(shares, measurements, read.levels),
-        _census(read, told, census),
+        _census(read, published, census),
     ]
 
 
 def block_columns(blocks: DataFrame, spine: Spine) -> Rule:
-    """Every block ends its path, on which each geocode begins the next one; shares are one for each geounit.
-
-    Args:
-        blocks: block, path, shares.
-        spine: Levels and geocodes.
-    """
+    """Every block ends its path, on which each geocode begins the next one; shares are one for each geounit."""
     leaf, depth = F.element_at("path", -1), len(spine.names)
     path = blocks.select(F.lit(spine.leaf.name).alias("level"), leaf.alias("geocode"), "block", "path", "shares")
     way = F.transform(level_structs(spine), lambda at: at["geocode"])
@@ -71,24 +59,13 @@ def block_columns(blocks: DataFrame, spine: Spine) -> Rule:
 
 
 def share_columns(shares: DataFrame, blocks: DataFrame, read: RunTables, spine: Spine) -> Rule:
-    """Every geounit has the share that the paths of its blocks say, once.
-
-    Args:
-        shares: level, geocode, parent, share.
-        blocks: block, path, shares.
-        read: The tables of the run, by geounits of the spine.
-        spine: Levels and geocodes.
-    """
-    columns = ("level", "geocode", "parent", "share")
-    sides = (geounit_shares(blocks, spine.names), shares)
-    marked = [each.select(*columns, F.lit(number).alias("side")) for number, each in enumerate(sides)]
-    geounits = read.geounits.select("level", "geocode", "parent", F.lit(None).cast("string"), F.lit(2).alias("side"))
-    values = [F.max(F.when(F.col("side") == n, F.col(x))).alias(f"{x}{n}") for x in columns[2:] for n in range(2)]
-    rows = [F.sum((F.col("side") == number).cast("int")).alias(f"rows{number}") for number in range(3)]
-    summed = reduce(DataFrame.unionAll, [*marked, geounits]).groupBy("level", "geocode").agg(*rows, *values)
+    """Every geounit has the share that the paths of its blocks say, once."""
+    keys, compared = ("level", "geocode"), ("parent", "share")
+    both = [frame.select(*keys, *compared) for frame in (geounit_shares(blocks, spine.names), shares)]
+    summed = side_by_side([*both, read.geounits.select(*keys)], keys, compared)
     wrong = {
         "geocode": reduce(or_, [F.col(f"rows{number}") != 1 for number in range(3)]),
-        **{name: F.col(f"{name}0") != F.col(f"{name}1") for name in columns[2:]},
+        **{name: F.col(f"{name}0") != F.col(f"{name}1") for name in compared},
     }
     return columns_rule(first_wrong(summed, "shares", wrong), "shares", spine.names)
 
@@ -98,8 +75,8 @@ def _paths(shares: DataFrame, levels: tuple[str, ...]) -> Rule:
     texts = [str(row["share"]) for row in shares.select("share").distinct().collect()]  # a handful
     parts = [Fraction(text) for text in texts]
     one = lcm(*(part.denominator for part in parts))
-    numerators = np.array([int(part * one) for part in parts], dtype=np.int64)
-    known = small_frame(shares.sparkSession, {"share": texts, "part": numerators})
+    numerators = pa.array([int(part * one) for part in parts], pa.int64())
+    known = shares.sparkSession.createDataFrame(pa.table({"share": pa.array(texts, pa.string()), "part": numerators}))
     numbered = shares.join(F.broadcast(known), "share")
     at = {name: numbered.where(F.col("level") == name).select("geocode", "parent", "part") for name in levels}
     summed = at[levels[0]].select("geocode", F.col("part").alias("above"))
@@ -127,19 +104,19 @@ def _measured(shares: DataFrame, measurements: DataFrame, levels: tuple[str, ...
     return Rule(findings(both, Finding(MEASURED, (F.col("found") == 1) & (F.col("share") == 0), 1)), expected)
 
 
-def _census(read: RunTables, told: RunTables, census: Spine) -> Rule:
+def _census(read: RunTables, published: RunTables, census: Spine) -> Rule:
     """Every geounit of the census has in every cell the sum of its blocks, and every block its own."""
     leaf = read.estimates.where(F.col("level") == read.levels[-1])
     blocks = exploded_cells(leaf).select(census_geocode(), "cell", "count")
     summed = blocks.select(F.explode(level_structs(census)).alias("at"), "cell", "count").select(
         "at.level", "at.geocode", "cell", F.col("count").alias("difference"), F.lit(0).alias("checked")
     )
-    published = exploded_cells(told.estimates).select("level", "geocode", "cell", -F.col("count"), F.lit(1))
+    own = exploded_cells(published.estimates).select("level", "geocode", "cell", -F.col("count"), F.lit(1))
     # Geounits where nobody lives are looked at, too: each must be there once.
-    there = told.estimates.select("level", "geocode", F.lit(-1), F.lit(-1), F.lit(1))
+    there = published.estimates.select("level", "geocode", F.lit(-1), F.lit(-1), F.lit(1))
     places = leaf.select(census_geocode()).select(F.explode(level_structs(census)).alias("at")).distinct()
     expected = places.select("at.level", "at.geocode", F.lit(-1), F.lit(1), F.lit(0))
-    whole = reduce(DataFrame.unionAll, [summed, published, there, expected]).groupBy("level", "geocode", "cell")
+    whole = reduce(DataFrame.unionAll, [summed, own, there, expected]).groupBy("level", "geocode", "cell")
     counted = whole.agg(F.sum("difference").alias("difference"), F.sum("checked").alias("checked"))
     keys = tuple((CENSUS, name, "") for name in census.names)
     return Rule(findings(counted, Finding(CENSUS, F.col("difference") != 0, F.col("checked"))), keys)

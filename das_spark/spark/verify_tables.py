@@ -1,19 +1,18 @@
-"""Whether the published tables say what the estimates say; plain Spark SQL, sharing no code with the tabulation.
+"""Whether the published tables say what the estimates say, sharing no code with the tabulation.
 
-Every estimate is taken apart into cells, each cell is joined with the columns that count it, and the sums are compared
-with every published value that is not zero (a column without any person on one side and no value on the other agree).
-Which column counts which cell is read off the declared levels anew, cell by cell. The totals are compared once more,
-with sums over the cells whose levels are found by dividing cell numbers.
+What each column counts is read off the declared levels anew: tasks find the levels of occupied cells and add up their
+counts, column by column. The sums are compared with every published value that is not zero (a column without any
+person on one side and no value on the other agree). The totals are compared once more, with sums in SQL.
 
 Several formats (Parquet, CSV) are compared at once: the side of the estimates is the same for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,40 +20,65 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from das_spark.errors import without_values
+from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.lists import list_total
-from das_spark.spark.verify import RunTables
+from das_spark.spark.lists import flat_lists, list_total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column
 
     from das_spark.histogram import Schema
-    from das_spark.tabulation import Selection, Table, TableColumn
+    from das_spark.spark.verify import RunTables
+    from das_spark.tabulation import Table, TableColumn
 
 TABLES_EQUAL: Final = "tables equal estimates"
 TOTALS_EQUAL: Final = "table totals equal estimates"
 HEADERS: Final = "headers of tables"
 #: What stands for a value that is not there: a sum of people is never negative.
 _MISSING: Final = -1
-_PAIRS: Final = "array<struct<code: int, value: bigint>>"
+_PAIRS: Final = "array<struct<item: int, value: bigint>>"
+_SUMS: Final = f"level string, geocode string, pairs {_PAIRS}"
+#: Sums that a task holds at once: bounds its memory.
+_SUMS_AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """One table of a run as it was read back, all levels in one.
+    """One table of a run as it was read back, all levels in one."""
 
-    Attributes:
-        table: What it shall hold.
-        format: Such as `csv`.
-        frame: level, geocode and the published columns (long).
-        misnamed: Levels whose files call their columns otherwise; None for files whose columns are read by name.
-    """
-
-    table: Table
-    format: str
-    frame: DataFrame
+    table: Table  # what it shall hold
+    format: str  # such as `csv`
+    frame: DataFrame  # level, geocode and the published columns (long)
+    # levels whose files call their columns otherwise; None for files whose columns are read by name
     misnamed: tuple[str, ...] | None = None
+
+
+class _Items:
+    """What is compared, numbered over all tables: a row, the total by itself, and the columns of each."""
+
+    def __init__(self, published: Sequence[PublishedTable]) -> None:
+        self.tables = tuple({each.table.name: each.table for each in published}.values())
+        self.first: dict[str, int] = {}  # of a table: the item of its row
+        self.names: list[str] = []
+        self.values: list[int] = []  # how many values an item stands for: a row for those of all columns
+        for table in self.tables:
+            self.first[table.name] = len(self.names)
+            self.names += [f"{table.name} (row)", f"{table.total.name} (total)", *table.names]
+            self.values += [len(table.columns), 1, *[0] * len(table.columns)]
+
+    @property
+    def totals(self) -> list[int]:
+        return [self.first[table.name] + 1 for table in self.tables]
+
+    @property
+    def columns(self) -> tuple[tuple[int, TableColumn], ...]:
+        return tuple(
+            (self.first[table.name] + 2 + place, column)
+            for table in self.tables
+            for place, column in enumerate(table.columns)
+        )
 
 
 def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[Rule]:
@@ -62,89 +86,39 @@ def table_rules(published: Sequence[PublishedTable], tables: RunTables) -> list[
 
     `tables equal estimates`: every geounit has one row in every table, every value of which is the sum of its cells.
     `table totals equal estimates`: the first column of every table is the sum over its universe.
-
-    Args:
-        published: The tables of one schema in one or several formats, the same tables in each.
-        tables: The tables of the run.
     """
     if not published:
         return []
+    items = _Items(published)
     formats = tuple(dict.fromkeys(each.format for each in published))
-    places = _places({each.table.name: each.table for each in published}.values())
-    rows = [_of_geounits(tables.geounits, places), _of_estimates(tables.estimates, places)]
-    rows += [_of_files(each, _place_of(each.table, places)) for each in published]
+    notes = {format: f"{format} files" if len(formats) > 1 else "" for format in formats}
+    rows = [_of_geounits(tables.geounits, items), *_of_estimates(tables.estimates, items)]
+    rows += [_of_files(each, items.first[each.table.name]) for each in published]
+    # The rows of a geounit are brought together as they are, before they grow into a row an item. (An outer explode,
+    # because Spark would filter for empty arrays first and compute every array twice.)
+    together = reduce(DataFrame.unionAll, rows).repartition("level", "geocode")
+    pairs = together.select("format", "level", "geocode", F.explode_outer("pairs").alias("pair"))
+    each_item = pairs.select("format", "level", "geocode", "pair.item", "pair.value")
     differences = [_difference(format).alias(format) for format in formats]
-    summed = _items(reduce(DataFrame.unionAll, rows), places).groupBy("level", "geocode", "item").agg(*differences)
-    found = [Finding(_rule_of(places), F.col(each) != 0, _values_of(places), _note(each, formats)) for each in formats]
-    expected = tuple(
-        (rule, level, _note(each, formats))
-        for rule in (TABLES_EQUAL, TOTALS_EQUAL)
-        for level in tables.levels
-        for each in formats
-    )
+    summed = each_item.groupBy("level", "geocode", "item").agg(*differences)
+    item = F.col("item")
+    rule = F.when(item.isin(*items.totals), TOTALS_EQUAL).otherwise(TABLES_EQUAL)
+    values = F.coalesce(F.get(F.lit(items.values), item), F.lit(0))
     # Most items agree and count for nothing by themselves: their rows stand for them. What fails is a geounit and a
     # column of it.
-    differ = reduce(lambda one, other: one | other, [F.col(each) != 0 for each in formats])
-    told = summed.where(differ | (_values_of(places) > 0))
-    named = told.withColumn("geocode", F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), _name_of(places)))
+    differ = reduce(or_, [F.col(format) != 0 for format in formats])
+    name = F.concat_ws(" ", F.coalesce("geocode", F.lit("?")), F.get(F.lit(items.names), item))
+    named = summed.where(differ | (values > 0)).withColumn("geocode", name)
+    expected = tuple((of, level, note) for of in _RULES for level in tables.levels for note in notes.values())
+    found = [Finding(rule, F.col(format) != 0, values, note) for format, note in notes.items()]
     return [Rule(findings(named, *found), expected)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the items of a table stand among those of all: its row, its total, then its columns.
-
-    Attributes:
-        table: The table.
-        first: Number of the item that stands for a row.
-    """
-
-    table: Table
-    first: int
-
-    @property
-    def total(self) -> int:
-        """Number of the item that stands for the total, compared by itself."""
-        return self.first + 1
-
-    @property
-    def columns(self) -> int:
-        """Number of the first column."""
-        return self.first + 2
-
-    @property
-    def end(self) -> int:
-        """Number behind the last column."""
-        return self.columns + len(self.table.columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What a failing item is called."""
-        return (f"{self.table.name} (row)", f"{self.table.total.name} (total)", *self.table.names)
-
-
-def _places(declared: Iterable[Table]) -> tuple[_Place, ...]:
-    places: list[_Place] = []
-    for table in declared:
-        places.append(_Place(table, places[-1].end if places else 0))
-    return tuple(places)
-
-
-def _place_of(table: Table, places: Sequence[_Place]) -> _Place:
-    return next(place for place in places if place.table.name == table.name)
-
-
-def _note(format: str, formats: Sequence[str]) -> str:
-    return f"{format} files" if len(formats) > 1 else ""
+_RULES: Final = (TABLES_EQUAL, TOTALS_EQUAL)
 
 
 def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) -> list[Check]:
-    """`headers of tables`: CSV files call their columns by the published names; none where there are no such files.
-
-    Args:
-        published: The tables.
-        levels: Geolevels of the run.
-    """
+    """`headers of tables`: CSV files call their columns by the published names; none where there are no such files."""
     named = [each for each in published if each.misnamed is not None]
     return [
         Check.of(
@@ -154,73 +128,54 @@ def header_checks(published: Sequence[PublishedTable], levels: Sequence[str]) ->
     ]
 
 
-def _rule_of(places: Sequence[_Place]) -> Column:
-    is_total = F.col("item").isin(*[place.total for place in places])
-    return F.when(is_total, TOTALS_EQUAL).otherwise(TABLES_EQUAL)
-
-
-def _values_of(places: Sequence[_Place]) -> Column:
-    """How many values an item stands for: a row for all its columns, a total for one."""
-    counted = F.lit(0)
-    for place in places:
-        counted = F.when(F.col("item") == place.first, len(place.table.columns)).otherwise(counted)
-    return F.when(F.col("item").isin(*[place.total for place in places]), 1).otherwise(counted)
-
-
-def _name_of(places: Sequence[_Place]) -> Column:
-    names = ", ".join(f"'{name}'" for place in places for name in place.names)
-    return F.expr(f"element_at(array({names}), cast(item + 1 as int))")
-
-
-def _of_geounits(geounits: DataFrame, places: Sequence[_Place]) -> DataFrame:
-    """Every geounit is expected to have one row in every table."""
-    return _side(geounits, "", F.array(*[_pair(_code(place, place.first), F.lit(1)) for place in places]))
-
-
-def _of_estimates(estimates: DataFrame, places: Sequence[_Place]) -> DataFrame:
-    """Cells with their counts, of which the columns hold sums; and totals by arithmetic on cell numbers."""
-    totals = F.array(*[_pair(_code(place, place.total), _universe(place.table)) for place in places])
-    return _side(estimates, "", F.concat(totals, F.arrays_zip("cells", "counts").cast(_PAIRS)))
-
-
-def _of_files(published: PublishedTable, place: _Place) -> DataFrame:
-    """The rows of a table, their totals, and their values that are not zero."""
-    names = (place.table.total.name, *place.table.names)
-    values = ", ".join(["1L", *(f"coalesce(`{name}`, {_MISSING}L)" for name in names)])
-    every = F.expr(f"transform(array({values}), (value, item) -> struct(item + {_code(place, place.first)}, value))")
-    some = F.filter(every.cast(_PAIRS), lambda pair: pair["value"] != 0)
-    return _side(published.frame, published.format, some)
-
-
-def _code(place: _Place, item: int) -> int:
-    """The code of an item: what counts a cell and what is counted by itself go through one mapping."""
-    return place.table.schema.size + item
-
-
-def _pair(code: int, value: Column) -> Column:
-    return F.struct(F.lit(code).alias("code"), value.cast("bigint").alias("value"))
-
-
 def _side(frame: DataFrame, format: str, pairs: Column) -> DataFrame:
-    """What one side says of each geounit: pairs of codes and values; no format is the side of the estimates."""
+    """What one side says of each geounit: items and values; no format is the side of the estimates."""
     return frame.select(F.lit(format).alias("format"), "level", "geocode", pairs.cast(_PAIRS).alias("pairs"))
 
 
-def _items(rows: DataFrame, places: Sequence[_Place]) -> DataFrame:
-    """Pairs as items of the tables: format, level, geocode, item, value.
+def _pair(item: int, value: Column) -> Column:
+    return F.struct(F.lit(item).alias("item"), value.cast("bigint").alias("value"))
 
-    The rows of a geounit are brought together as they are, before they grow into a row an item. (An outer explode,
-    because Spark would filter for empty arrays first and compute every array twice; the join drops the nulls.)
-    """
-    together = rows.repartition("level", "geocode").select(
-        "format", "level", "geocode", F.explode_outer("pairs").alias("pair")
+
+def _of_geounits(geounits: DataFrame, items: _Items) -> DataFrame:
+    """Every geounit is expected to have one row in every table."""
+    return _side(geounits, "", F.array(*[_pair(row, F.lit(1)) for row in items.first.values()]))
+
+
+def _of_estimates(estimates: DataFrame, items: _Items) -> tuple[DataFrame, DataFrame]:
+    """Totals by sums in SQL, and the sums of all columns by tasks."""
+    totals = F.array(*[_pair(item, _universe(table)) for item, table in zip(items.totals, items.tables, strict=True)])
+    schema = items.tables[0].schema
+    # Of cells that cannot be other rules tell.
+    possible = F.filter(
+        F.arrays_zip("cells", "counts"),
+        lambda pair: (pair["cells"] >= 0) & (pair["cells"] < schema.size) & pair["counts"].isNotNull(),
     )
-    counted = together.join(
-        F.broadcast(_items_of_codes(rows.sparkSession, places)), F.col("pair.code") == F.col("code")
+    cells, counts = possible.getField("cells").alias("cells"), possible.getField("counts").alias("counts")
+    sums = estimates.select("level", "geocode", cells, counts).mapInArrow(
+        without_values(_ColumnSums(schema, items.columns)), _SUMS
     )
-    return counted.select(
-        "format", "level", "geocode", F.explode_outer("items").alias("item"), F.col("pair.value").alias("value")
+    return _side(estimates, "", totals), _side(sums, "", F.col("pairs"))
+
+
+def _universe(table: Table) -> Column:
+    """Sum of the counts of the cells that the total counts."""
+    if any(not selection for selection in table.total.where):
+        return list_total("counts")
+    inside = F.filter(
+        F.arrays_zip("cells", "counts"),
+        lambda pair: reduce(or_, [selected(pair["cells"], each, table.schema) for each in table.total.where]),
     )
+    return list_total(inside.getField("counts"))
+
+
+def _of_files(published: PublishedTable, row: int) -> DataFrame:
+    """The rows of a table, their totals, and their values that are not zero; items from that of the row on."""
+    names = (published.table.total.name, *published.table.names)
+    values = ", ".join(["1L", *(f"coalesce(`{name}`, {_MISSING}L)" for name in names)])
+    every = F.expr(f"transform(array({values}), (value, item) -> struct(item + {row}, value))")
+    some = F.filter(every.cast(_PAIRS), lambda pair: pair["value"] != 0)
+    return _side(published.frame, published.format, some)
 
 
 def _difference(format: str) -> Column:
@@ -229,45 +184,41 @@ def _difference(format: str) -> Column:
     return F.sum(F.when(of == "", value).when(of == format, -value).otherwise(F.lit(0)))
 
 
-def _items_of_codes(spark: SparkSession, places: Sequence[_Place]) -> DataFrame:
-    """Which items a code counts in: code, items (array of int). A cell counts in its columns, an item in itself."""
-    schema = places[0].table.schema
-    levels = schema.unravel(np.arange(schema.size))
-    items: list[list[int]] = [[] for _ in range(schema.size)]
-    for place in places:
-        for item, column in enumerate(place.table.columns, start=place.columns):
-            for cell in np.flatnonzero(_counted(column, schema, levels)):
-                items[cell].append(item)
-    items += [[item] for item in range(places[-1].end)]
-    table = {"code": pa.array(range(len(items)), pa.int32()), "items": pa.array(items, pa.list_(pa.int32()))}
-    return spark.createDataFrame(pa.table(table))
+@dataclass(frozen=True, slots=True)
+class _ColumnSums:
+    """From histograms to what columns (of these items) count of them, where that is not zero."""
 
+    schema: Schema
+    columns: tuple[tuple[int, TableColumn], ...]
 
-def _counted(column: TableColumn, schema: Schema, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a column counts each cell, by the codes of the cells."""
-    counted = np.zeros(len(codes), dtype=np.bool_)
-    for selection in column.where:
-        counted |= np.all([np.isin(codes[:, schema.axis(name)], levels) for name, levels in selection], axis=0)
-    return counted
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        step = max(1, _SUMS_AT_ONCE // len(self.columns))
+        for batch in batches:
+            for begin in range(0, batch.num_rows, step):
+                yield self._sums(batch.slice(begin, step))
 
+    def _sums(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        cells, offsets = flat_lists(batch.column("cells"), np.int64)
+        counts, _ = flat_lists(batch.column("counts"), np.int64)
+        levels = np.unravel_index(cells, self.schema.shape)
+        sums = np.zeros((batch.num_rows, len(self.columns)), dtype=np.int64)
+        for place, (_, column) in enumerate(self.columns):
+            before = np.concatenate([[0], np.cumsum(np.where(self._counted(column, levels), counts, 0))])
+            sums[:, place] = before[offsets[1:]] - before[offsets[:-1]]
+        geounit, counted = np.nonzero(sums)
+        items = np.array([item for item, _ in self.columns], dtype=np.int32)[counted]
+        pairs = pa.StructArray.from_arrays([pa.array(items), pa.array(sums[geounit, counted])], ["item", "value"])
+        ends = np.searchsorted(geounit, np.arange(batch.num_rows + 1)).astype(np.int32)
+        columns = [batch.column("level"), batch.column("geocode"), pa.ListArray.from_arrays(pa.array(ends), pairs)]
+        return pa.RecordBatch.from_arrays(columns, ["level", "geocode", "pairs"])
 
-def _universe(table: Table) -> Column:
-    """Sum of the counts of the cells that the total counts."""
-    if any(not selection for selection in table.total.where):
-        return list_total("counts")
-    pairs = F.arrays_zip("cells", "counts")
-    inside = F.filter(pairs, lambda pair: _selected(pair["cells"], table.total.where, table.schema))
-    return list_total(inside.getField("counts"))
-
-
-def _selected(cell: Column, where: Sequence[Selection], schema: Schema) -> Column:
-    """Whether a cell number has the levels of a selection: its digits in the mixed radix of the schema."""
-    found = F.lit(False)
-    for selection in where:
-        inside = F.lit(True)
-        for name, levels in selection:
-            axis = schema.axis(name)
-            stride = prod(schema.shape[axis + 1 :])
-            inside &= (F.floor(cell / stride) % schema.shape[axis]).isin(*levels)
-        found |= inside
-    return found
+    def _counted(self, column: TableColumn, levels: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+        """Whether a column counts each cell, by its levels of every attribute."""
+        counted = np.zeros(len(levels[0]), dtype=np.bool_)
+        for selection in column.where:
+            whole = np.ones(len(levels[0]), dtype=np.bool_)
+            for name, named in selection:
+                axis = self.schema.axis(name)
+                whole &= np.isin(np.arange(self.schema.shape[axis]), named)[levels[axis]]
+            counted |= whole
+        return counted

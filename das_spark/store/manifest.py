@@ -155,6 +155,12 @@ class PublicManifest(_Manifest):
     data_dictionary: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]] = ()
     files: tuple[FileRecord, ...] = ()
 
+    @property
+    def tables(self) -> list[tuple[str, str]]:
+        """Name and format of every published table whose rows are counted."""
+        names = [name.removeprefix("tables/").split(".") for name in self.rows if name.startswith("tables/")]
+        return [(table, format) for table, format in names]
+
 
 @dataclass(frozen=True, slots=True)
 class RestrictedManifest(_Manifest):

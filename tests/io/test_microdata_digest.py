@@ -19,6 +19,7 @@ from das_spark.store import PublicLayout
 
 PRODUCT = PRODUCTS["e2e_1940"]
 CODES = microdata_codes(PRODUCT)
+CLASS_OF_CELL = CODES.classes_of(np.arange(PRODUCT.schema.size))
 FORM = CODES.forms["text"]
 KIND_CODES = [dict(zip(CODES.unit_columns, text.split("|"), strict=True)) for text in CODES.kinds]
 PERSON = tuple(
@@ -37,7 +38,7 @@ def records(seed: int, first: int = 40) -> tuple[list[dict[str, object]], list[d
             number = first + len(units)
             units.append({**place, "EUID": number, **KIND_CODES[kind], "FINAL_POP": people})
             for order in range(1, people + 1):
-                cell = int(numbers.choice(np.flatnonzero(CODES.class_of_cell == kind)))
+                cell = int(numbers.choice(np.flatnonzero(kind == CLASS_OF_CELL)))
                 code = dict(zip(CODES.person_columns, CODES.codes_of(np.array([cell]))[0].split("|"), strict=True))
                 persons.append({**place, "EUID": number, "EPNUM": order, **code})
     return persons, units

@@ -15,13 +15,14 @@ import pytest
 from pyspark.sql import functions as F
 
 from das_spark.config import plan_from_config
-from das_spark.pipeline import verified_columns
-from das_spark.pipeline.verified_columns import Verified, column_rules, schema_check, text_check
+from das_spark.pipeline.verified_texts import text_check
+from das_spark.spark import verify_run
 from das_spark.spark.checks import Check, Rule, judge
 from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.spark.tabulate import read_levels
 from das_spark.spark.verify import RunTables, level_rules
 from das_spark.spark.verify_columns import RULES, rule_name
+from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.store import PublicLayout, PublicManifest, part_files
 from das_spark.store.tables import TABLES as DECLARED
 
@@ -82,8 +83,8 @@ def verified(spark, layout: PublicLayout, plan, scratch: Path) -> tuple[Verified
 def rules_of(run: Verified, read: RunTables, table: str) -> list[Rule]:
     """The rules that answer for a table."""
     every = column_rules(run, read, read)
-    size = run.plan.product.schema.size
-    of_estimates = level_rules(replace(read, bounds=None), size=size, queries={}, zeros={}, totals=("State",))
+    schema = run.plan.product.schema
+    of_estimates = level_rules(replace(read, bounds=None), schema, queries={}, zeros=(), totals=("State",))
     if table == "estimates":
         return of_estimates
     # What is exact is compared with estimates, and with the bounds that follow; a geounit with its estimate.
@@ -125,7 +126,7 @@ def test_another_value_in_any_column_fails_the_rule_of_its_table_and_is_named(
     calm, workshop, spark, tmp_path, monkeypatch, table
 ):
     if table not in ("bounds", "invariants"):  # which takes a Spark job each time
-        monkeypatch.setattr(verified_columns, "_bound_rules", lambda *_: [])
+        monkeypatch.setattr(verify_run, "_bound_rules", lambda *_: [])
     plan, rules = workshop.plan(), list[Rule]()
     level = {"invariants": "State"}.get(table, "Enumdist")
     names = LEVEL_TABLES[table].names

@@ -24,7 +24,7 @@ def test_reader_and_writer_of_a_layout_agree(name):
     person = record_columns(product, units=assigned)
     coded = [column for column in person.columns if column.scope is Scope.CODE]
     assert codes.person_columns == tuple(column.name for column in coded)
-    cells = np.arange(len(codes.class_of_cell))
+    cells = np.arange(product.schema.size + (codes.listed is not None))
     written = [CODE_SEPARATOR.join(row) for row in zip(*[column.texts(cells) for column in coded], strict=True)]
     assert codes.codes_of(cells) == written
     assert (codes.record, codes.assigned) == (product.record, assigned)
@@ -39,7 +39,7 @@ def test_reader_and_writer_of_a_layout_agree(name):
         assert codes.vacant == len(product.unit_classes)
         assert codes.unit_place == geocode_parts(unit.columns)
         assert tuple(codes.forms["text"].rules["unit"]) == tuple(column.name for column in unit.columns)
-    assert codes.class_of_cell.tolist() == class_codes(product).tolist()
+    assert codes.classes_of(cells).tolist() == class_codes(product).tolist()
     assert codes.person_place == geocode_parts(person.columns)
     assert tuple(codes.forms["text"].rules[product.record]) == tuple(column.name for column in person.columns)
     assert codes.forms["parquet"] == codes.forms["text"]
@@ -62,14 +62,8 @@ def test_group_quarters_that_are_listed_have_a_cell_of_their_own_behind_all_othe
     units, persons = (microdata_codes(PRODUCTS[f"pl94_2020_{of}"]) for of in ("unit", "person"))
     assert units.listed == 2
     assert units.codes_of(np.arange(3)) == ["2|2", "2|1", "4|0"]
-    assert units.class_of_cell.tolist() == [0, 0, 1]
+    assert units.classes_of(np.arange(3)).tolist() == [0, 0, 1]
     assert persons.listed is None
-    assert not any(persons.doubtful)
-
-
-def test_codes_of_group_quarters_alone_leave_the_class_in_doubt():
-    codes = microdata_codes(PRODUCTS["e2e_2018"])
-    assert codes.doubtful.tolist() == (codes.class_of_cell > 0).tolist()
 
 
 def test_a_layout_that_does_not_tell_units_apart_or_lacks_a_number_is_refused():

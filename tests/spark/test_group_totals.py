@@ -156,7 +156,7 @@ def run(spark, parts):
 
 
 def verified(run, total_key=(2, 2)):
-    rules = level_rules(run, size=4, queries=QUERIES, zeros={}, totals=("National", "State"), total_key=total_key)
+    rules = level_rules(run, SCHEMA, queries=QUERIES, zeros=(), totals=("National", "State"), total_key=total_key)
     checks = judge(rules)
     return {(check.name, check.geolevel): check for check in checks}
 

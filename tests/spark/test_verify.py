@@ -10,10 +10,11 @@ from verified_run import (
     COUNTY,
     ESTIMATES,
     LEVELS,
+    PRODUCT,
     QUERIES,
     SIZE,
     TRACTS,
-    ZERO,
+    ZEROS,
     estimates,
     frame,
 )
@@ -32,9 +33,11 @@ from das_spark.spark.verify import (
 
 pytestmark = pytest.mark.spark
 
+FORBIDDEN = int(ZEROS[0].mask(PRODUCT.schema).sum())
+
 
 def verified(tables):
-    return judge(level_rules(tables, size=SIZE, queries=QUERIES, zeros={"nurse_nva_0": ZERO}, totals=["County"]))
+    return judge(level_rules(tables, PRODUCT.schema, queries=QUERIES, zeros=ZEROS, totals=["County"]))
 
 
 def at_level(rule, level: str, name: str = ""):
@@ -49,7 +52,10 @@ def test_a_whole_run_passes_every_check_at_every_level(run):
     assert {(check.name, check.geolevel): check.checked for check in checks} == {
         **{("geounits present once", level): number for level, number in zip(LEVELS, (1, 2, 3), strict=True)},
         **{("nonnegative", level): number for level, number in zip(LEVELS, (1, 2, 3), strict=True)},
-        **{("structural zero nurse_nva_0", level): n * len(ZERO) for level, n in zip(LEVELS, (1, 2, 3), strict=True)},
+        **{
+            ("structural zero nurse_nva_0", level): n * int(ZEROS[0].mask(PRODUCT.schema).sum())
+            for level, n in zip(LEVELS, (1, 2, 3), strict=True)
+        },
         ("invariant totals", "County"): 1,
         ("bounds total", "County"): 1,
         ("bounds class", "Block"): 8,
@@ -124,14 +130,14 @@ def test_a_geounit_without_geocode_is_caught_though_both_tables_have_it(run):
 )
 def test_a_histogram_that_cannot_be_is_caught(spark, run, cells, counts):
     bad = frame(spark, [("Block", BLOCKS[0], TRACTS[0], cells, counts)], ESTIMATES)
-    rule = histograms_possible(run.with_block_rows(bad), SIZE, {"nurse_nva_0": ZERO})
+    rule = histograms_possible(run.with_block_rows(bad), PRODUCT.schema, ZEROS)
     assert at_level(rule, "Block", "nonnegative").failing == (BLOCKS[0],)
     assert at_level(rule, "Tract", "nonnegative").passed
 
 
 def test_a_person_in_a_forbidden_cell_is_caught(run):
     corrupt = run.with_blocks({BLOCKS[2]: {CELL["minor in nursing"]: 1}})
-    rule = histograms_possible(corrupt, SIZE, {"nurse_nva_0": ZERO})
+    rule = histograms_possible(corrupt, PRODUCT.schema, ZEROS)
     assert at_level(rule, "Block", "structural zero nurse_nva_0").failing == (BLOCKS[2],)
     assert at_level(rule, "Block", "nonnegative").passed
 

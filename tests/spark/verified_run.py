@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
@@ -39,7 +38,7 @@ UNITS = {BLOCKS[0]: [2, 1, 0, 0, 0, 0, 0, 0], BLOCKS[1]: [0] * 8, BLOCKS[2]: [1,
 VACANT = {BLOCKS[0]: 1, BLOCKS[1]: 3, BLOCKS[2]: 0}
 CLASS_BOUNDS = ([2, 1, 0, 0, 0, 0, 0, 0], [8, 7, 0, 0, 0, 0, 0, 0])
 QUERIES: dict[str, Query] = {"total": PRODUCT.schema.query("total"), "class": PRODUCT.schema.query("hhgq")}
-ZERO = np.flatnonzero(PRODUCT.structural_zeros[0].mask(PRODUCT.schema)).tolist()
+ZEROS = PRODUCT.structural_zeros
 
 Rows = dict[str, dict[int, int]]
 

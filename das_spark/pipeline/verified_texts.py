@@ -1,0 +1,148 @@
+"""Verification of the texts of a run: the manifest, and what stands beside the tables, by its configuration."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from das_spark.config import GEOUNITS_OF_UNITS, config_hash, needs_of
+from das_spark.io.dictionary import data_dictionary
+from das_spark.io.microdata_files import files_of
+from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
+from das_spark.io.table_files import ABOUT, about_text
+from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_facts_of
+from das_spark.pipeline.tabulate import facts_of_run
+from das_spark.privacy import LedgerEntry
+from das_spark.spark.checks import Check
+from das_spark.store import RunMarker
+from das_spark.store.spine import SpineRecord
+from das_spark.store.tables import of_estimator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from das_spark.spark.verify_run import Verified
+
+
+#: Texts beside the tables, and what the manifest says besides.
+TEXTS: Final = "texts follow from the manifest"
+
+
+def text_check(run: Verified) -> Check:
+    """What the manifest says follows from configuration and tables, and the texts beside tables from the manifest."""
+    failing = [f"manifest.json: {name}" for name, right in _manifest_follows(run).items() if not right]
+    whole, begun = _texts(run)
+    wrong = [path for path, text in whole.items() if not _begins(path, text, whole=True)]
+    wrong += [path for path, text in begun.items() if not _begins(path, text, whole=False)]
+    failing += [str(path.relative_to(run.layout.path)) for path in wrong]
+    if not _marked(run):
+        failing.append(run.layout.marker.name)
+    rows = {
+        name.removeprefix("microdata/"): n for name, n in run.manifest.rows.items() if name.startswith("microdata/")
+    }
+    if _json(run.layout.microdata_rows) != rows:
+        failing.append(str(run.layout.microdata_rows.relative_to(run.layout.path)))
+    if not run.spine.is_census:
+        failing += [f"spine/spine.json: {name}" for name in _odd_spine(run)]
+    return Check.of((TEXTS, "", ""), len(whole) + len(begun) + 1, failing)
+
+
+def _manifest_follows(run: Verified) -> dict[str, bool]:
+    manifest, plan = run.manifest, run.plan
+    status, worst, relaxed = solver_facts_of(run.layout, run.spine.names)
+    described = data_dictionary(
+        plan.product,
+        plan.output.microdata,
+        units=plan.invariants.units,
+        tabulated=bool(manifest.tables),
+        areas=not run.spine.is_census,
+        added=of_estimator(needs_of(plan), plan.spine.names),
+    )
+    return {
+        "product": manifest.product == plan.product.name,
+        "config_hash": manifest.config_hash == config_hash(manifest.config),
+        "public_rules": _without_input(manifest.public_rules) == _without_input(public_rules_of(plan)),
+        "notices": manifest.notices == planned_notices(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
+        "solver_status": manifest.solver_status == status,
+        "worst_residuals": manifest.worst_residuals == worst,
+        "relaxed": manifest.relaxed == relaxed,
+        "data_dictionary": json.dumps(list(manifest.data_dictionary)) == json.dumps(list(described)),
+    }
+
+
+def _without_input(rules: tuple[str, ...]) -> tuple[str, ...]:
+    """All rules but the one that the files of the input decide about, which are not here."""
+    return tuple(rule for rule in rules if rule != GEOUNITS_OF_UNITS)
+
+
+def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
+    """Texts by the files that they are, and by those that begin with them and go on with records."""
+    manifest, product = run.manifest, run.plan.product
+    facts = facts_of_run(manifest.run_id, product.name, manifest.created, manifest.notices)
+    written = manifest.tables
+    begun: dict[Path, str] = {}
+    whole = {
+        run.layout.tables.table(table.name, format) / ABOUT: about_text(table, facts)
+        for table in product.tables
+        for format in dict.fromkeys(format for _, format in written)
+    }
+    form = run.plan.output.microdata_files
+    known = run.plan.invariants.units
+    for format, columns in files_of(product, run.plan.output.microdata, units=known, form=form):
+        heads = heads_of(
+            product,
+            format,
+            columns,
+            form,
+            rows=manifest.rows[f"microdata/{columns.kind}.{format}"],
+            created=manifest.created,
+            notices=manifest.notices,
+            software=str(manifest.versions.get("das_spark", "")),
+        )
+        folder = run.layout.microdata(columns.kind, format)
+        whole |= {folder / name: text for name, text in heads.beside.items()}
+        if form == SINGLE and WRITERS[format].has_metadata_file:
+            begun[run.layout.microdata_single(columns.kind, format)] = heads.before
+    return whole, begun
+
+
+def _begins(path: Path, text: str, *, whole: bool) -> bool:
+    """Whether a file begins with a text, and, where that is the whole of it, ends with it."""
+    if not path.is_file():
+        return False
+    expected = text.encode()
+    with path.open("rb") as file:
+        return file.read(len(expected)) == expected and not (whole and file.read(1))
+
+
+def _marked(run: Verified) -> bool:
+    """Whether the marker of the public root is of this run."""
+    manifest = run.manifest
+    found = RunMarker.find(run.layout.path)
+    expected = RunMarker(manifest.run_id, manifest.config_hash, created=manifest.created, config=manifest.config)
+    return found is not None and replace(found, config=dict(found.config) or expected.config) == expected
+
+
+def _odd_spine(run: Verified) -> list[str]:
+    """What the record of a spine says otherwise than configuration and tables."""
+    path = run.layout.spine / "spine.json"
+    record = SpineRecord.from_json(path.read_text(encoding="utf-8"), str(path))
+    rows, names = run.manifest.rows, run.spine.names
+    sizes = [rows.get(f"geounits/{name}", 0) for name in names]
+    right = {
+        "settings": asdict(record.settings) == asdict(run.plan.geography.spine),
+        "framework": record.framework == str(run.plan.budget.framework),
+        "geounits": [level.geounits for level in record.levels] == sizes,
+        "children": [level.children for level in record.levels] == [*sizes[1:], 0],
+        "share": {level.name: level.share for level in record.levels}
+        == {level.geolevel: level.share for level in run.plan.budget.levels},
+    }
+    return [name for name, good in right.items() if not good]
+
+
+def _json(path: Path) -> Any:  # noqa: ANN401 - whatever it holds
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
