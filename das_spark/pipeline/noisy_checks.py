@@ -22,19 +22,15 @@ MOST_SUMMARIES: Final = 10_000
 #: Relative difference of a variance that single precision, and the arithmetic of others, explain.
 SINGLE_PRECISION: Final = 1e-6
 
+#: Level and query name of the file -> name of the query in the budget, and its exact variance.
 Known = dict[tuple[str, str], tuple[str, float]]
 
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong with measurements, all together.
+    """What is wrong with measurements, all together."""
 
-    Attributes:
-        source: Names the files.
-        sentences: What is wrong.
-    """
-
-    source: str
+    source: str  # names the files
     sentences: list[str] = field(default_factory=list)
 
     def add(self, sentence: str) -> None:
@@ -43,11 +39,7 @@ class Findings:
             self.sentences.append(sentence)
 
     def refuse(self) -> None:
-        """Raise all problems as one error.
-
-        Raises:
-            InputError: There is a problem.
-        """
+        """Raise all problems as one error."""
         if not self.sentences:
             return
         named = self.sentences[:NAMED]
@@ -61,11 +53,7 @@ class Findings:
 def measured_queries(
     summaries: Sequence[Any], plan: RunPlan, geounits: Mapping[str, int], findings: Findings, *, exact: bool
 ) -> Known:
-    """Judge the summaries of measured rows.
-
-    Returns:
-        Level and query name of the file -> name of the query in the budget, and its exact variance.
-    """
+    """Judge the summaries of measured rows."""
     known: Known = {}
     for row in summaries:
         found = _query(row, plan, findings)

@@ -24,12 +24,7 @@ def sample_run(
     *,
     spark: SparkSession | None = None,
 ) -> SampleReport:
-    """Draw simple random samples of the population of a run and compare them with it. RESTRICTED.
-
-    Raises:
-        InputError: The truth is of another schema or of other geolevels.
-        OutputError: There is no run, or its confidential histograms were removed.
-    """
+    """Draw simple random samples of the population of a run and compare them with it. RESTRICTED."""
     run = FinishedRun.at(run_folder)
     require_truths([run], truth)
     spark = spark or session("das_spark evaluate")
@@ -42,10 +37,6 @@ def require_one_population(runs: Sequence[FinishedRun], truth: Path | None = Non
     """Refuse runs of several populations: samples of one are no samples of the others. RESTRICTED.
 
     What runs are pooled by leaves their input out.
-
-    Raises:
-        InputError: Two runs have different confidential histograms in the lowest geolevel.
-        OutputError: The confidential histograms of a run were removed.
     """
     if truth is not None or len(runs) == 1:
         return

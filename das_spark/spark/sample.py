@@ -2,8 +2,8 @@
 
 RESTRICTED: reads confidential histograms. The driver draws how many persons each geounit of a middle geolevel gives; of
 each of these a task draws from which cells, by a generator of its own, and reduces residuals to how often each occurs.
-Together that is one simple random sample without replacement, the same however the rows are dealt. Levels above the
-middle one are sums of residuals, of which the driver sees those by geounit and stratum of the level above.
+Together that is one simple random sample without replacement, the same for any partitions. Levels above the middle one
+are sums of residuals, of which the driver sees those by geounit and stratum of the level above.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ROWS: Final = "draw long, level long, stratified boolean, residual long, geocod
 _ARROW: Final = {"long": pa.int64(), "boolean": pa.bool_(), "string": pa.string()}
 _SCHEMA: Final = pa.schema([(name, _ARROW[kind]) for name, kind in (field.split() for field in _ROWS.split(", "))])
 _KEYS: Final = ("draw", "level", "stratified", "residual", "geocode", "stratum")
-#: Sampled counts that are held at once: bounds the memory of a task.
+#: Sampled counts in memory at once: bounds the memory of a task.
 _COUNTS: Final = 1 << 22
 
 
@@ -107,20 +107,13 @@ def sample_levels(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SampleTask:
-    """From leaves, sorted by geounit of the middle level and geocode, to rows that add up.
-
-    Attributes:
-        draws: The samples.
-        strata: The query of stratified counts.
-        levels: Of the spine.
-        middle: Place of the middle level among them.
-        persons: Geounit of the middle level -> how many persons it gives to each sample, (draws,).
-    """
+    """From leaves, sorted by geounit of the middle level and geocode, to rows that add up."""
 
     draws: tuple[Draw, ...]
     strata: Query
     levels: tuple[Geolevel, ...]
-    middle: int
+    middle: int  # place of the middle level among them
+    # geounit of the middle level -> how many persons it gives to each sample, (draws,)
     persons: Mapping[str, NDArray[np.int64]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -177,13 +170,13 @@ def _geocode_at(level: Geolevel) -> Column:
 
 def _sampled(leaves: DataFrame, spine: Spine, middle: int, strata: Query, draws: tuple[Draw, ...]) -> pa.Table:
     """The rows of all tasks, summed."""
-    placed = leaves.select(_geocode_at(spine.levels[middle]).alias(_MIDDLE), "geocode", "cells", "counts")
-    totals = placed.groupBy(_MIDDLE).agg(F.sum(list_total("counts")).alias("people")).toArrow().sort_by(_MIDDLE)
+    grouped = leaves.select(_geocode_at(spine.levels[middle]).alias(_MIDDLE), "geocode", "cells", "counts")
+    totals = grouped.groupBy(_MIDDLE).agg(F.sum(list_total("counts")).alias("people")).toArrow().sort_by(_MIDDLE)
     persons = _persons(totals.column("people").to_numpy().astype(np.int64), draws)
     by_geocode = dict(zip(totals.column(_MIDDLE).to_pylist(), persons.T, strict=True))
     task = _SampleTask(draws, strata, spine.levels, middle, by_geocode)
     rows = (
-        placed.repartition(F.col(_MIDDLE))
+        grouped.repartition(F.col(_MIDDLE))
         .sortWithinPartitions(_MIDDLE, "geocode")
         .mapInArrow(without_values(task), _ROWS)
     )
