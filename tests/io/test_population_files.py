@@ -14,7 +14,6 @@ import pytest
 
 from das_spark.config import InputSettings, SimulateSettings
 from das_spark.errors import ConfigurationError, OutputError
-from das_spark.io import population_files
 from das_spark.io.ipums_1940 import lines
 from das_spark.io.population_files import simulate
 from das_spark.simulation import Population
@@ -159,7 +158,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(population_files, "_unit_table", fail)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
     with pytest.raises(OutputError, match="no space left"):
         simulate(tmp_path / "out", "quickstart")
     assert list(tmp_path.iterdir()) == []

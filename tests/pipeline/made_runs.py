@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,17 @@ from das_spark.store import PublicManifest, RunLayout, open_run
 
 PRODUCT = PRODUCTS["e2e_1940"]
 LEVELS = ["National", "State", "County", "Enumdist"]
+#: A session of which nothing is asked but its name, and properties that protect nothing.
+SPARK: Any = SimpleNamespace(
+    version="4",
+    sparkContext=SimpleNamespace(
+        setJobGroup=lambda *_, **__: None,
+        applicationId="app",
+        master="local[2]",
+        defaultParallelism=2,
+        getConf=dict,
+    ),
+)
 
 
 def configuration(conf: str, *settings: str) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from made_runs import SPARK
 
 from das_spark.config import load_plan, load_run
 from das_spark.errors import PrivacyGuardError
-from das_spark.pipeline import driver, require_begun, run_stages, runner, spines
+from das_spark.pipeline import require_begun, run_stages, runner, spines
 from das_spark.store import RunLayout, open_run, succeed
 from das_spark.store.spine import require_new
 
@@ -26,12 +27,9 @@ def test_a_run_whose_journal_is_lost_is_refused_before_it_is_charged(dry_worksho
     (published / "part-0").touch()
     if whole:
         succeed(published)
-    monkeypatch.setattr(driver, "log_application", lambda *_: None)
-    monkeypatch.setattr(driver, "executor_timeout", lambda *_: None)
-    monkeypatch.setattr(driver, "require_safe_session", lambda *_, **__: None)
-    monkeypatch.setattr(runner, "_read_input", lambda *_: "f" * 64)
+    monkeypatch.setattr(runner, "ingest", lambda *_: None)
     with pytest.raises(PrivacyGuardError, match="level County: measurements are published that the journal does not"):
-        run_stages(plan, run_id="first", test_key="x", spark=cast("Any", SimpleNamespace(sparkContext=None)))
+        run_stages(plan, run_id="first", test_key="x", spark=SPARK)
     assert dry_workshop.ledger() == []
     assert not list((dry_workshop.root / "ledgers").glob("*"))
 

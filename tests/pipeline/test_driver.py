@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from made_runs import SPARK
 
 from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
-from das_spark.pipeline import driver, estimate_from, reestimate, run_stages, runner
+from das_spark.pipeline import driver, estimate_from, run_stages, runner
 from das_spark.pipeline.driver import at_work
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
@@ -19,17 +20,6 @@ from das_spark.spark.executors import TIMEOUT
 from das_spark.store import RunLayout, hold_run, is_held, open_run, write_durably
 
 ORIGIN = SimpleNamespace(entry=SimpleNamespace(insecure=True))
-#: A session of which nothing is asked but its name, and properties that protect nothing.
-SPARK = SimpleNamespace(
-    version="4",
-    sparkContext=SimpleNamespace(
-        setJobGroup=lambda *_, **__: None,
-        applicationId="app",
-        master="local[2]",
-        defaultParallelism=2,
-        getConf=dict,
-    ),
-)
 
 
 def run_of(workshop: Any) -> None:
@@ -37,7 +27,10 @@ def run_of(workshop: Any) -> None:
 
 
 def estimate_of(workshop: Any) -> None:
-    source = SimpleNamespace(plan=workshop.plan(), origin=ORIGIN, check=lambda _: None)
+    def adopt(_: Any) -> None:
+        pytest.fail("at work in another run")
+
+    source = SimpleNamespace(plan=workshop.plan(), origin=ORIGIN, check=lambda _: None, adopt=adopt)
     estimate_from(source, run_id="mine", spark=SPARK)
 
 
@@ -53,8 +46,7 @@ def test_a_driver_whose_run_was_made_another_before_it_held_it_stops(
             yield
 
     monkeypatch.setattr(driver, "hold_run", held_late)
-    monkeypatch.setattr(runner, "_carry_out", lambda *_: pytest.fail("at work in a run of others"))
-    monkeypatch.setattr(reestimate, "_adopt", lambda *_: pytest.fail("at work in a run of others"))
+    monkeypatch.setattr(runner, "ingest", lambda *_: pytest.fail("at work in another run"))
     with pytest.raises(OutputError, match="belongs to another run"):
         begin(dry_workshop)
     assert not is_held(dry_workshop.layout("mine"))

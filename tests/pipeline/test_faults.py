@@ -55,7 +55,7 @@ DEATHS = {
     "one level of the histograms promoted": (files, "_promote_file", "after", 1, of_table("histograms")),
     "the bounds written, not promoted": (run_tables, "promote", "before", 1, into("bounds")),
     "a ledger entry made, not entered": (charge_module, "update_ledger"),
-    "an attempt opened, nothing drawn": (levels, "_draw"),
+    "an attempt opened, nothing drawn": (levels, "measurements"),
     "drawn, not listed": (Journal, "stage"),
     "listed, not promoted": (Journal, "promote"),
     "half of the measurements promoted": (files, "_promote_file", "after"),
@@ -104,7 +104,7 @@ def test_under_a_real_key_all_bytes_left_behind_hold_at_most_one_draw(workshop, 
     context = workshop.ingested("real", calm)
     plan, layout = context.plan, context.layout
     deaths = [
-        (levels, "_draw"),
+        (levels, "measurements"),
         (Journal, "stage"),
         (Journal, "stage"),
         (Journal, "promote"),

@@ -8,7 +8,6 @@ from das_spark.errors import OutputError, VerificationError
 from das_spark.pipeline import assess, levels, publish, run_stages, runner
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.spark import microdata, run_tables
-from das_spark.spark.checks import Check
 from das_spark.store import discard, finished, hold_run, part_files, succeed
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
@@ -18,11 +17,15 @@ LOST = {
     "before it records the input": (ingest_stage, "keep_problems", lambda run: run.restricted.input_record),
     "before it publishes leaves": (ingest_stage, "save_input_record", lambda run: run.restricted.table("leaves")),
     "while it reads": (run_tables, "discard", lambda run: run.public.level("geounits", "State")),
-    "while it draws": (levels, "_draw", lambda run: run.public.level("measurements", "State")),
-    "while it estimates": (levels, "_log_slowest", lambda run: run.public.level("estimates", "State")),
-    "while it deals people to units": (microdata, "_run", lambda run: run.public.microdata("person", "parquet")),
+    "while it draws": (levels, "measurements", lambda run: run.public.level("measurements", "State")),
+    "while it estimates": (levels, "estimates", lambda run: run.public.level("estimates", "State")),
+    "while it assigns persons to units": (
+        microdata,
+        "without_values",
+        lambda run: run.public.microdata("person", "parquet"),
+    ),
     "while it sums up": (publish, "public_files", lambda run: run.public.manifest),
-    "while it verifies": (assess, "_complete", lambda run: run.public.verification),
+    "while it verifies": (assess, "ledger_equals_config", lambda run: run.public.verification),
     "while it tells its times": (runner, "restricted_manifest", lambda run: run.restricted.manifest),
 }
 
@@ -30,7 +33,7 @@ LOST = {
 @pytest.fixture
 def hardly_verified(monkeypatch):
     """Verification takes longer than all the rest; what is not whole is not read, and found wrong at once."""
-    monkeypatch.setattr(assess, "_complete", lambda *_: Check("left out", "", False, 0))
+    monkeypatch.setattr(assess, "finished", lambda _: False)
 
 
 @pytest.mark.usefixtures("hardly_verified")
@@ -53,7 +56,7 @@ def test_a_driver_that_lost_its_run_publishes_nothing_more_and_the_run_goes_on_e
         target = unpublished(layout)
         assert not finished(target), reason
         assert not target.is_file(), reason
-    with pytest.raises(VerificationError, match="left out"):
+    with pytest.raises(VerificationError, match="folders are whole"):
         run_stages(plan, run_id="lost", test_key=tools.TEST_KEY, spark=workshop.spark)
     assert tools.level_rows(layout.public.path) == reference
     attempts = sorted(path.name for path in layout.restricted.journal.glob("State.*.json"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product as combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,9 +35,8 @@ from das_spark.errors import (
     PrivacyGuardError,
 )
 from das_spark.estimation import SOLVERS
-from das_spark.io import microdata_formats
 from das_spark.io.microdata_digest import digest_part
-from das_spark.io.microdata_formats import TextFormat
+from das_spark.io.microdata_formats import Rows, Sink, TextFormat
 from das_spark.pipeline import driver, estimate_from, preflight, rehearsal, run_parts, run_stages, space
 from das_spark.pipeline.preflight import TRIALS, Ahead, try_stages
 from das_spark.pipeline.sweep import carry_out
@@ -174,6 +174,17 @@ def test_spines_of_areas_pass(tmp_path, kind):
     tried(planned("pl94_2020_person", geography=geography, budget=budget), tmp_path)
 
 
+def write_text_by(monkeypatch, write: Callable[[Sink, Rows], None]) -> None:
+    """Let the format "text" write rows by a faulty function, which is given the sink of the file."""
+    honest = TextFormat.open
+
+    def faulty(*given: Any) -> Any:
+        sink = honest(*given)
+        return SimpleNamespace(write=partial(write, sink), close=sink.close)
+
+    monkeypatch.setattr(TextFormat, "open", faulty)
+
+
 class TestWhatIsBroken:
     """Negative controls: a writer, layout, table, solver or product that fails later is found."""
 
@@ -191,18 +202,16 @@ class TestWhatIsBroken:
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("name", PRODUCTS)
     def test_a_writer_that_swaps_codes_is_found(self, monkeypatch, tmp_path, name, form):
-        honest = microdata_formats._TextSink.write
+        def swapped(sink: Sink, rows: Rows) -> None:
+            sink.write(replace(rows, code=rows.code[::-1].copy()) if len(set(rows.code.tolist())) > 1 else rows)
 
-        def swapped(sink: Any, rows: Any) -> None:
-            honest(sink, replace(rows, code=rows.code[::-1].copy()) if len(set(rows.code.tolist())) > 1 else rows)
-
-        monkeypatch.setattr(microdata_formats._TextSink, "write", swapped)
+        write_text_by(monkeypatch, swapped)
         plan = planned(name, output={"microdata": ["text"], "microdata_files": form})
         with pytest.raises(ConfigurationError, match="do not come back as they were written"):
             tried(plan, tmp_path, StageKind.MICRODATA)
 
     def test_a_writer_that_loses_records_is_found(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(microdata_formats._TextSink, "write", lambda *_: None)
+        write_text_by(monkeypatch, lambda *_: None)
         with pytest.raises(ConfigurationError, match="do not come back"):
             tried(planned("pl94_2020_unit", output={"microdata": ["text"]}), tmp_path, StageKind.MICRODATA)
 
@@ -272,7 +281,7 @@ class TestWhatIsBroken:
             tried(broken, tmp_path, StageKind.VERIFY)
 
     def test_all_problems_are_told_together_with_stage_setting_and_fix(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(microdata_formats._TextSink, "write", lambda *_: None)
+        write_text_by(monkeypatch, lambda *_: None)
         plan = planned("e2e_1940", output={"microdata": ["text"]})
         plan = replace(plan, product=replace(plan.product, strata="age18plus * sex"))
         with pytest.raises(
@@ -469,7 +478,7 @@ class TestOrigins:
 
     @pytest.fixture
     def broken(self, monkeypatch) -> None:
-        monkeypatch.setattr(microdata_formats._TextSink, "write", lambda *_: None)
+        write_text_by(monkeypatch, lambda *_: None)
 
     @pytest.mark.usefixtures("broken")
     def test_a_run(self, dry_workshop):

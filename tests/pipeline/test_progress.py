@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +22,42 @@ def spark_session():
     groups = []
     context = SimpleNamespace(setJobGroup=lambda *group, **_: groups.append(group), master="local[2]")
     return SimpleNamespace(sparkContext=context, groups=groups)
+
+
+@dataclass
+class SparkStage:
+    """One of Spark's stages, as its status tracker shows it."""
+
+    number: int
+    done: int
+    tasks: int
+    seconds: float
+
+    stageIds = (0,)
+    status = "RUNNING"
+    numActiveTasks = 1
+
+    stageId = property(lambda self: self.number)
+    numTasks = property(lambda self: self.tasks)
+    numCompletedTasks = property(lambda self: self.done)
+
+    def submissionTime(self) -> float:
+        return (time.time() - self.seconds) * 1000
+
+
+def showing(look):
+    """A status tracker of Spark in which each look finds a stage at work, or none."""
+    shown = []
+
+    def jobs(_):
+        shown[:] = [look()]
+        return [0] if shown[0] is not None else []
+
+    inner = SimpleNamespace(getStageInfo=lambda _: shown[0])
+    tracker = SimpleNamespace(
+        getJobIdsForGroup=jobs, getJobInfo=lambda _: shown[0], getStageInfo=lambda _: shown[0], _jtracker=inner
+    )
+    return lambda: tracker
 
 
 class Records(logging.Handler):
@@ -69,38 +106,38 @@ def test_times_of_a_stage_that_is_entered_twice_are_added(spark_session):
     assert progress.seconds["ingest"] >= 100.0
 
 
-def watched(spark_session, monkeypatch, *steps, families=1234):
+def watched(spark_session, *steps, families=1234):
     """The lines of a stage of families that is looked at so many times, and what is seen of Spark's stages."""
     seen, lines, over = iter(steps), [], threading.Event()
 
-    def step(*_):
+    def step():
         try:
             return next(seen)
         except StopIteration:
             over.set()
             raise
 
-    monkeypatch.setattr(module, "_step", step)
+    spark_session.sparkContext.statusTracker = showing(step)
     with Progress(lines.append, "r1", every=0.002).stage(spark_session, "estimate County", families):
         assert over.wait(10)
     return lines[:-1]
 
 
-def test_a_long_stage_says_how_many_tasks_are_done_and_how_long_the_others_take(spark_session, monkeypatch):
-    (line,) = watched(spark_session, monkeypatch, module._SparkStage(7, 1, 4, 20.0))
+def test_a_long_stage_says_how_many_tasks_are_done_and_how_long_the_others_take(spark_session):
+    (line,) = watched(spark_session, SparkStage(7, 1, 4, 20.0))
     assert line == (
         "estimate County: 1,234 families, 0 s so far; 1 of 4 tasks of Spark's stage 7, about 60 s for the others"
     )
 
 
-def test_the_parts_of_a_stage_are_told_apart_and_none_is_the_whole(spark_session, monkeypatch):
+def test_the_parts_of_a_stage_are_distinguished_and_none_is_the_whole(spark_session):
     steps = [
-        module._SparkStage(7, 3, 4, 6.0),
+        SparkStage(7, 3, 4, 6.0),
         None,
-        module._SparkStage(8, 0, 64, 0.1),
-        module._SparkStage(8, 16, 64, 30.0),
+        SparkStage(8, 0, 64, 0.1),
+        SparkStage(8, 16, 64, 30.0),
     ]
-    lines = watched(spark_session, monkeypatch, *steps)
+    lines = watched(spark_session, *steps)
     assert [line.partition("; ")[2] for line in lines] == [
         "3 of 4 tasks of Spark's stage 7, about 2 s for the others",
         "",
@@ -110,20 +147,20 @@ def test_the_parts_of_a_stage_are_told_apart_and_none_is_the_whole(spark_session
     assert not any("100%" in line or "about 0 s" in line for line in lines)
 
 
-def test_no_line_is_said_twice_and_a_task_that_lasts_is_not_always_about_to_end(spark_session, monkeypatch):
-    lines = watched(
-        spark_session, monkeypatch, *[module._SparkStage(7, 63, 64, 63.0 + seconds) for seconds in range(9)]
-    )
+def test_no_line_is_said_twice_and_a_task_that_lasts_is_not_always_about_to_end(spark_session):
+    lines = watched(spark_session, *[SparkStage(7, 63, 64, 63.0 + seconds) for seconds in range(9)])
     assert len(set(lines)) == len(lines) == 2
     assert [line.endswith("about 1 s for the others") for line in lines] == [True, False]
 
 
-def test_a_stage_without_executors_says_so_and_ends_with_that_as_its_error(spark_session, monkeypatch):
+def test_a_stage_without_executors_says_so_and_ends_with_that_as_its_error(spark_session):
     ended, records = threading.Event(), Records()
     context = spark_session.sparkContext
     context.master, context.getConf = "spark://host:7077", lambda: {"spark.das_spark.executorTimeout": "0"}
     context.cancelJobGroup = lambda _: ended.set()
-    monkeypatch.setattr(module.ExecutorWait, "_is_stuck", lambda _: True)
+    context.statusTracker = lambda: SimpleNamespace(getActiveJobsIds=lambda: [1])
+    driver_alone = SimpleNamespace(getExecutorInfos=lambda: ["the driver"])
+    context._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: driver_alone))
     progress = Progress(records, "r1", every=0.01)
 
     def job():
@@ -138,14 +175,14 @@ def test_a_stage_without_executors_says_so_and_ends_with_that_as_its_error(spark
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_jvm_that_dies_makes_no_traceback_in_the_thread_that_watches(spark_session, monkeypatch):
+def test_a_jvm_that_dies_makes_no_traceback_in_the_thread_that_watches(spark_session):
     twice = threading.Barrier(2)
 
-    def dead(*_):
+    def dead():
         twice.wait(10)
         raise ConnectionRefusedError("the JVM is gone")
 
-    monkeypatch.setattr(module, "_step", dead)
+    spark_session.sparkContext.statusTracker = showing(dead)
     with Progress(lambda _: None, "r1", every=0.01).stage(spark_session, "estimate County", 1234):
         twice.wait(10)
         twice.wait(10)  # it goes on asking
@@ -160,10 +197,10 @@ def test_a_stage_of_unknown_extent_says_how_long_it_runs(spark_session):
     assert lines[0] == "ingest: 0 s so far"
 
 
-def test_an_event_has_the_figures_that_the_line_for_people_holds_and_no_others(spark_session, monkeypatch):
+def test_an_event_has_the_figures_that_the_line_for_people_holds_and_no_others(spark_session):
     records = Records()
     progress = Progress(records, "r1", every=0.01)
-    monkeypatch.setattr(module, "_step", lambda *_: module._SparkStage(7, 1, 4, 20.0))
+    spark_session.sparkContext.statusTracker = showing(lambda: SparkStage(7, 1, 4, 20.0))
     for name, families in (("estimate County", 1234), ("ingest", None)):
         before = len(records.found)
         with progress.stage(spark_session, name, families):

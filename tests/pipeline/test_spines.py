@@ -214,9 +214,9 @@ def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, 
     ledger = open_ledger(plan, layout, progress, insecure=True)
     key, began = RunKey.insecure(KEY), created_at(layout)
     context = RunContext(plan, layout, spark, key, progress, began, ledger=ledger, ingested_by=optimised)
-    for name in ("_write_leaves", "write_bounds"):
+    for name in ("reader", "write_bounds"):
         monkeypatch.setattr(ingest_stage, name, lambda *_: pytest.fail("made again"))
-    monkeypatch.setattr(spines, "_build", lambda *_: pytest.fail("built again"))
+    monkeypatch.setattr(spines, "build_spine", lambda *_: pytest.fail("built again"))
     ingest_stage.ingest(context, fingerprint(plan.input)[0])
     assert [level.length for level in context.spine.levels] != [level.length for level in plan.spine.levels]
     for table in ("geounits", "shares", "invariants", "bounds"):

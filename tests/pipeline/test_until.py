@@ -96,13 +96,13 @@ def test_an_earlier_stage_of_a_finished_run_does_nothing(stepped, tools, monkeyp
     layout, ledger = workshop.layout("steps"), workshop.ledger()
     before = written(layout)
     for module, name in (
-        (levels, "_draw"),
+        (levels, "measurements"),
         (levels, "estimates"),
         (runner, "publish_microdata"),
         (runner, "publish_statement"),
         (runner, "verify_public"),
     ):
-        monkeypatch.setattr(module, name, lambda *_, name=name: pytest.fail(f"{name} was called"))
+        monkeypatch.setattr(module, name, lambda *_, name=name, **__: pytest.fail(f"{name} was called"))
     for until in ("ingest", "estimate County", "measure Enumdist"):
         figures = go(workshop, until, REPORTED, key=tools.TEST_KEY).figures
         assert figures["next stage"] == stages[stages.index(until) + 1]
