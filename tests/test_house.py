@@ -42,6 +42,33 @@ PURE_PACKAGES = [
 ]
 BLOCKED = ["pyspark", "py4j", "pandas", "typer", "rich"]
 
+# What only spark/ may do: methods of DataFrames and their readers and writers that nothing else has.
+DATAFRAME_METHODS = {
+    *(
+        "select",
+        "where",
+        "groupBy",
+        "withColumn",
+        "withColumns",
+        "withColumnRenamed",
+        "unionByName",
+        "orderBy",
+        "limit",
+    ),
+    *(
+        "distinct",
+        "dropDuplicates",
+        "mapInArrow",
+        "repartition",
+        "repartitionById",
+        "sortWithinPartitions",
+        "crossJoin",
+    ),
+    *("collect", "toArrow", "toPandas", "isEmpty", "persist", "createDataFrame", "parquet", "partitionBy", "sql"),
+}
+# Verification of columns compares files with DataFrames that it makes itself.
+WITH_DATAFRAMES = {"verified_columns.py"}
+
 # Home folders, and where the project is worked on; written so that this file does not break its own rule.
 MACHINE_PATHS = re.compile(
     r"(?<![\w.-])/(?:work|home|Users|root)/\w|\bwork/(?:main|shared)\b|\.\./shared\b|\.librar[y]\b|/tmp/(?:plan|bash_jobs)"
@@ -85,6 +112,30 @@ def registrable_modules(package_name: str) -> list[str]:
     return sorted(f"{package_name}.{name}" for name in names if name not in UNREGISTERED and not name.startswith("_"))
 
 
+def dataframe_code(source: str) -> list[str]:
+    """Imports of pyspark that are not for types alone, and calls of methods of DataFrames."""
+    tree = ast.parse(source)
+    for_types = {
+        id(each)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for each in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            # Columns, windows and types of columns are nothing that a stage need name.
+            named = {each.name for each in node.names} <= {"DataFrame", "SparkContext", "SparkSession"}
+            if any(each.split(".")[0] == "pyspark" for each in modules) and not (id(node) in for_types and named):
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of_numpy = isinstance(node.func.value, ast.Name) and node.func.value.id == "np"
+            if node.func.attr in DATAFRAME_METHODS and not of_numpy:
+                found.append(f".{node.func.attr}() in line {node.lineno}")
+    return found
+
+
 def project_texts() -> Iterator[tuple[Path, str]]:
     """Every text file of the project, without run outputs, caches and environments."""
     for folder, subfolders, files in os.walk(ROOT):
@@ -125,6 +176,26 @@ def test_pure_packages_work_without_spark_and_the_command_line():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_stages_hold_no_dataframe_code():
+    modules = [path for path in sorted((PACKAGE / "pipeline").glob("*.py")) if path.name not in WITH_DATAFRAMES]
+    assert {path.name: code for path in modules if (code := dataframe_code(path.read_text(encoding="utf-8")))} == {}
+
+
+def test_the_rule_of_stages_finds_planted_dataframe_code_and_forgives_types():
+    assert dataframe_code("from pyspark.sql import functions as F") == ["from pyspark.sql import functions as F"]
+    assert dataframe_code("rows = frame.where('a = 1').limit(2).collect()") == [
+        ".collect() in line 1",
+        ".limit() in line 1",
+        ".where() in line 1",
+    ]
+    types = "if TYPE_CHECKING:\n    from pyspark.sql import {}\n"
+    assert dataframe_code(types.format("DataFrame, SparkSession")) == []
+    assert dataframe_code(types.format("Column")) == ["from pyspark.sql import Column"]
+    assert (
+        dataframe_code("rows = read_levels(spark, layout, 'bounds', levels)\nname = ', '.join(np.where(a, b, c))") == []
+    )
 
 
 def test_no_text_names_a_folder_of_one_machine():

@@ -171,7 +171,6 @@ def test_the_quick_start_ends_with_what_the_readme_shows():
         plan=plan,
         spine=plan.spine,
         layout=RunLayout.at(plan.output.root, run_id),
-        origin=None,
         is_insecure=False,
         restricted_facts=RestrictedFacts(),
         tables=SimpleNamespace(geounit_counts=lambda: dict.fromkeys(plan.spine.names, 1)),

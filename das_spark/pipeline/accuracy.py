@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from das_spark.evaluation import TOTAL, AccuracyReport, compared_queries, demographic_groups, present_accuracy
+from das_spark.evaluation import (
+    TOTAL,
+    AccuracyReport,
+    Study,
+    present_accuracy,
+    study_of,
+)
 from das_spark.io.area_files import require_areas
+from das_spark.pipeline.samples import require_one_population, sample_run
 from das_spark.report import page
-from das_spark.spark import tables
 from das_spark.spark.census import published_estimates
 from das_spark.spark.evaluate import Subject, evaluate_levels
 from das_spark.spark.evaluate_areas import Areas, areas_of_file, entity_areas
@@ -24,24 +30,26 @@ from das_spark.spark.finished_runs import (
 )
 from das_spark.spark.readers import geography_reader
 from das_spark.spark.session import session
+from das_spark.spark.tables import read_table
 from das_spark.store import write_durably
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from pyspark.sql import SparkSession
 
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
-    from das_spark.products import Product
 
 
 def evaluate_run(context: RunContext) -> dict[str, str]:
     """Write the accuracy report of a run under its restricted root."""
     plan, restricted = context.plan, context.layout.restricted
-    subject = subject_of_plan(plan.product, plan.queries)
+    subject = Subject.of(plan.product, plan.queries)
     asked = _asked(context.spark, context.census, plan.evaluation.areas, plan.geography.reader, plan.geography.path)
-    read, name = context.spark.read.schema(tables.HISTOGRAMS), published_estimates(plan.spine)
+    name = published_estimates(plan.spine)
     levels = [
-        Pair(level, truth, read.parquet(str(context.layout.public.level(name, level))))
+        Pair(level, truth, read_table(context.spark, "histograms", context.layout.public.level(name, level)))
         for level, truth in truths(context.spark, restricted, plan.product, plan.spine)
     ]
     run = context.layout.run_id
@@ -86,6 +94,39 @@ def evaluate_runs(
     return report_runs(alike_runs(run_folders), areas, truth)
 
 
+def study_runs(
+    run_folders: Sequence[Path],
+    *,
+    areas: Path | None = None,
+    truth: Path | None = None,
+    shares: Sequence[Fraction] = (),
+    seeds: int | None = None,
+) -> tuple[tuple[AccuracyReport, ...], Study]:
+    """Compare runs with confidential histograms, and with simple random samples where these are asked for. RESTRICTED.
+
+    Args:
+        run_folders: Runs of one configuration, one at least.
+        areas: CSV of leaf geocode and area, or None.
+        truth: A run whose confidential histograms are taken for all; those of each run where None.
+        shares: Of the samples; none are drawn where there is none.
+        seeds: Samples of every share; as many as there are runs where None.
+
+    Returns:
+        One report a run, in order, and what all of them say together.
+
+    Raises:
+        InputError: The areas cannot be read; the runs were made in different ways; the truth is of other geography; or
+            the runs are of several populations, and samples are asked for.
+        OutputError: A folder is no run, or its confidential histograms were removed.
+    """
+    runs = alike_runs(run_folders)
+    if shares:
+        require_one_population(runs, truth)
+    reports = report_runs(runs, areas, truth)
+    drawn = sample_run(run_folders[0], shares, range(seeds or len(runs)), truth) if shares else None
+    return reports, study_of(reports, drawn)
+
+
 def report_runs(
     runs: Sequence[FinishedRun], areas: Path | None = None, truth: Path | None = None
 ) -> tuple[AccuracyReport, ...]:
@@ -110,7 +151,7 @@ def pairs(spark: SparkSession, run: FinishedRun, truth: Path | None = None) -> l
 
 def subject_of(run: FinishedRun) -> Subject:
     """What is compared in a finished run."""
-    return subject_of_plan(run.product, run.measured())
+    return Subject.of(run.product, run.measured())
 
 
 def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Path | None) -> AccuracyReport:
@@ -119,17 +160,6 @@ def _report(spark: SparkSession, run: FinishedRun, areas: Path | None, truth: Pa
     asked = _asked(spark, run.census, named, geography.reader, geography.path)
     levels, name = pairs(spark, run, truth), run.product.name
     return evaluate_levels(levels, subject_of(run), product=name, run=run.manifest.run_id, areas=asked)
-
-
-def subject_of_plan(product: Product, measured: Iterable[str]) -> Subject:
-    """What is compared: all that a run measures, and what every report on its product holds."""
-    groups = demographic_groups(product.schema) or product.schema.query(product.strata)
-    return Subject(
-        product.schema.query(product.strata),
-        compared_queries(product.schema, measured, product.strata),
-        groups,
-        product.counted,
-    )
 
 
 def _asked(

@@ -6,23 +6,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyarrow import parquet
-
 from das_spark.config import plan_from_config
 from das_spark.io.microdata_digest import microdata_parts
-from das_spark.pipeline.charge import declared_invariants
-from das_spark.pipeline.publish import ledger_text, statement_of
 from das_spark.pipeline.spines import spine_of_run
+from das_spark.pipeline.statement import declared_invariants, ledger_text, statement_of
 from das_spark.pipeline.tabulate import PLACE, table_rows
 from das_spark.pipeline.verified_texts import text_check
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
-from das_spark.spark import tables
 from das_spark.spark.census import published_estimates, read_spine
 from das_spark.spark.checks import Check, VerificationReport, budget_shares, judge, ledger_equals_config, row_counts
 from das_spark.spark.microdata import Digest, write_digest
 from das_spark.spark.session import adaptive, session
 from das_spark.spark.spine_report import share_paths
+from das_spark.spark.tables import LEVEL_TABLES
 from das_spark.spark.tabulate import read_published
 from das_spark.spark.verify import level_rules
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
@@ -38,10 +35,10 @@ from das_spark.store import (
     discard,
     finished,
     open_public,
-    part_files,
     public_files,
     write_durably,
 )
+from das_spark.store.parquet import count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,9 +178,8 @@ def _counted(layout: PublicLayout, manifest: PublicManifest, census: Spine, dige
     found = {}
     for name in manifest.rows:
         table, _, rest = name.partition("/")
-        if table in tables.LEVEL_TABLES:
-            files = part_files(layout.level(table, rest))
-            found[name] = sum(parquet.read_metadata(path).num_rows for path in files)
+        if table in LEVEL_TABLES:
+            found[name] = count_rows(layout.level(table, rest))
         elif table == "microdata":
             found[name] = digest.records(*rest.split("."))
     return found | table_rows(layout.tables, manifest.tables, census.names)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.errors import PrivacyGuardError
 from das_spark.pipeline.input_record import contents_of, identity_of_input
+from das_spark.pipeline.statement import declared_invariants
 from das_spark.privacy import AttemptLine, DeclaredInvariants, DrawState, EntryState, Ledger, LedgerEntry, compose
 from das_spark.store import (
     Attempt,
@@ -43,20 +44,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryIdentity:
-    """What a new entry says of itself besides the plan.
-
-    Attributes:
-        created: When the run was opened for the first time, ISO 8601.
-        nonce: What tells it from other runs of its name; random by default: two runs of one name in two folders are
-            two runs.
-    """
-
-    created: str
-    nonce: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class RunLedger:
     """The ledger of a run's dataset, opened for the run.
 
@@ -65,7 +52,8 @@ class RunLedger:
         layout: Where it lies.
         progress: Is told of what is entered.
         insecure: Whether its key is a test key.
-        new: What its entry says of itself, where it has none yet.
+        nonce: What tells a new entry from those of other runs of its name: two runs of one name in two folders are two
+            runs. Random by default.
         book: The ledger.
         identity: Of the input, as `ledgers.fingerprint` gives it.
         files: The same.
@@ -77,7 +65,7 @@ class RunLedger:
     layout: RunLayout
     progress: Progress
     insecure: bool
-    new: EntryIdentity
+    nonce: str
     book: DatasetLedger
     identity: str
     files: Sequence[Mapping[str, object]] = ()
@@ -91,16 +79,15 @@ def open_ledger(
     progress: Progress,
     *,
     insecure: bool,
-    identity_of_entry: EntryIdentity | None = None,
+    nonce: str = "",
     together: tuple[tuple[RunPlan, RunLayout], ...] = (),
 ) -> RunLedger:
     """Find the ledger of a run, and whatever in it forbids the run, before the input is read or Spark is started."""
     folder = ledger_folder(plan, layout)
     if plan.ledger.path is not None and Path(plan.ledger.path).absolute() != folder:
         progress.report(f"ledger: the run goes on with that of {folder}, with which it was begun")
-    new = identity_of_entry or EntryIdentity(created_at(layout))
     book = DatasetLedger(folder, plan.input.dataset or "")
-    run = RunLedger(plan, layout, progress, insecure, new, book, "", together=together)
+    run = RunLedger(plan, layout, progress, insecure, nonce, book, "", together=together)
     if plan.input.dataset:
         _require_possible(run)
     identity, files = identity_of_input(plan, layout)
@@ -171,7 +158,7 @@ def agree(run: RunLedger, journal: Journal, geolevel: str) -> None:
     _updated(run, change)
 
 
-def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[str]) -> tuple[str, ...]:
+def spending_against_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[str]) -> tuple[str, ...]:
     """What runs on one input cost, those that are not charged yet, against the caps that hold for them."""
     plan, layout = plans[0]
     ledger = DatasetLedger.of(ledger_folder(plan, layout), plan.input, contents).read()
@@ -189,14 +176,6 @@ def said_of_caps(plans: Sequence[tuple[RunPlan, RunLayout]], contents: Sequence[
             f"cap of the dataset ({cap}): spent so far {spent}, with all runs that are left {asked}{beyond}"
         )
     return tuple(sentences)
-
-
-def declared_invariants(plan: RunPlan) -> tuple[str, ...]:
-    """The declared invariants of a run, each a sentence."""
-    in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
-    return plan.invariants.describe(
-        plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
-    )
 
 
 def _require_possible(run: RunLedger) -> None:
@@ -259,8 +238,8 @@ def _new_entry(run: RunLedger) -> LedgerEntry:
     plan = run.plan
     declared = plan.invariants
     return LedgerEntry(
-        run_id=f"{run.layout.run_id}#{run.new.nonce or secrets.token_hex(4)}",
-        created=run.new.created,
+        run_id=f"{run.layout.run_id}#{run.nonce or secrets.token_hex(4)}",
+        created=created_at(run.layout),
         product=plan.product.name,
         table=plan.product.record,
         budget=plan.budget,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from das_spark.errors import PrivacyGuardError
+from das_spark.pipeline.statement import notices_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.level_pass import FamilySpread
 from das_spark.spark.run_tables import LevelTables
@@ -18,23 +19,33 @@ if TYPE_CHECKING:
     from das_spark.config import RunPlan
     from das_spark.geography import Spine
     from das_spark.pipeline.charge import RunLedger
-    from das_spark.pipeline.origin import Origin
     from das_spark.pipeline.progress import Progress
-    from das_spark.privacy import RunKey
+    from das_spark.privacy import LedgerEntry, RunKey
     from das_spark.store import RunLayout
 
 
-@dataclass(slots=True)
-class PublicFacts:
-    """What stages found out for the public manifest.
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What decides how a run is carried out besides its plan.
 
     Attributes:
-        microdata_rows: Rows of the microdata, by `<kind>.<format>`.
-        table_rows: Rows of the published tables, by `tables/<table>.<format>`.
+        created: When it begins, ISO 8601, where several runs begin together: the time at which a later one begins tells
+            how long the earlier ones took over confidential data. None for now.
+        together: The other parts of a joint run, which the cap of the ledger must leave room for, each with its place.
+        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is reused;
+            by default the input is read.
+        nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
+        tried: Whether whoever begins the run has tried already what its stages will need (`pipeline.preflight`).
+        blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
+            whatever else differs is a leak; for the audit of structure, and under a test key only.
     """
 
-    microdata_rows: Mapping[str, int] = field(default_factory=dict)
-    table_rows: Mapping[str, int] = field(default_factory=dict)
+    created: str | None = None
+    together: tuple[tuple[RunPlan, RunLayout], ...] = ()
+    ingested_by: RunLayout | None = None
+    nonce: str = ""
+    blind: bool = False
+    tried: bool = False
 
 
 @dataclass(slots=True)
@@ -54,9 +65,9 @@ class RestrictedFacts:
     accuracy: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_insecure(key: RunKey | None, origin: Origin | None) -> bool:
+def is_insecure(key: RunKey | None, measured_by: LedgerEntry | None) -> bool:
     """Whether the noise of a run comes from a test key."""
-    return key.is_insecure if key is not None else origin is not None and origin.entry.insecure
+    return key.is_insecure if key is not None else measured_by is not None and measured_by.insecure
 
 
 @dataclass(slots=True)
@@ -71,12 +82,12 @@ class RunContext:
         progress: Says how far the run is, and names jobs in Spark's own displays.
         created: When the run was opened for the first time, UTC, ISO 8601 to the second: the only instant that anything
             public names, since all later ones tell how long confidential data took.
-        origin: Where the measurements come from that a run without a key estimates from; None where it draws its own.
+        measured_by: The ledger entry of the run that measured, where this one estimates from measurements that exist.
         ledger: The ledger of its dataset, opened for the run; None where the run has no key.
-        ingested_by: A run whose input, ingested already, this one takes over; None where it reads the input itself.
-        blind: Whether noise is measured without what it shall hide (`RunOptions`).
-        public_facts: What stages found out for the public manifest.
-        restricted_facts: The same for the restricted one.
+        options: How it is carried out.
+        microdata_rows: Rows of the microdata, by `<kind>.<format>`, for the public manifest.
+        table_rows: The same of published tables, by `tables/<table>.<format>`.
+        restricted_facts: What stages found out for the restricted manifest.
     """
 
     plan: RunPlan
@@ -85,11 +96,11 @@ class RunContext:
     key: RunKey | None
     progress: Progress
     created: str
-    origin: Origin | None = None
+    measured_by: LedgerEntry | None = None
     ledger: RunLedger | None = None
-    ingested_by: RunLayout | None = None
-    blind: bool = False
-    public_facts: PublicFacts = field(default_factory=PublicFacts)
+    options: RunOptions = RunOptions()
+    microdata_rows: Mapping[str, int] = field(default_factory=dict)
+    table_rows: Mapping[str, int] = field(default_factory=dict)
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
     #: The spine that was built of areas, once it is; see `spine`.
     built_spine: Spine | None = None
@@ -103,7 +114,12 @@ class RunContext:
     @property
     def is_insecure(self) -> bool:
         """Whether the noise comes from a test key, of this run or of the one that measured."""
-        return is_insecure(self.key, self.origin)
+        return is_insecure(self.key, self.measured_by)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences that every public file of the run must carry."""
+        return notices_of(self.plan, insecure=self.is_insecure)
 
     def required_key(self) -> RunKey:
         """The run key, for what draws."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from das_spark.config import plan_to_config
-from das_spark.pipeline.charge import EntryIdentity, open_ledger
-from das_spark.pipeline.context import RunContext, is_insecure
-from das_spark.pipeline.levels import journal_of
+from das_spark.config import JointPlan, names_until, part_of, plan_to_config
+from das_spark.errors import PrivacyGuardError
+from das_spark.pipeline.charge import open_ledger
+from das_spark.pipeline.context import RunContext, RunOptions, is_insecure
 from das_spark.pipeline.progress import Progress, log_application, logged
 from das_spark.spark.executors import executor_timeout
 from das_spark.spark.session import require_safe_session, session
 from das_spark.store import (
+    Journal,
     RunLayout,
     created_at,
     hold_run,
@@ -30,50 +30,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
-    from das_spark.pipeline.origin import Origin
-    from das_spark.privacy import RunKey
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What decides how a run is carried out besides its plan.
-
-    Attributes:
-        created: When it begins, ISO 8601, where several runs begin together: the time at which a later one begins tells
-            how long the earlier ones took over confidential data. None for now.
-        together: The other parts of a joint run, which the cap of the ledger must leave room for, each with its place.
-        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is reused;
-            by default the input is read.
-        nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
-        tried: Whether whoever begins the run has tried already what its stages will need (`pipeline.preflight`).
-        blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
-            whatever else differs is a leak; for the audit of structure, and under a test key only.
-    """
-
-    created: str | None = None
-    together: tuple[tuple[RunPlan, RunLayout], ...] = ()
-    ingested_by: RunLayout | None = None
-    nonce: str = ""
-    blind: bool = False
-    tried: bool = False
+    from das_spark.privacy import LedgerEntry, RunKey
 
 
 @contextmanager
-def at_work(
+def driver_attempt(
     plan: RunPlan,
     layout: RunLayout,
     progress: Progress,
     *,
     key: RunKey | None = None,
-    origin: Origin | None = None,
+    measured_by: LedgerEntry | None = None,
     spark: SparkSession | None = None,
     options: RunOptions | None = None,
 ) -> Iterator[RunContext]:
     """Open the folders of a run and hold them; give the run to whoever works on it."""
-    insecure = is_insecure(key, origin)
-    ledgers = (
-        "" if key is None else str(ledger_folder(plan, layout))
-    )  # one that is named and not there is refused first
+    insecure = is_insecure(key, measured_by)
+    # A ledger that is named and not there is refused first.
+    ledgers = "" if key is None else str(ledger_folder(plan, layout))
     chosen = options or RunOptions()
     config = plan_to_config(plan)
     resumed = open_run(layout, plan.config_hash, config, ledger=ledgers, created=chosen.created)
@@ -83,9 +57,8 @@ def at_work(
         require_kept(layout)
         began, ledger = created_at(layout), None
         if key is not None:
-            identity = EntryIdentity(began, chosen.nonce)
             ledger = open_ledger(
-                plan, layout, progress, insecure=insecure, identity_of_entry=identity, together=chosen.together
+                plan, layout, progress, insecure=insecure, nonce=chosen.nonce, together=chosen.together
             )
         started = spark or session(f"das_spark {layout.run_id}")
         log_application(progress, started)
@@ -97,15 +70,14 @@ def at_work(
             key,
             progress,
             began,
-            origin=origin,
+            measured_by=measured_by,
             ledger=ledger,
-            ingested_by=chosen.ingested_by,
-            blind=chosen.blind,
+            options=chosen,
         )
         if key is not None:
             # Before the input is read or charged: confidential counts and keys must not reach a disk in the clear.
             require_safe_session(started, insecure=insecure)
-            journal = journal_of(context)
+            journal = Journal.of(layout)
             for geolevel in plan.spine.names:  # `measure` would refuse them too, and the run would be charged by then
                 journal.require_known(geolevel)
         if layout.folder.is_dir():  # not where both roots lie elsewhere
@@ -114,3 +86,34 @@ def at_work(
             yield context
         finally:
             set_times(layout.public.path, datetime.fromisoformat(began))
+
+
+def require_begun(plan: RunPlan | JointPlan, run_id: str, until: str | None = None) -> None:
+    """Refuse to go on with a run of which nothing is found here.
+
+    Without its folder a run of the same id is another run, and measures under another key. That is what a scheduler
+    would do whose worker has lost its disk, or was started in another folder.
+
+    Args:
+        plan: What to do.
+        run_id: Name of the run.
+        until: Its last stage to carry out. Of a joint run, those parts must be there that have an earlier stage.
+
+    Raises:
+        PrivacyGuardError: One of both roots of the run, or of a part of it, is not there.
+        OutputError: The name would lead out of the folder.
+    """
+    if isinstance(plan, JointPlan):
+        records = dict.fromkeys(part_of(name)[0] for name in names_until(plan, until)[:-1])
+        runs = {f"{run_id}-{record}": plan.parts[record] for record in records}
+    else:
+        runs = {run_id: plan}
+    for name, part in runs.items():
+        layout = RunLayout.of(part.output, name)
+        for side in (layout.restricted, layout.public):
+            if not side.marker.is_file():
+                raise PrivacyGuardError(
+                    f"there is no run {name} to resume: {side.path.resolve()} holds none",
+                    hint="roots must be absolute and lie on a disk that every worker mounts; to begin a run, leave "
+                    "--resume out",
+                )

@@ -15,8 +15,8 @@ from das_spark.pipeline.input_record import (
     save_input_record,
 )
 from das_spark.pipeline.reused_input import reuse_input
-from das_spark.pipeline.spines import adopt_spine, placed
-from das_spark.spark import bounds, tables
+from das_spark.pipeline.spines import leaves_on_spine, load_spine
+from das_spark.spark import bounds
 from das_spark.spark.ingest import (
     UnitRule,
     added_against_totals,
@@ -29,13 +29,14 @@ from das_spark.spark.ingest import (
     some_without_units,
 )
 from das_spark.spark.readers import Problem, reader
+from das_spark.spark.run_tables import write_and_read
+from das_spark.spark.tables import count_and_first, first_rows, read_table
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from das_spark.config import InputSettings
-    from das_spark.constraints import UnitBounds
     from das_spark.pipeline.context import RunContext
     from das_spark.spark.run_tables import RowCheck
 
@@ -51,9 +52,9 @@ def ingest(context: RunContext, identity: str) -> None:
     if _is_finished(context):
         load_input_record(context, identity)
         if context.has_shares:
-            adopt_spine(context)
+            load_spine(context)
         return
-    leaves = placed_leaves(context, identity)
+    leaves = run_leaves(context, identity)
     plan = context.plan
     if not context.tables.is_finished("geounits"):
         context.tables.write_all("geounits", all_geounits(leaves, context.spine), leaves=leaves)
@@ -77,21 +78,21 @@ def _is_finished(context: RunContext) -> bool:
     return finished(leaves) and all(context.tables.is_finished(table) for table in tables_written)
 
 
-def placed_leaves(context: RunContext, identity: str) -> DataFrame:
+def run_leaves(context: RunContext, identity: str) -> DataFrame:
     """The leaves of the run: the input is read, and the spine built where it is made of areas, unless that is done."""
-    if context.ingested_by is not None:
+    if context.options.ingested_by is not None:
         enter_invariants(context.required_ledger())  # they are among what is taken over
-        reuse_input(context, context.ingested_by, identity)
+        reuse_input(context, context.options.ingested_by, identity)
     folder = context.layout.restricted.table("leaves")
     with problems_kept(context):
         if not finished(folder):
             _write_leaves(context, folder, identity)
         load_input_record(context, identity)
-        return placed(context, _leaves(context, folder))
+        return leaves_on_spine(context, _leaves(context, folder))
 
 
 def _leaves(context: RunContext, folder: Path) -> DataFrame:
-    return context.spark.read.schema(tables.LEAVES).parquet(str(folder))
+    return read_table(context.spark, "leaves", folder)
 
 
 def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
@@ -105,10 +106,8 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
     staging = staging_of(context.layout, context.layout.restricted) / "leaves"
     with disk_errors(staging):
         try:
-            discard(staging)
             counted = plan.product.vacant_counted
-            leaves = leaf_table(ingested.counts, ingested.geounits, vacant_counted=counted)
-            leaves.write.parquet(str(staging))
+            write_and_read(leaf_table(ingested.counts, ingested.geounits, vacant_counted=counted), staging)
         finally:
             ingested.release()
         if plan.invariants.units:
@@ -147,20 +146,18 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
     if plan.product.unit_bounds is None:
         return staging, ()
     rule = UnitRule(plan.product.schema.query(plan.product.class_query), plan.product.unit_bounds)
-    found = conflicts(leaves, rule)
-    number = found.count()
+    number, some = count_and_first(conflicts(leaves, rule), NAMED, "geocode", "unit_class")
     if not number:
         return staging, ()
     if plan.input.unit_conflicts == "fail":
-        named = [f"{row['geocode']} (class {row['unit_class']})" for row in found.limit(NAMED).collect()]
+        named = [f"{row['geocode']} (class {row['unit_class']})" for row in some]
         raise InputError(
             f"units and people contradict each other in geounits such as {', '.join(named)}: a geounit with units of a "
             "class must hold between the least and the most people that they can take",
             hint=f'correct the units of {_units_file(plan.input)}, or set input.unit_conflicts = "from_people"',
         )
     settled = staging.with_name("leaves_settled")
-    discard(settled)
-    settle(leaves, rule).write.parquet(str(settled))
+    write_and_read(settle(leaves, rule), settled)
     discard(staging)
     # How many there are follows from the people: it stands in the restricted record of the input.
     context.progress.report("ingest: units changed to what the people allow where they contradicted them")
@@ -196,7 +193,10 @@ def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
         context.tables.read_all("geounits"),
         context.spine,
         plan.invariants,
-        _boxes(context, invariants, staging, formulas) if plan.invariants.units and formulas else None,
+        # Several kinds of bounds are made of the class bounds.
+        write_and_read(bounds.class_boxes(invariants, context.spine, formulas), staging)
+        if plan.invariants.units and formulas
+        else None,
         formulas,
         tuple((each, plan.product.schema.query(each.query)) for each in plan.added),
         context.spine.total_key_at(plan.invariants.total_at),
@@ -213,19 +213,11 @@ def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
         discard(staging)
 
 
-def _boxes(context: RunContext, invariants: DataFrame, staging: Path, formulas: UnitBounds) -> DataFrame:
-    """Class boxes of all levels, written and read back, since several kinds of bounds are made of them."""
-    discard(staging)
-    computed = bounds.class_boxes(invariants, context.spine, formulas)
-    with disk_errors(staging):
-        computed.write.parquet(str(staging))
-    return context.spark.read.schema(computed.schema).parquet(str(staging))
-
-
 def refuse_impossible(context: RunContext, written: DataFrame) -> None:
     """Find contradictions while nothing is spent; what only the estimator can find is named by it."""
     grouped = context.spine.total_key_at(context.plan.invariants.total_at) is not None
-    indivisible = [row["geocode"] for row in bounds.indivisible(written, grouped=grouped).limit(NAMED).collect()]
+    rows = first_rows(bounds.indivisible(written, grouped=grouped), NAMED, "geocode")
+    indivisible = [row["geocode"] for row in rows]
     if indivisible:
         raise _infeasible(
             context,
@@ -236,7 +228,7 @@ def refuse_impossible(context: RunContext, written: DataFrame) -> None:
     if context.plan.added:
         queries = {each.name: context.plan.product.schema.query(each.query) for each in context.plan.added}
         whole = [name for name, query in queries.items() if query.is_partition]
-        rows = added_against_totals(written, whole).orderBy("geocode", "name").limit(NAMED).collect()
+        rows = first_rows(added_against_totals(written, whole), NAMED, "geocode", "name")
         named = ", ".join(f"{row['geocode']} ({row['name'].removeprefix('added:')})" for row in rows)
         if named:
             raise _infeasible(

@@ -20,9 +20,9 @@ from das_spark.config import (
     stage_names,
     stages_of,
 )
-from das_spark.pipeline.driver import RunOptions
+from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.preflight import try_stages
-from das_spark.pipeline.runner import charge, prepare, run_stages, usual_run_id
+from das_spark.pipeline.runner import carry_out, charge, opened_run, read_input, usual_run_id
 from das_spark.pipeline.summary import RunSummary, figures_of_stop
 from das_spark.privacy import JointPart, LedgerEntry, joint_costs, joint_statement
 from das_spark.store import (
@@ -37,9 +37,12 @@ from das_spark.store import (
 )
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pyspark.sql import SparkSession
 
     from das_spark.config import JointPlan
+    from das_spark.pipeline.context import RunContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,40 +114,23 @@ def run_parts(
         )
         for record in places
     }
+
+    def opened(record: str) -> AbstractContextManager[RunContext]:
+        return opened_run(plan.parts[record], ids[record], test_key, spark, progress, how[record])
+
     for record, stage in last.items():
-        prepare(
-            plan.parts[record],
-            run_id=ids[record],
-            test_key=test_key,
-            spark=spark,
-            progress=progress,
-            until=stage,
-            options=how[record],
-        )
+        with opened(record) as context:
+            read_input(context, stage)
     if any(stage not in PREPARING for stage in last.values()):
         # All parts are charged before any draws: none is drawn that another one, beyond the cap, would make useless.
-        for record, part in plan.parts.items():
-            charge(
-                part,
-                run_id=ids[record],
-                test_key=test_key,
-                spark=spark,
-                progress=progress,
-                options=how[record],
-            )
-    summaries = {
-        record: run_stages(
-            plan.parts[record],
-            run_id=ids[record],
-            test_key=test_key,
-            spark=spark,
-            progress=progress,
-            until=stage,
-            options=how[record],
-        )
-        for record, stage in last.items()
-        if stage not in PREPARING
-    }
+        for record in plan.parts:
+            with opened(record) as context:
+                charge(context)
+    summaries: dict[str, RunSummary] = {}
+    for record, stage in last.items():
+        if stage not in PREPARING:
+            with opened(record) as context:
+                summaries[record] = carry_out(context, stage)
     everything = stage_names(plan)
     if asked != everything:
         summary = JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {}, finished=False)

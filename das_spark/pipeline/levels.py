@@ -13,14 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from das_spark.config import OF_A_LEVEL, Stage, StageKind, level_plan, measurement_plan, needs_of
-from das_spark.errors import EstimationError, OutputError, PrivacyGuardError
-from das_spark.estimation import FamilyStatus
-from das_spark.evaluation import FAMILY_FIGURES
+from das_spark.errors import EstimationError, PrivacyGuardError
 from das_spark.pipeline.charge import agree
-from das_spark.spark import tables
+from das_spark.spark.arranged import written_files
 from das_spark.spark.level_pass import (
     EstimationTask,
     MeasurementTask,
@@ -28,11 +24,14 @@ from das_spark.spark.level_pass import (
     UpwardTask,
     Writing,
     estimates,
+    failed_families,
     measurements,
     shared_addresses,
+    slowest_families,
     upward,
 )
 from das_spark.spark.session import require_safe_session
+from das_spark.spark.tables import first_rows, read_table
 from das_spark.store import (
     Journal,
     Step,
@@ -44,7 +43,7 @@ from das_spark.store import (
     require_held,
     staging_of,
 )
-from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, file_name
+from das_spark.store.parquet import ParquetTables, TableFolder
 from das_spark.store.tables import TABLES
 from das_spark.telemetry import Event
 
@@ -102,14 +101,9 @@ class RunExecutor:
             estimate(self.context, geolevel)
 
 
-def journal_of(context: RunContext) -> Journal:
-    """The measurement journal of a run."""
-    return Journal.of(context.layout)
-
-
 def measure(context: RunContext, geolevel: str) -> None:
     """Measure one level, once."""
-    journal = journal_of(context)
+    journal = Journal.of(context.layout)
     # Before anything is destroyed or drawn, and after each step of the journal: the ledger lies outside this folder,
     # and knows whether another copy of it has gone on.
     agreed = partial(agree, context.required_ledger(), journal, geolevel)
@@ -166,7 +160,7 @@ def _require_whole_input(context: RunContext, geolevel: str, parents: str | None
 
 def _require_own_addresses(context: RunContext, geolevel: str) -> None:
     """Refuse to draw where two geounits would get one noise: their difference would be published exactly."""
-    found = shared_addresses(context.tables.read("histograms", geolevel)).orderBy("geocode").limit(1).collect()
+    found = first_rows(shared_addresses(context.tables.read("histograms", geolevel)), 1, "geocode")
     if found:
         raise PrivacyGuardError(
             f"geolevel {geolevel}: {found[0]['geounits']} geounits, of which {found[0]['geocode']} is one, have one "
@@ -185,17 +179,17 @@ def _draw(
         None if parents is None else context.tables.read("estimates", parents),
         measurement_task(context, geolevel, attempt),
         context.spread(geolevel),
-        Writing(writer, REPORT, file_name),
+        Writing(writer),
         top=_level_above(context, geolevel) is None,
         shares=context.tables.read("shares", geolevel) if context.has_shares else None,
     )
-    return writer.place(report.toArrow().to_pylist())["measurements"]
+    return written_files(report, writer)["measurements"]
 
 
 def measurement_task(context: RunContext, geolevel: str, attempt: int) -> MeasurementTask:
     """What the tasks of one attempt at a level are given."""
     plan = measurement_plan(context.plan, geolevel, context.shares_of(geolevel), context.required_key(), attempt)
-    return MeasurementTask(replace(plan, blind=context.blind), top=_level_above(context, geolevel) is None)
+    return MeasurementTask(replace(plan, blind=context.options.blind))
 
 
 def carry_upward(context: RunContext, geolevel: str) -> None:
@@ -207,9 +201,8 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     above = _level_above(context, geolevel)
     sums = None
     if geolevel != _upward_levels(context)[-1]:
-        _require_every_geounit(context, "upward_sums", geolevel)
-        parents = context.tables.read("geounits", geolevel).select("geocode", "parent")
-        sums = context.tables.read("upward_sums", geolevel).drop("parent").join(parents, "geocode")
+        context.tables.require_every_geounit("upward_sums", geolevel)
+        sums = context.tables.read("upward_sums", geolevel)
     staging = _fresh_staging(context, "upward", geolevel)
     # The level itself comes last, since it says that the pass through it is done.
     folders = {} if above is None else {"upward_sums": context.tables.folder("upward_sums", above)}
@@ -217,13 +210,13 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     writer = _writer({table: staging / table for table in folders})
     report = upward(
         _public_level(context, geolevel, sums),
-        UpwardTask(level_plan(context.plan, geolevel), top=above is None),
+        UpwardTask(level_plan(context.plan, geolevel)),
         context.spread(geolevel),
-        Writing(writer, REPORT, file_name),
+        Writing(writer),
         top=above is None,
     )
     with disk_errors(staging):
-        _commit(context, staging, folders, writer.place(report.toArrow().to_pylist()))
+        _commit(context, staging, folders, written_files(report, writer))
 
 
 def estimate(context: RunContext, geolevel: str) -> None:
@@ -237,11 +230,11 @@ def estimate(context: RunContext, geolevel: str) -> None:
         context.tables.require_complete("estimates", above)
     known = None
     if geolevel in _upward_levels(context):
-        _require_every_geounit(context, "upward", geolevel)
+        context.tables.require_every_geounit("upward", geolevel)
         known = context.tables.read("upward", geolevel)
     arrays = bool(needs_of(context.plan).arrays)
     if arrays and above is not None:
-        _require_every_geounit(context, "estimate_arrays", above)
+        context.tables.require_every_geounit("estimate_arrays", above)
     staging = _fresh_staging(context, "estimates", geolevel)
     # One job makes all tables side by side; the estimates come last, since they say that the level is done.
     names = ("diagnostics", *(["estimate_arrays"] if arrays else []), "estimates")
@@ -251,25 +244,24 @@ def estimate(context: RunContext, geolevel: str) -> None:
         None if above is None else context.tables.read("estimates", above),
         estimation_task(context, geolevel),
         context.spread(geolevel),
-        Writing(writer, REPORT, file_name),
+        Writing(writer),
         arrays=context.tables.read("estimate_arrays", above) if arrays and above is not None else None,
     )
     with disk_errors(staging):
-        written = writer.place(report.toArrow().to_pylist())
-        found = context.spark.read.schema(tables.DIAGNOSTICS).parquet(str(staging / "diagnostics"))
+        written = written_files(report, writer)
+        diagnostics, seconds = (read_table(context.spark, name, staging / name) for name in ("diagnostics", "seconds"))
         try:
-            _refuse_failures(context, geolevel, found)
+            _refuse_failures(context, geolevel, diagnostics)
         except EstimationError:
             discard(staging)
             raise
-        seconds = context.spark.read.schema(tables.SECONDS).parquet(str(staging / "seconds"))
-        _log_slowest(context, geolevel, found.join(seconds, "family"))
+        _log_slowest(context, geolevel, diagnostics, seconds)
         _commit(context, staging, {table: context.tables.folder(table, geolevel) for table in names}, written)
 
 
 def estimation_task(context: RunContext, geolevel: str) -> EstimationTask:
     """What the tasks of a level are given."""
-    return EstimationTask(level_plan(context.plan, geolevel), top=_level_above(context, geolevel) is None)
+    return EstimationTask(level_plan(context.plan, geolevel))
 
 
 def _public_level(context: RunContext, geolevel: str, known: DataFrame | None) -> PublicLevel:
@@ -304,36 +296,21 @@ def _commit(
     discard(staging)
 
 
-def _require_every_geounit(context: RunContext, table: str, geolevel: str) -> None:
-    """Refuse a table of several rows a geounit that knows nothing of some."""
-    found = context.tables.read(table, geolevel).select("geocode").distinct().count()
-    expected = context.tables.geounit_counts()[geolevel]
-    if found != expected:
-        raise OutputError(
-            f"{context.tables.folder(table, geolevel)}: rows of {found:,} geounits, expected {expected:,}",
-            hint="restore the folder, and run the same command again; nothing was made of it",
-        )
-
-
-def _log_slowest(context: RunContext, geolevel: str, found: DataFrame) -> None:
+def _log_slowest(context: RunContext, geolevel: str, diagnostics: DataFrame, seconds: DataFrame) -> None:
     """Keep the times of the slowest families in the log, which is restricted."""
-    slowest = found.orderBy(F.col("seconds").desc(), "family").limit(SLOWEST).select(*FAMILY_FIGURES, "seconds")
-    families = [row.asDict() | {"seconds": round(row["seconds"], 6)} for row in slowest.collect()]
+    families = slowest_families(diagnostics, seconds, SLOWEST)
     context.progress.log(Event.FAMILIES_SLOWEST, geolevel=geolevel, families=families)
 
 
-def _refuse_failures(context: RunContext, geolevel: str, found: DataFrame) -> None:
-    usable = [str(status) for status in FamilyStatus if status.is_usable]
-    failed = found.where(~F.col("status").isin(*usable))
-    rows = failed.orderBy("family").limit(NAMED).collect()
-    if not rows:
+def _refuse_failures(context: RunContext, geolevel: str, diagnostics: DataFrame) -> None:
+    number, rows = failed_families(diagnostics, NAMED)
+    if not number:
         return
     problems = context.layout.public.problems
     problems.mkdir(exist_ok=True)
     for row in rows:
         (problems / f"{geolevel}.{row['family']}.npz").write_bytes(row["problem"])
     named = "; ".join(f"{row['family']} ({row['status']}: {row['message']})" for row in rows)
-    number = failed.count()
     context.progress.log(
         Event.FAMILIES_FAILED, geolevel=geolevel, families=number, named=[row["family"] for row in rows]
     )

@@ -12,27 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyarrow import parquet
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
-
 from das_spark.config import RunPlan, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import measurements_dictionary
-from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about, written_schema
-from das_spark.spark.arranged import file_starts, level_files, write_arranged
-from das_spark.spark.noisy_rows import (
-    PUBLISHED_ROOT,
-    constraint_rows,
-    measurement_rows,
-    sides,
-    with_root,
-    with_zeros,
-    zero_sides,
-)
+from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, EXTRA_TABLES, NoisyLayout, about
+from das_spark.spark.noisy_rows import published_rows, write_published
 from das_spark.spark.session import session
-from das_spark.spark.tabulate import read_levels
+from das_spark.spark.tables import read_levels, read_table
 from das_spark.store import (
     MeasurementsManifest,
     PublicManifest,
@@ -42,17 +28,16 @@ from das_spark.store import (
     finished,
     level_folder,
     open_public,
-    part_files,
     promote,
     record_of,
     set_times,
     sync_folder,
     write_durably,
 )
-from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, below
+from das_spark.store.parquet import below, count_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from das_spark.histogram import Schema
     from das_spark.store import PublicLayout
@@ -137,53 +122,24 @@ def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout
     """Write rows by one Spark job, put each file where it belongs, and copy the tables that have no rows there."""
     names = plan.spine.names
     raw = layout.path / ".rows"
-    frame = _rows(spark, public, plan)
-    columns = StructType([each for each in frame.schema.fields if each.name not in ("level", "kind")])
-    writer = ParquetTables({"rows": TableFolder(raw, to_arrow_schema(columns))})
-    leaves = read_levels(spark, public, "geounits", [plan.spine.leaf.name]).select("geocode")
-    starts = file_starts(leaves, plan.spine)
-    file = level_files(starts, F.col("level"), F.col("geocode"))
-    report = write_arranged(
-        frame,
-        "rows",
-        file=F.concat(F.col("kind"), F.lit("/"), file),
-        files=2 * sum(len(codes) + 1 for codes in starts.values()),
-        order=["geocode", "query_name"],
-        finish=writer,
-        report=REPORT,
+    measured, bounds, geounits = (
+        read_levels(spark, public, table, names) for table in ("measurements", "bounds", "geounits")
     )
-    written = writer.place(report.toArrow().to_pylist())["rows"]
+    rows = published_rows(measured, bounds, geounits, plan.spine, plan.product, plan.budget, plan.added)
+    written = write_published(rows, raw, read_table(spark, "geounits", public.level("geounits", names[-1])), plan.spine)
     counted = {}
     for name in names:
         for kind in (DPQUERY, CONSTRAINT):
             folder, target = f"{kind}/{level_folder(name)}", layout.rows(plan.product.name, name, kind)
             if (raw / folder).is_dir():
                 promote(raw / folder, target, below(folder, written), check=False)
-                counted[str(target.relative_to(layout.path))] = _rows_of(target)
+                counted[str(target.relative_to(layout.path))] = count_rows(target)
         for table in EXTRA_TABLES:
             target = layout.table(table, name)
             copy_parts(public.level(table, name), target)
-            counted[str(target.relative_to(layout.path))] = _rows_of(target)
+            counted[str(target.relative_to(layout.path))] = count_rows(target)
     discard(raw)
     return counted
-
-
-def _rows(spark: SparkSession, public: PublicLayout, plan: RunPlan) -> DataFrame:
-    schema, names = plan.product.schema, plan.spine.names
-    measured = measurement_rows(read_levels(spark, public, "measurements", names), schema, plan.budget)
-    zeros = plan.product.structural_zeros
-    given = (*sides(plan.product.class_query, plan.added), *zero_sides(schema, zeros))
-    bounds, geounits = (read_levels(spark, public, table, names) for table in ("bounds", "geounits"))
-    constrained = constraint_rows(with_zeros(bounds, geounits, zeros), schema, given)
-    columns = written_schema([attribute.name for attribute in schema.attributes])
-    rows = measured.select("level", F.lit(DPQUERY).alias("kind"), *columns).unionByName(
-        constrained.select("level", F.lit(CONSTRAINT).alias("kind"), *columns)
-    )
-    return with_root(rows, plan.spine, PUBLISHED_ROOT)
-
-
-def _rows_of(folder: Path) -> int:
-    return sum(parquet.read_metadata(path).num_rows for path in part_files(folder))
 
 
 def _write_record(

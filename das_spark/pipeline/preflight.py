@@ -2,7 +2,7 @@
 
 A kind of stage registers in `TRIALS` what it will need, each thing with the setting that asks for it and a function
 that tries it. A kind without an entry fails a test; a thing that is not tried here fails a run when its budget is gone.
-Trials read what the readers' `look` reads, and public files; all else works on invented counts
+Trials read what the readers' `look` reads, and public files; all else works on synthetic counts
 (`das_spark.pipeline.rehearsal`). No Spark is started, and no folder of the run is made.
 """
 
@@ -100,7 +100,7 @@ def try_stages(plan: RunPlan, layout: RunLayout, stages: Iterable[Stage], *, fil
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    """A folder for invented files; it is removed."""
+    """A folder for synthetic files; it is removed."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="das_spark-")
     except OSError as error:
@@ -119,7 +119,7 @@ def _tried(trial: Trial) -> DasError | None:
             trial.work()
     except DasError as error:
         return error
-    except Exception as error:  # noqa: BLE001 - invented counts are all that it can quote
+    except Exception as error:  # noqa: BLE001 - synthetic counts are all that it can quote
         return ConfigurationError(f"{type(error).__name__}: {error}")
     return None
 
@@ -162,7 +162,7 @@ def _bounds(ahead: Ahead) -> Iterator[Trial]:
     """Bounds, structural zeros and added constraints, by which families are posed."""
     plan = ahead.plan
     leaf = plan.spine.leaf.name
-    yield Trial("run.product", partial(rehearsal.invented_family, plan, leaf), _product_fix(plan))
+    yield Trial("run.product", partial(rehearsal.synthetic_family, plan, leaf), _product_fix(plan))
 
 
 def _check(ahead: Ahead) -> Iterator[Trial]:
@@ -180,16 +180,16 @@ def _measure(ahead: Ahead) -> Iterator[Trial]:
 
 
 def _upward(ahead: Ahead) -> Iterator[Trial]:
-    """An invented family of every level that the estimator goes through upwards."""
+    """A synthetic family of every level that the estimator goes through upwards."""
     plan = ahead.plan
     for step in steps_of(plan):
         if step.work is Work.UPWARD:
-            work = partial(rehearsal.invented_family, plan, step.geolevel)
+            work = partial(rehearsal.synthetic_family, plan, step.geolevel)
             yield Trial("estimation.estimator", work, _product_fix(plan))
 
 
 def _estimate(ahead: Ahead) -> Iterator[Trial]:
-    """An invented family of every level, and one solve by each solver of the chain."""
+    """A synthetic family of every level, and one solve by each solver of the chain."""
     plan = ahead.plan
     for level in plan.spine.names:
         yield Trial("estimation", partial(rehearsal.rehearse_estimation, plan, level), _product_fix(plan))

@@ -13,11 +13,11 @@ from das_spark import __version__
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
 from das_spark.pipeline.run_record import write_page
 from das_spark.spark.executors import ExecutorWait
-from das_spark.spark.stage_metrics import StageMeter
+from das_spark.spark.session import application_of
+from das_spark.spark.stage_metrics import RunningStage, StageMeter, running_stage
 from das_spark.telemetry import Event, Reporter, RunLog
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
@@ -88,7 +88,7 @@ class Progress(Reporter):
             # Of a full disk or a JVM that died the stage itself will tell; a thread could only print a traceback.
             with suppress(Exception):
                 # A stage of many small jobs has no known extent: its share done would jump to and fro.
-                step = _step(wait.context, wait.group) if families is not None else None
+                step = running_stage(wait.context, wait.group) if families is not None else None
                 self._report_extent(name, families, time.monotonic() - start, watched, step)
             with suppress(Exception):
                 if waited := wait.seconds():
@@ -100,7 +100,7 @@ class Progress(Reporter):
         self.log(Event.EXECUTORS_MISSING, **facts)
 
     def _report_extent(
-        self, name: str, families: int | None, spent: float, watched: _Watched, step: _SparkStage | None
+        self, name: str, families: int | None, spent: float, watched: _Watched, step: RunningStage | None
     ) -> None:
         facts: dict[str, object] = {"stage": name, "families": families, "seconds": float(round(spent))}
         extent = f"{families:,} families, " if families is not None else ""
@@ -123,31 +123,14 @@ def _cost(meter: StageMeter | None) -> dict[str, object] | None:
     return asdict(metrics) if metrics is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class _SparkStage:
-    """One of Spark's own stages, of which a stage of the run has several, in one job or one after another.
-
-    Attributes:
-        number: As in Spark's displays.
-        done: Tasks done; fewer than all.
-        tasks: Tasks in all.
-        seconds: Since it was submitted.
-    """
-
-    number: int
-    done: int
-    tasks: int
-    seconds: float
-
-
 @dataclass(slots=True)
 class _Watched:
     """What was seen and said last of a stage of the run."""
 
-    step: _SparkStage | None = None
+    step: RunningStage | None = None
     line: str = ""
 
-    def seconds_left(self, step: _SparkStage) -> float | None:
+    def seconds_left(self, step: RunningStage) -> float | None:
         """How long the other tasks of a step take, if like those done; None where none has ended since the last look.
 
         The last tasks may be the longest: while none ends, nobody can say when they will.
@@ -156,25 +139,6 @@ class _Watched:
         if not step.done or (before is not None and (before.number, before.done) == (step.number, step.done)):
             return None
         return step.seconds / step.done * (step.tasks - step.done)
-
-
-def _step(context: SparkContext, group: str) -> _SparkStage | None:
-    """The stage of Spark's that keeps a job group at work: of those not done, the one with most tasks to do."""
-    tracker = context.statusTracker()
-    found = []
-    for job in tracker.getJobIdsForGroup(group):
-        info = tracker.getJobInfo(job)
-        if info is None or info.status != "RUNNING":
-            continue
-        for stage in info.stageIds:
-            each = tracker.getStageInfo(stage)
-            if each is not None and each.numActiveTasks and each.numCompletedTasks < each.numTasks:
-                found.append(each)
-    if not found:
-        return None
-    most = max(found, key=lambda each: (each.numTasks - each.numCompletedTasks, -each.stageId))
-    submitted = tracker._jtracker.getStageInfo(most.stageId).submissionTime() / 1000
-    return _SparkStage(most.stageId, most.numCompletedTasks, most.numTasks, max(time.time() - submitted, 0.0))
 
 
 @contextmanager
@@ -208,9 +172,7 @@ def log_application(progress: Progress, spark: SparkSession) -> None:
     """Let all further lines of the log name the Spark application."""
     context = spark.sparkContext
     if progress.run_log is not None:
-        progress.run_log.application = str(context.applicationId)
-        with suppress(Exception):  # YARN alone counts attempts; elsewhere there is none
-            progress.run_log.attempt = str(context._jsc.sc().applicationAttemptId().get())
+        progress.run_log.application, progress.run_log.attempt = application_of(context)
     progress.log(
         Event.SPARK_STARTED,
         master=str(context.master),

@@ -14,15 +14,14 @@ from das_spark.config import Stage, StageKind, stages_from_measurements, steps_o
 from das_spark.core import Work, run_levels
 from das_spark.errors import ConfigurationError, DasError
 from das_spark.io.noisy_files import RECORD
-from das_spark.pipeline.driver import at_work
-from das_spark.pipeline.from_external import open_external
-from das_spark.pipeline.from_measurements import open_measurements
-from das_spark.pipeline.from_run import ADOPTED, open_run_source
+from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.levels import RunExecutor, stage_scope
+from das_spark.pipeline.noisy_sources import open_external, open_measurements
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.runner import conclude, usual_run_id
-from das_spark.pipeline.spines import adopt_spine
+from das_spark.pipeline.sources import IMPORTED, open_run_source
+from das_spark.pipeline.spines import load_spine
 from das_spark.spark.session import session
 from das_spark.store import RunLayout, discard, finished, require_held
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import RunPlan
     from das_spark.pipeline.context import RunContext
-    from das_spark.pipeline.origin import Source
+    from das_spark.pipeline.sources import Source
     from das_spark.pipeline.summary import RunSummary
 
 
@@ -92,27 +91,27 @@ def estimate_from(
     layout = RunLayout.of(plan.output, name)
     try_stages(plan, layout, stages_from_measurements(plan))
     started, reported = spark or session(f"das_spark {name}"), Progress(progress, name)
-    levels = [layout.public.level(table, level) for table in ADOPTED for level in plan.spine.names]
-    adopted = all(finished(level) for level in levels)
-    if not adopted:
+    levels = [layout.public.level(table, level) for table in IMPORTED for level in plan.spine.names]
+    imported = all(finished(level) for level in levels)
+    if not imported:
         with reported.stage(started, Stage(StageKind.CHECK).name):
             source.check(started)
-    with at_work(plan, layout, reported, origin=source.origin, spark=started) as context:
-        if not adopted:
+    with driver_attempt(plan, layout, reported, measured_by=source.entry, spark=started) as context:
+        if not imported:
             with stage_scope(context, Stage(StageKind.ADOPT)):
-                _adopt(context, source)
+                _import_tables(context, source)
         if context.has_shares:
-            adopt_spine(context)
+            load_spine(context)
         run_levels([step for step in steps_of(plan) if step.work is not Work.MEASURE], RunExecutor(context))
-        return conclude(context, source.origin.entry, None)
+        return conclude(context, source.entry, None)
 
 
-def _adopt(context: RunContext, source: Source) -> None:
+def _import_tables(context: RunContext, source: Source) -> None:
     """Take the tables over, all or none."""
     try:
-        source.adopt(context)
+        source.write_tables(context)
     except DasError:
         require_held(context.layout)  # what stands there may belong to another driver by now
-        for table in ADOPTED:
+        for table in IMPORTED:
             discard(context.layout.public.table(table))
         raise

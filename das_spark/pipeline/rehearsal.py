@@ -1,4 +1,4 @@
-"""A rehearsal of the later stages: two invented geounits go through their very code, in this process, without Spark.
+"""A rehearsal of the later stages: two synthetic geounits go through their very code, in this process, without Spark.
 
 Nothing of the input is read: the counts are made up here, from the plan alone. What a product, a layout or a setting
 cannot do fails here as it would fail after the budget is spent.
@@ -22,13 +22,11 @@ from das_spark.histogram import Histogram
 from das_spark.io.microdata_digest import FAULT, PERSONS, digest_part, microdata_parts
 from das_spark.io.microdata_files import write_one_slice
 from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
-from das_spark.pipeline.accuracy import subject_of_plan
-from das_spark.pipeline.charge import declared_invariants
-from das_spark.pipeline.publish import ledger_text, planned_manifest, planned_notices, statement_of
+from das_spark.pipeline.statement import declared_invariants, ledger_text, notices_of, planned_manifest, statement_of
 from das_spark.pipeline.tabulate import TablesWriting
 from das_spark.privacy import LedgerEntry
 from das_spark.products import microdata_codes
-from das_spark.spark.evaluate import TallyTask, level_lines, report_of, tally_of
+from das_spark.spark.evaluate import Subject, TallyTask, level_lines, report_of, tally_of
 from das_spark.spark.tabulate import TabulateTask
 from das_spark.store import PublicLayout, PublicManifest, Staging, TablesLayout, level_folder
 from das_spark.tabulation import incidence
@@ -46,18 +44,18 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
 
-#: When an invented run is made, and what it is called: neither is ever published.
+#: When a synthetic run is made, and what it is called: neither is ever published.
 _CREATED: Final = "2000-01-01T00:00:00+00:00"
 _RUN: Final = "rehearsal"
-#: Cells that the parent of an invented family occupies, besides one of each class: a solve of milliseconds.
+#: Cells that the parent of a synthetic family occupies, besides one of each class: a solve of milliseconds.
 _CELLS: Final = 8
-#: Noise of invented answers, added in turn, so that there is something to fit.
+#: Noise of synthetic answers, added in turn, so that there is something to fit.
 _NOISE: Final = (1, -1, 0)
 _USABLE: Final = frozenset(status for status in FamilyStatus if status.is_usable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InventedGeounits:
+class SyntheticGeounits:
     """Two geounits of one parent, made up from a product alone.
 
     Attributes:
@@ -73,7 +71,7 @@ class InventedGeounits:
     units: Counts
 
     @classmethod
-    def of(cls, product: Product, length: int, counts: Counts) -> InventedGeounits:
+    def of(cls, product: Product, length: int, counts: Counts) -> SyntheticGeounits:
         """Geounits with the units that their people can live in."""
         if not length:
             return cls(("0",), "", counts[:1], _units(product, counts[:1]))
@@ -97,11 +95,11 @@ class InventedGeounits:
 
 
 def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
-    """Estimate an invented family of a geolevel, and by the failsafe one that cannot be, where that is on."""
+    """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
     level = level_plan(plan, geolevel)
-    _require_estimated(plan, level, invented_family(plan, geolevel), _USABLE)
+    _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
     if plan.estimation.failsafe and plan.product.class_query and plan.spine.index(geolevel):
-        impossible = invented_family(plan, geolevel, demanding=True)
+        impossible = synthetic_family(plan, geolevel, demanding=True)
         _require_estimated(plan, level, impossible, {FamilyStatus.RELAXED})
 
 
@@ -110,13 +108,13 @@ def rehearse_solver(plan: RunPlan, solver: str) -> None:
     level = level_plan(plan, plan.spine.leaf.name)
     # One pass: whether this solver alone could prove every pass of the level is not asked, but that it solves.
     alone = replace(level.family, solvers=(solver,), passes=(), failsafe=False)
-    level.estimator.estimate(invented_family(plan, plan.spine.leaf.name), alone)
+    level.estimator.estimate(synthetic_family(plan, plan.spine.leaf.name), alone)
 
 
 def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
-    """Write invented records in the layout of the product, read them back, and compare."""
+    """Write synthetic records in the layout of the product, read them back, and compare."""
     product, units, form = plan.product, plan.invariants.units, plan.output.microdata_files
-    made = InventedGeounits.of(product, product.census(plan.spine).leaf.length, _everyone(product))
+    made = SyntheticGeounits.of(product, product.census(plan.spine).leaf.length, _everyone(product))
     layout = PublicLayout(folder)
     folder.mkdir()
     write_one_slice(
@@ -126,7 +124,7 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
         [format],
         staging=Staging(folder / ".staging"),
         created=_CREATED,
-        notices=planned_notices(plan, insecure=False),
+        notices=notices_of(plan, insecure=False),
         form=form,
     )
     codes, kinds = microdata_codes(product, units=units), product.files(units=units)
@@ -147,16 +145,16 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     if found != expected:
         faults.append("the codes that are read back are not those of the records")
     if faults:
-        raise ConfigurationError(f"invented records do not come back as they were written: {'; '.join(faults)}")
+        raise ConfigurationError(f"synthetic records do not come back as they were written: {'; '.join(faults)}")
 
 
 def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
-    """Make a published table of invented geounits, in every format of the run, and look at what is in it."""
+    """Make a published table of synthetic geounits, in every format of the run, and look at what is in it."""
     leaf = plan.product.census(plan.spine).leaf
-    made = InventedGeounits.of(plan.product, leaf.length, _everyone(plan.product))
+    made = SyntheticGeounits.of(plan.product, leaf.length, _everyone(plan.product))
     layout = TablesLayout(folder / "tables")
     staging = Staging((folder / "staging").absolute())
-    facts = planned_notices(plan, insecure=False)
+    facts = notices_of(plan, insecure=False)
     writing = TablesWriting(layout, staging, (leaf.name,), tuple(plan.output.tables), facts)
     task, writer = TabulateTask(incidence([table]), (GEOCODE,)), writing.writer(table)
     file = f"{level_folder(leaf.name)}/part-00000"
@@ -170,7 +168,7 @@ def rehearse_table(plan: RunPlan, table: Table, folder: Path) -> None:
         right &= rows_of(level, format) == len(made.geocodes)
         right &= format != CSV or csv_header(level) == (GEOCODE, *table.names)
     if not right:
-        raise ConfigurationError(f"table {table.name} of invented geounits does not hold what it should")
+        raise ConfigurationError(f"table {table.name} of synthetic geounits does not hold what it should")
 
 
 def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
@@ -188,12 +186,12 @@ def rehearse_manifest(plan: RunPlan, folder: Path) -> None:
 
 
 def rehearse_evaluation(plan: RunPlan) -> None:
-    """Make the accuracy report of invented geounits, estimated without an error."""
-    subject = subject_of_plan(plan.product, plan.queries)
+    """Make the accuracy report of synthetic geounits, estimated without an error."""
+    subject = Subject.of(plan.product, plan.queries)
     census = plan.product.census(plan.spine)
     lines = []
     for level in census.levels:
-        made = InventedGeounits.of(plan.product, level.length, _everyone(plan.product)).batch(units=False)
+        made = SyntheticGeounits.of(plan.product, level.length, _everyone(plan.product)).batch(units=False)
         both = {"true_cells": made.column("cells"), "true_counts": made.column("counts")}
         joined = pa.RecordBatch.from_pydict({**both, "cells": made.column("cells"), "counts": made.column("counts")})
         tallies = pa.Table.from_batches(TallyTask(subject.comparison(level.name))(iter([joined])))
@@ -203,10 +201,10 @@ def rehearse_evaluation(plan: RunPlan) -> None:
     report_of(lines, subject, product=plan.product.name, run=_RUN).to_json()
 
 
-def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -> MeasuredFamily:
+def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -> MeasuredFamily:
     """A family of a geolevel as an estimator receives it, with exact answers that differ a little, and its bounds.
 
-    A level that the estimator goes through upwards first is invented as a top level: what its parent would bring along
+    A level that the estimator goes through upwards first is synthetic as a top level: what its parent would bring along
     is the estimator's own.
     """
     spine, product, level = plan.spine, plan.product, level_plan(plan, geolevel)
@@ -215,7 +213,7 @@ def invented_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) ->
     top = upwards or not spine.index(geolevel)
     # One geounit at the top, which is a family by itself; two below.
     length = 0 if top else spine.level(geolevel).length
-    made = InventedGeounits.of(product, length, counts.sum(0, keepdims=True) if top else counts)
+    made = SyntheticGeounits.of(product, length, counts.sum(0, keepdims=True) if top else counts)
     parent = None if top else Histogram.from_dense(made.counts.sum(axis=0))
     bounds = {name: rows for name, rows in _bounded(plan, geolevel, made, demanding=demanding)}
     declared = level.declared(made.parent, made.geocodes, bounds)
@@ -230,10 +228,12 @@ def _given_with_the_parent(plan: RunPlan, geolevel: str) -> GeounitArrays | None
     level = level_plan(plan, geolevel)
     if not level.estimator.needs.arrays:
         return None
-    return level.estimator.estimate(invented_family(plan, geolevel), level.family).arrays[0]
+    return level.estimator.estimate(synthetic_family(plan, geolevel), level.family).arrays[0]
 
 
-def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Histogram | None) -> Iterator[NoisyAnswers]:
+def _measured(
+    plan: RunPlan, geolevel: str, made: SyntheticGeounits, parent: Histogram | None
+) -> Iterator[NoisyAnswers]:
     lazy = geolevel in lazy_levels(plan)
     for each in plan.budget.level(geolevel).queries:
         query = plan.queries[each.query]
@@ -245,7 +245,7 @@ def _measured(plan: RunPlan, geolevel: str, made: InventedGeounits, parent: Hist
 
 
 def _bounded(
-    plan: RunPlan, geolevel: str, made: InventedGeounits, *, demanding: bool
+    plan: RunPlan, geolevel: str, made: SyntheticGeounits, *, demanding: bool
 ) -> Iterator[tuple[str, DeclaredBounds]]:
     spine, product = plan.spine, plan.product
     depth, totals = spine.index(geolevel), made.counts.sum(axis=1)
@@ -268,11 +268,11 @@ def _bounded(
             yield f"added:{rule.name}", _added(rule, product.schema.query(rule.query), made)
 
 
-def _bounds(made: InventedGeounits, lower: Counts, upper: Counts) -> DeclaredBounds:
+def _bounds(made: SyntheticGeounits, lower: Counts, upper: Counts) -> DeclaredBounds:
     return DeclaredBounds(made.geocodes, made.geocodes, lower, upper)
 
 
-def _impossible(product: Product, made: InventedGeounits) -> DeclaredBounds:
+def _impossible(product: Product, made: SyntheticGeounits) -> DeclaredBounds:
     """Class bounds by which the children have one more of the last class together than their parent."""
     query = product.schema.query(product.class_query)
     margins = np.stack([query.answer_dense(row) for row in made.counts])
@@ -283,8 +283,8 @@ def _impossible(product: Product, made: InventedGeounits) -> DeclaredBounds:
     return _bounds(made, low, high)
 
 
-def _added(rule: AddedConstraint, query: Query, made: InventedGeounits) -> DeclaredBounds:
-    """An added constraint, as wide as the invented counts need it: whether real ones can keep it is not asked."""
+def _added(rule: AddedConstraint, query: Query, made: SyntheticGeounits) -> DeclaredBounds:
+    """An added constraint, as wide as the synthetic counts need it: whether real ones can keep it is not asked."""
     right = rule.right_hand_sides(query.rows)
     answers = np.stack([query.answer_dense(counts) for counts in made.counts])
     return _bounds(made, np.minimum(right, answers), np.maximum(right, answers))
@@ -296,7 +296,7 @@ def _require_estimated(
     found = level.estimator.estimate(family, level.family).result.diagnostics
     if found.status not in wanted:
         raise EstimationError(
-            f"an invented family of {level.family.geolevel} of product {plan.product.name!r} ends as {found.status}: "
+            f"a synthetic family of {level.family.geolevel} of product {plan.product.name!r} ends as {found.status}: "
             f"{found.message}",
             hint="another solver in estimation.solvers, a larger estimation.gap_tolerance or other passes may help",
         )

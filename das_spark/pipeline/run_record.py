@@ -12,7 +12,7 @@ from das_spark import report
 from das_spark.errors import OutputError
 from das_spark.evaluation import EstimatedLevel, RunRecord, ShareRow, SpendingRow, present_run
 from das_spark.io.diagnostics_files import read_level_diagnostics
-from das_spark.pipeline.publish import INSECURE
+from das_spark.pipeline.statement import INSECURE
 from das_spark.privacy import LedgerEntry
 from das_spark.store import (
     OwnEntry,

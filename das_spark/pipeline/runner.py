@@ -14,8 +14,9 @@ from das_spark.errors import VerificationError
 from das_spark.pipeline.accuracy import evaluate_run
 from das_spark.pipeline.assess import verify_public
 from das_spark.pipeline.charge import enter_level, enter_manifest, enter_run, is_charged
-from das_spark.pipeline.driver import RunOptions, at_work
-from das_spark.pipeline.ingest import ingest, placed_leaves
+from das_spark.pipeline.context import RunOptions
+from das_spark.pipeline.driver import driver_attempt
+from das_spark.pipeline.ingest import ingest, run_leaves
 from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
@@ -61,40 +62,11 @@ def run_stages(
         DasError: See `das_spark.errors`; the run can be resumed after the cause is mended.
     """
     stages_until(plan, until)  # a wrong name is refused before a folder is made
-    with _begun(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, options) as context:
-        return _carry_out(context, until)
+    with opened_run(plan, run_id or usual_run_id(plan.name), test_key, spark, progress, options) as context:
+        return carry_out(context, until)
 
 
-def prepare(
-    plan: RunPlan,
-    *,
-    run_id: str,
-    test_key: str | None = None,
-    spark: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda line: None,
-    until: str | None = None,
-    options: RunOptions | None = None,
-) -> None:
-    """Begin a run and read its input; nothing is charged or drawn."""
-    with _begun(plan, run_id, test_key, spark, progress, options) as context:
-        _read_input(context, stages_until(plan, until))
-
-
-def charge(
-    plan: RunPlan,
-    *,
-    run_id: str,
-    test_key: str | None = None,
-    spark: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda line: None,
-    options: RunOptions | None = None,
-) -> None:
-    """Charge a run that has read its input; nothing is drawn."""
-    with _begun(plan, run_id, test_key, spark, progress, options) as context:
-        _charged(context)
-
-
-def _charged(context: RunContext) -> tuple[LedgerEntry, Ledger]:
+def charge(context: RunContext) -> tuple[LedgerEntry, Ledger]:
     """Charge a run that has read its input, if the disks can hold what is left of it."""
     if not is_charged(context.layout):
         require_disk_space(context)
@@ -106,7 +78,7 @@ def usual_run_id(name: str) -> str:
     return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
-def _begun(
+def opened_run(
     plan: RunPlan,
     name: str,
     test_key: str | None,
@@ -125,16 +97,17 @@ def _begun(
         try_stages(plan, layout, stages_of(plan))
     key = RunKey.from_system() if test_key is None else RunKey.insecure(test_key)
     chosen = replace(chosen, created=began)
-    return at_work(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen)
+    return driver_attempt(plan, layout, Progress(progress, name), key=key, spark=spark, options=chosen)
 
 
-def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
+def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
+    """Carry out the stages of a run that is open."""
     stages = stages_until(context.plan, until)
-    _read_input(context, stages)
+    read_input(context, until)
     levels = [stage for stage in stages if stage.kind in OF_A_LEVEL]
     if not levels:
         return stopped(context, stages)
-    entry, ledger = _charged(context)  # a run that stops before it measures has spent nothing
+    entry, ledger = charge(context)  # a run that stops before it measures has spent nothing
 
     def measured(geolevel: str) -> None:
         nonlocal entry, ledger
@@ -144,16 +117,16 @@ def _carry_out(context: RunContext, until: str | None = None) -> RunSummary:
     return conclude(context, entry, ledger, until)
 
 
-def _read_input(context: RunContext, stages: Sequence[Stage]) -> None:
-    """Carry out those of the stages that read the input, unless that is done already."""
+def read_input(context: RunContext, until: str | None = None) -> None:
+    """Carry out the stages that read the input, unless that is done already; nothing is charged or drawn."""
     ledger = context.required_ledger()
     identity = ledger.identity
     context.restricted_facts.input_files = {str(each["file"]): each for each in ledger.files}
-    for stage in stages:
+    for stage in stages_until(context.plan, until):
         if stage.kind in PREPARING:
             with stage_scope(context, stage):
                 if stage.kind is StageKind.SPINE:
-                    placed_leaves(context, identity)
+                    run_leaves(context, identity)
                 else:
                     ingest(context, identity)
 
@@ -179,9 +152,9 @@ def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, unt
     set_times(context.layout.public.path, datetime.fromisoformat(context.created))
     done = _examine(context, CompletionRecord.of(context.layout, manifest.to_json()), stages)
     if stages == stages_of(context.plan):
-        told = restricted_manifest(context)
+        restricted = restricted_manifest(context)
         require_held(context.layout)
-        told.save(context.layout.restricted.manifest)
+        restricted.save(context.layout.restricted.manifest)
     if not done.passed:
         raise VerificationError(done.verified, hint=f"see {context.layout.public.verification}")
     if stages != stages_of(context.plan):

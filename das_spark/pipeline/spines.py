@@ -98,20 +98,20 @@ def _write_built(
         built.release()
 
 
-def placed(context: RunContext, leaves: DataFrame) -> DataFrame:
+def leaves_on_spine(context: RunContext, leaves: DataFrame) -> DataFrame:
     """The leaves of a run under their geocodes on its spine, which is built where it is not there yet."""
     if not context.has_shares:
         return leaves
     folder = context.layout.public.spine
     if not finished(folder):
         _build(context, leaves, folder)
-    paths = adopt_spine(context)
+    paths = load_spine(context)
     if not context.tables.is_finished("shares"):
         context.tables.write_all("shares", geounit_shares(paths, context.spine.names), leaves=path_leaves(paths))
     return on_spine(leaves, paths)
 
 
-def adopt_spine(context: RunContext) -> DataFrame:
+def load_spine(context: RunContext) -> DataFrame:
     """Give a run the geocodes of the spine that it was built with."""
     stored = read_spine(context.spark, context.layout.public.spine)
     context.built_spine = _spine(stored.record)

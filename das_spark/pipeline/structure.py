@@ -27,7 +27,7 @@ from das_spark.audit import SmallPopulation, allowed_cells, exact_at, geocode_at
 from das_spark.config import EvaluationSettings, InputSettings, JointPlan, RunPlan
 from das_spark.errors import OutputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS
-from das_spark.pipeline.driver import RunOptions
+from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.joint import run_parts
 from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages

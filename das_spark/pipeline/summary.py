@@ -56,7 +56,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
     from_people = published_from_people(plan.acknowledged, plan.spine.leaf.name)
     figures = {
         "privacy loss": f"{'epsilon' if plan.budget.framework.value == 'pure_dp' else 'rho'} = {plan.budget.total}"
-        f"{', spent before: this run spent nothing' if context.origin is not None else ''}",
+        f"{', spent before: this run spent nothing' if plan.origin is not None else ''}",
         **({"this is the loss": extent} if (extent := extent_of_loss(plan)) else {}),
         **({"published nearly exactly": "; ".join(from_people)} if from_people else {}),
         "geounits": ", ".join(f"{name} {count:,}" for name, count in _in_order(context).items()),

@@ -14,21 +14,33 @@ from typing import TYPE_CHECKING, Final
 
 from das_spark.config import difference, plan_to_config, require_dataset, stages_of, sweep_config
 from das_spark.errors import DasError, OutputError, PrivacyGuardError
-from das_spark.pipeline.charge import is_charged, said_of_caps
-from das_spark.pipeline.driver import RunOptions
+from das_spark.evaluation import (
+    AccuracyReport,
+    SampleReport,
+    SweepReport,
+    present_sweep,
+    report_from_json,
+    sweep_report,
+)
+from das_spark.pipeline.accuracy import evaluate_runs
+from das_spark.pipeline.charge import is_charged, spending_against_caps
+from das_spark.pipeline.context import RunOptions
 from das_spark.pipeline.input_record import contents_of, fingerprint, read_identity
 from das_spark.pipeline.preflight import try_stages
+from das_spark.pipeline.progress import Progress
 from das_spark.pipeline.reused_input import holds_input
 from das_spark.pipeline.runner import run_stages
-from das_spark.pipeline.sweep_results import evaluate_sweep, write_results
+from das_spark.pipeline.samples import sample_run
+from das_spark.report import csv_files, page
 from das_spark.spark.session import session
-from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, is_concluded, now
+from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, finished, is_concluded, now
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from pyspark.sql import SparkSession
 
     from das_spark.config import GridRun, SweepPlan
-    from das_spark.evaluation import SweepReport
     from das_spark.report import ReportTable
 
 #: What the noise of a sweep comes from where no test key is given.
@@ -73,7 +85,7 @@ def run_sweep(
         tables: Further tables of the page, such as published figures beside those of the sweep.
 
     Raises:
-        DasError: See `carry_out` and `das_spark.pipeline.sweep_results`.
+        DasError: See `carry_out`; or what the runs or the folder hold cannot be read.
     """
 
     def started() -> SparkSession:
@@ -115,7 +127,7 @@ def carry_out(
     waiting = [(run.plan, where) for run, where, is_done in zip(plan, layouts, done, strict=True) if not is_done]
     for line in _announcement(plan, sum(done)):
         progress(line)
-    for line in said_of_caps(waiting, contents_of(plan.base.input, identity, files)) if waiting else ():
+    for line in spending_against_caps(waiting, contents_of(plan.base.input, identity, files)) if waiting else ():
         progress(line)
     for place, run in enumerate(plan):
         if not done[place]:
@@ -230,3 +242,67 @@ def _run_layout(run: GridRun) -> RunLayout:
 def _key_of(test_key: str | None, plan: SweepPlan, run: GridRun) -> str | None:
     """A test key of its own for every run, so that no two of them share noise."""
     return None if test_key is None else f"{test_key}/{plan.total_key}={run.total}/run={run.number}"
+
+
+def evaluate_sweep(
+    plan: SweepPlan,
+    runs: Sequence[RunLayout],
+    layout: SweepLayout,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None] = lambda line: None,
+) -> SweepReport:
+    """Pool the runs at each budget, and compare them with samples of the same population."""
+    reports: dict[Fraction, list[AccuracyReport]] = {}
+    for run, where in zip(plan, runs, strict=True):
+        reports.setdefault(run.total, []).append(_accuracy(where, plan.base.evaluation.areas))
+    samples = _samples(plan, runs, layout, session, progress) if plan.shares else None
+    return sweep_report(reports, samples, plan.total_key)
+
+
+def write_results(
+    report: SweepReport, layout: SweepLayout, tables_of_page: Sequence[ReportTable] = (), *, insecure: bool = False
+) -> None:
+    """Write `curve.restricted.csv`, `closest_samples.restricted.csv` and `sweep.html`, for their owner alone."""
+    found = present_sweep(report, tables_of_page, insecure=insecure)
+    files = csv_files(found)
+    for path in (layout.curve, layout.closest_samples):
+        layout.write(path, files[path.name])
+    layout.write(layout.page, page(found))
+
+
+def _accuracy(run: RunLayout, areas: str | None) -> AccuracyReport:
+    """Accuracy of a run: as the run has found it, or found now where it was told not to."""
+    if run.restricted.accuracy_json.is_file():
+        return report_from_json(run.restricted.accuracy_json.read_text(encoding="utf-8"))
+    (report,) = evaluate_runs([run.folder], None if areas is None else Path(areas))
+    return report
+
+
+def _samples(
+    plan: SweepPlan,
+    runs: Sequence[RunLayout],
+    layout: SweepLayout,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None],
+) -> SampleReport:
+    """As many samples of each share as there are runs at each budget, so that both have as many residuals."""
+    shares, seeds = tuple(sorted(plan.shares)), tuple(range(plan.runs))
+    if layout.samples.is_file():
+        kept = SampleReport.from_json(layout.samples.read_text(encoding="utf-8"))
+        if (kept.shares, kept.seeds) == (shares, seeds):
+            return kept
+    source = next((run for run in runs if _has_leaves(run, plan)), None)
+    if source is None:
+        raise OutputError(
+            f"{layout.path}: no run of the sweep has its confidential histograms any more, and samples need them",
+            hint="leave the comparison out: --samples none",
+        )
+    spark = session()
+    with Progress(progress, f"sweep {plan.base.name}").stage(spark, f"{len(shares) * len(seeds)} samples"):
+        drawn = sample_run(source.folder, shares, seeds, spark=spark)
+    layout.write(layout.samples, drawn.to_json())
+    return drawn
+
+
+def _has_leaves(run: RunLayout, plan: SweepPlan) -> bool:
+    return finished(run.restricted.level("histograms", plan.base.spine.leaf.name))

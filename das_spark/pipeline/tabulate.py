@@ -12,11 +12,11 @@ from das_spark.config import StageKind, plan_from_config
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.io.dictionary import tables_dictionary
 from das_spark.io.table_files import CSV, GEOCODE, PARQUET, rows_of, write_about, write_csv
-from das_spark.pipeline.publish import notices_of
 from das_spark.products import product as product_of
 from das_spark.spark.census import published_estimates
 from das_spark.spark.session import session
-from das_spark.spark.tabulate import arrow_schema, read_levels, write_table
+from das_spark.spark.tables import read_levels
+from das_spark.spark.tabulate import arrow_schema, write_table
 from das_spark.store import (
     PublicLayout,
     PublicManifest,
@@ -37,7 +37,7 @@ from das_spark.store import (
 from das_spark.store.parquet import ParquetTables, TableFolder, below
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.geography import Spine
     from das_spark.pipeline.context import RunContext
@@ -102,37 +102,25 @@ class TablesWriting:
                 replace_folder(staging / format / level_folder(level), target, files)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What is tabulated.
-
-    Attributes:
-        spark: The session.
-        source: The public root with the estimates.
-        estimates: Name of the table of estimates.
-        spine: Its geolevels.
-        writing: Where to.
-    """
-
-    spark: SparkSession
-    source: PublicLayout
-    estimates: str
-    spine: Spine
-    writing: TablesWriting
-
-
 def publish_tables(context: RunContext) -> None:
     """Write the tables of a run, where its product has any; those that are finished are left as they are."""
     plan, public = context.plan, context.layout.public
     formats = tuple(plan.output.tables)
-    facts = facts_of_run(context.layout.run_id, plan.product.name, context.created, notices_of(context))
+    facts = facts_of_run(
+        context.layout.run_id,
+        plan.product.name,
+        context.created,
+        context.notices,
+    )
     for folder in public.tables.abandoned:  # by those who made the tables anew, and died
         discard(folder)
     staging = guarded_staging(context.layout, public, "tables")
     writing = TablesWriting(public.tables, staging, context.census.names, formats, facts)
-    work = _Work(context.spark, public, context.published, context.census, writing)
-    _write_all(work, [table for table in plan.product.tables if not _finished(writing, table)])
-    context.public_facts.table_rows = _rows(writing, plan.product.tables)
+    left = [table for table in plan.product.tables if not _finished(writing, table)]
+    _write_all(
+        read_levels(context.spark, public, context.published, context.census.names), left, context.census, writing
+    )
+    context.table_rows = _rows(writing, plan.product.tables)
 
 
 def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession | None = None) -> TabulationSummary:
@@ -164,7 +152,7 @@ def tabulate_run(run_folder: Path, out: Path | None = None, spark: SparkSession 
     started = spark or session(f"das_spark tabulate {run_folder.name}")
     formats = plan.output.tables or FORMATS
     writing = TablesWriting(target, Staging(target.staging), census.names, formats, facts)
-    _write_all(_Work(started, public, estimates, census, writing), product.tables)
+    _write_all(read_levels(started, public, estimates, census.names), product.tables, census, writing)
     rows = _rows(writing, product.tables)
     if out is None:
         _listed(manifest, public, rows, product.tables).save(public.manifest)
@@ -212,19 +200,12 @@ def table_rows(layout: TablesLayout, written: Sequence[tuple[str, str]], levels:
     }
 
 
-def _write_all(work: _Work, tables: Sequence[Table]) -> None:
-    target, staging = work.writing.target.path, work.writing.staging.folder
+def _write_all(estimates: DataFrame, tables: Sequence[Table], spine: Spine, writing: TablesWriting) -> None:
+    """Write tables: all levels of each by one Spark job into staged Parquet, CSV from that; then level by level."""
+    target, staging = writing.target.path, writing.staging.folder
     with disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
         discard(staging)  # of an earlier process of that number
         for table in tables:
-            _write(work, table)
+            writing.promote(table, write_table(estimates, table, spine, writing.writer(table)))
             discard(staging)
-
-
-def _write(work: _Work, table: Table) -> None:
-    """Write one table: all levels by one Spark job into staged Parquet, CSV from that; then promote level by level."""
-    writer = work.writing.writer(table)
-    estimates = read_levels(work.spark, work.source, work.estimates, work.spine.names)
-    report = write_table(estimates, table, work.spine, writer)
-    work.writing.promote(table, writer.place(report)[table.name])

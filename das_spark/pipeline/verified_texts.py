@@ -11,7 +11,7 @@ from das_spark.io.dictionary import data_dictionary
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
-from das_spark.pipeline.publish import planned_notices, public_rules_of, solver_facts_of
+from das_spark.pipeline.statement import notices_of, public_rules_of, solver_facts_of
 from das_spark.pipeline.tabulate import facts_of_run
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.checks import Check
@@ -63,7 +63,7 @@ def _manifest_follows(run: Verified) -> dict[str, bool]:
         "product": manifest.product == plan.product.name,
         "config_hash": manifest.config_hash == config_hash(manifest.config),
         "public_rules": _without_input(manifest.public_rules) == _without_input(public_rules_of(plan)),
-        "notices": manifest.notices == planned_notices(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
+        "notices": manifest.notices == notices_of(plan, insecure=LedgerEntry.of(manifest.ledger).insecure),
         "solver_status": manifest.solver_status == status,
         "worst_residuals": manifest.worst_residuals == worst,
         "relaxed": manifest.relaxed == relaxed,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import pairwise
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -13,18 +12,20 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from das_spark.errors import without_values
+from das_spark.spark.lists import slices
+from das_spark.store.parquet import REPORT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from das_spark.geography import Spine
+    from das_spark.store import FileRecord
+    from das_spark.store.parquet import ParquetTables
 
 FILE: Final = "file"
 #: Geounits of a level whose rows stand in one file of a table, about.
 GEOUNITS_A_FILE: Final = 1 << 18
 
-#: Takes the rows of a task (table, file, rows) and reports the files that it wrote; `das_spark.io` has it.
-Finish = Callable[[Iterable[tuple[str, str, pa.RecordBatch]]], Iterator[pa.RecordBatch]]
 #: Geolevel -> first geocodes of its files but for the first file, ascending.
 FileStarts = Mapping[str, tuple[str, ...]]
 
@@ -63,27 +64,42 @@ def level_files(starts: FileStarts, level: Column, geocode: Column) -> Column:
     return F.format_string("level=%s/part-%05d", level, number)
 
 
+def write_levels(
+    rows: DataFrame,
+    table: str,
+    writer: ParquetTables,
+    leaves: DataFrame,
+    spine: Spine,
+    order: Sequence[str],
+    kinds: Sequence[str] = (),
+) -> tuple[FileRecord, ...]:
+    """Write rows with columns level and geocode to `level=<geolevel>/part-<number>`, cut by the leaves there are.
+
+    Where there are kinds, rows have a column kind, and its value is the folder above those of the levels.
+    """
+    starts = file_starts(leaves, spine)
+    file = level_files(starts, F.col("level"), F.col("geocode"))
+    if kinds:
+        file = F.concat(F.col("kind"), F.lit("/"), file)
+    files = sum(len(codes) + 1 for codes in starts.values()) * max(len(kinds), 1)
+    return write_arranged(rows, table, writer, file=file, files=files, order=order)
+
+
 def write_arranged(
-    rows: DataFrame, table: str, *, file: Column, files: int, order: Sequence[str], finish: Finish, report: str
-) -> DataFrame:
+    rows: DataFrame, table: str, writer: ParquetTables, *, file: Column, files: int, order: Sequence[str]
+) -> tuple[FileRecord, ...]:
     """Bring the rows of each file together, sort them, and write them.
 
     No two rows of a file may share the columns of `order`: what decides their order must decide it wholly.
     """
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from finish((table, name, part) for batch in batches for name, part in _by_file(batch))
+        yield from writer((table, name, part) for batch in batches for name, part in slices(batch, FILE))
 
     arranged = rows.withColumn(FILE, file).repartition(files, FILE).sortWithinPartitions(FILE, *order)
-    return arranged.mapInArrow(without_values(work), report)
+    return written_files(arranged.mapInArrow(without_values(work), REPORT), writer)[table]
 
 
-def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Cut a batch where the file changes."""
-    if not batch.num_rows:
-        return
-    names = batch.column(FILE).dictionary_encode()
-    codes = names.indices.to_numpy()
-    edges = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), batch.num_rows]
-    for begin, end in pairwise(edges):
-        yield names.dictionary[int(codes[begin])].as_py(), batch.slice(begin, end - begin)
+def written_files(report: DataFrame, writer: ParquetTables) -> dict[str, tuple[FileRecord, ...]]:
+    """Carry out a job whose tasks write by `writer` and report it, and give their files their names."""
+    return writer.place(report.toArrow().to_pylist())

@@ -10,8 +10,7 @@ digits `total_key` of their geocodes (first digit, from 1, and number of digits)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import reduce
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ from das_spark.errors import without_values
 from das_spark.geography import Spine
 from das_spark.spark.ingest import level_structs
 from das_spark.spark.lists import flat_lists, list_array, list_total
+from das_spark.spark.tables import union
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 #: First digit, from 1, and number of the digits of a geocode that the members of a group share.
 TotalKey = tuple[int, int]
-_ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _KEYS = ("level", "geocode", "parent")
 _TOTALS = ("total", GROUP_TOTAL)
 _BOXES = (
@@ -85,7 +84,8 @@ def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) ->
         "total",
         F.col("units").alias("lower"),
         F.col("units").alias("upper"),
-    ).mapInArrow(without_values(_own_boxes(unit_bounds)), _BOXES)
+    )
+    own = _bounded(own, unit_bounds, tightened=False)
     return _tightened(own, invariants, spine, unit_bounds)
 
 
@@ -102,7 +102,7 @@ def group_boxes(
     totals = exact.select(key, F.col("values").getItem(0).alias("total")).groupBy("geocode").agg(F.max("total"))
     summed = _summed_lists(members, ("level", "depth", "geocode", "parent"), len(unit_bounds.least))
     known = summed.join(totals.toDF("geocode", "total"), "geocode").select(*_box_columns())
-    return known.mapInArrow(without_values(_tightened_boxes(unit_bounds)), _BOXES)
+    return _bounded(known, unit_bounds)
 
 
 def boxes_above(
@@ -166,11 +166,8 @@ def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
         for batch in batches:
             lower, upper, total = _box_arrays(batch)
             good = np.ones(batch.num_rows, dtype=bool)
-            for known in (True, False):
-                chosen = np.isfinite(total) == known
-                if chosen.any():
-                    values = total[chosen].astype(np.int64) if known else None
-                    good[chosen] = divisible(lower[chosen], upper[chosen], values)
+            for chosen, values in _by_total(total):
+                good[chosen] = divisible(lower[chosen], upper[chosen], values)
             yield pa.RecordBatch.from_pydict(
                 {"geocode": batch.column("geocode").filter(pa.array(~good))},
                 schema=pa.schema([("geocode", pa.string())]),
@@ -182,7 +179,7 @@ def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
 def _union(frames: list[DataFrame], spark: SparkSession, columns: str) -> DataFrame:
     """All rows of the frames; an empty frame of the same columns where a run declares nothing."""
     empty = spark.createDataFrame([], f"level string, geocode string, parent string, {columns}")
-    return reduce(lambda left, right: left.unionByName(right), frames) if frames else empty
+    return union(frames) if frames else empty
 
 
 def _totals(invariants: DataFrame) -> DataFrame:
@@ -194,7 +191,7 @@ def _tightened(boxes: DataFrame, invariants: DataFrame, spine: Spine, unit_bound
     """Sum boxes over descendants at every level of the spine, and tighten each by its own bounds."""
     summed = _summed(boxes, spine, len(unit_bounds.least))
     known = summed.join(_totals(invariants), ["level", "geocode"], "left").select(*_box_columns())
-    return known.mapInArrow(without_values(_tightened_boxes(unit_bounds)), _BOXES)
+    return _bounded(known, unit_bounds)
 
 
 def _box_columns() -> list[Column]:
@@ -203,50 +200,46 @@ def _box_columns() -> list[Column]:
 
 def _box_arrays(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = batch.num_rows
-    lower = flat_lists(pa.chunked_array([batch.column("lower")]), np.int64)[0].reshape(rows, -1)
-    upper = flat_lists(pa.chunked_array([batch.column("upper")]), np.int64)[0].reshape(rows, -1)
+    lower = flat_lists(batch.column("lower"), np.int64)[0].reshape(rows, -1)
+    upper = flat_lists(batch.column("upper"), np.int64)[0].reshape(rows, -1)
     total = batch.column("total").to_numpy(zero_copy_only=False).astype(np.float64)
     return lower, upper, total
 
 
+def _by_total(total: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Rows whose totals are known, with them, and rows whose totals are not."""
+    known = np.isfinite(total)
+    if known.any():
+        yield known, total[known].astype(np.int64)
+    if not known.all():
+        yield ~known, None
+
+
 def _formula(unit_bounds: UnitBounds, units: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = np.empty_like(units), np.empty_like(units)
-    for known in (True, False):
-        chosen = np.isfinite(total) == known
-        if chosen.any():
-            values = total[chosen].astype(np.int64) if known else None
-            lower[chosen] = unit_bounds.lower(units[chosen], values)
-            upper[chosen] = unit_bounds.upper(units[chosen], values)
+    for chosen, values in _by_total(total):
+        lower[chosen] = unit_bounds.lower(units[chosen], values)
+        upper[chosen] = unit_bounds.upper(units[chosen], values)
     return lower, upper
 
 
-def _own_boxes(unit_bounds: UnitBounds) -> _ArrowFunction:
-    def own(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _bounded(frame: DataFrame, unit_bounds: UnitBounds, *, tightened: bool = True) -> DataFrame:
+    """Class bounds that follow from the units and the total of each row, tightened by those that the row has."""
+
+    def bounded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            units = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)[0]
-            total = batch.column("total").to_numpy(zero_copy_only=False).astype(np.float64)
-            yield _with_boxes(batch, *_formula(unit_bounds, units.reshape(batch.num_rows, -1), total))
-
-    return own
-
-
-def _tightened_boxes(unit_bounds: UnitBounds) -> _ArrowFunction:
-    def tightened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            units = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)[0]
+            units = flat_lists(batch.column("units"), np.int64)[0].reshape(batch.num_rows, -1)
             lower, upper, total = _box_arrays(batch)
-            own = _formula(unit_bounds, units.reshape(batch.num_rows, -1), total)
-            yield _with_boxes(batch, *tighten(*own, lower, upper))
+            sides = _formula(unit_bounds, units, total)
+            if tightened:
+                sides = tighten(*sides, lower, upper)
+            columns = {name: batch.column(name) for name in batch.schema.names}
+            for name, side in zip(("lower", "upper"), sides, strict=True):
+                offsets = np.arange(batch.num_rows + 1, dtype=np.int64) * (side.shape[1] if batch.num_rows else 0)
+                columns[name] = list_array(side.ravel(), offsets, pa.int64())
+            yield pa.RecordBatch.from_pydict(columns)
 
-    return tightened
-
-
-def _with_boxes(batch: pa.RecordBatch, lower: np.ndarray, upper: np.ndarray) -> pa.RecordBatch:
-    offsets = np.arange(batch.num_rows + 1, dtype=np.int64) * (lower.shape[1] if batch.num_rows else 0)
-    columns = {name: batch.column(name) for name in batch.schema.names}
-    columns["lower"] = list_array(lower.ravel(), offsets, pa.int64())
-    columns["upper"] = list_array(upper.ravel(), offsets, pa.int64())
-    return pa.RecordBatch.from_pydict(columns)
+    return frame.mapInArrow(without_values(bounded), _BOXES)
 
 
 def _summed(boxes: DataFrame, spine: Spine, classes: int) -> DataFrame:

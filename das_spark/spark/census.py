@@ -54,6 +54,11 @@ def on_census(rows: DataFrame) -> DataFrame:
     return rows.select(*[census_geocode() if name == "geocode" else F.col(name) for name in rows.columns])
 
 
+def leaves_on_census(rows: DataFrame, spine: Spine) -> DataFrame:
+    """Rows of the lowest level of a table with a column level, under the geocodes of the census."""
+    return on_census(rows.where(F.col("level") == spine.leaf.name))
+
+
 def geounit_shares(paths: DataFrame, levels: Sequence[str]) -> DataFrame:
     """The share of every geounit: `tables.SHARES` with a column level in front."""
     structs = [

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, without_values
 from das_spark.evaluation import TOTAL, ComparedSide, Frequencies, absolute_differences
-from das_spark.spark.lists import flat_lists
+from das_spark.spark.lists import flat_histograms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,7 +69,7 @@ class _Differences:
                 yield self._rows(batch.slice(begin, _GEOUNITS))
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        sides = [_side(batch, name) for name in _SIDES]
+        sides = [ComparedSide(*flat_histograms(batch, f"{name}_")) for name in _SIDES]
         found = absolute_differences(self.strata, batch.num_rows, *sides)
         counted = [np.unique(each, return_counts=True) for each in found]
         names = [
@@ -79,9 +79,3 @@ class _Differences:
         return pa.RecordBatch.from_pydict(
             {name: pa.array(column) for name, column in zip(("measure", "value", "frequency"), columns, strict=True)}
         )
-
-
-def _side(batch: pa.RecordBatch, name: str) -> ComparedSide:
-    cells, offsets = flat_lists(batch.column(f"{name}_cells"), np.int64)
-    counts, _ = flat_lists(batch.column(f"{name}_counts"), np.int64)
-    return ComparedSide(np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts)

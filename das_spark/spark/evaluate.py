@@ -27,6 +27,8 @@ from das_spark.evaluation import (
     HomogeneityRow,
     Paired,
     QueryErrors,
+    compared_queries,
+    demographic_groups,
     homogeneity_rows_of,
     in_order,
     metric_rows_of,
@@ -36,12 +38,13 @@ from das_spark.evaluation import (
     total_of,
 )
 from das_spark.spark.evaluate_areas import Areas, area_entries
-from das_spark.spark.lists import flat_lists
+from das_spark.spark.lists import flat_histograms, flat_lists
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from das_spark.histogram import Query
+    from das_spark.products import Product
 
 _ROWS = "line long, bin long, value long, frequency long"
 #: Counts of histograms that are compared at once: bounds the memory of a task.
@@ -63,6 +66,13 @@ class Subject:
     queries: tuple[Query, ...] = ()
     groups: Query | None = None
     counted: str = "people"
+
+    @classmethod
+    def of(cls, product: Product, measured: Iterable[str]) -> Subject:
+        """All that a run measures, and what every report on its product holds."""
+        schema, strata = product.schema, product.strata
+        queries = compared_queries(schema, measured, strata)
+        return cls(schema.query(strata), queries, demographic_groups(schema) or schema.query(strata), product.counted)
 
     def comparison(self, geolevel: str) -> Comparison:
         """What is compared in a geolevel."""
@@ -194,12 +204,8 @@ class TallyTask:
                 yield pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
 
     def _paired(self, batch: pa.RecordBatch) -> Paired:
-        sides = []
-        for prefix in ("true_", ""):
-            cells, offsets = flat_lists(batch.column(f"{prefix}cells"), np.int64)
-            counts, _ = flat_lists(batch.column(f"{prefix}counts"), np.int64)
-            sides.append(ComparedSide(np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts))
-        return paired(sides[0], sides[1], batch.num_rows, self.comparison.queries[0].size)
+        true, protected = (ComparedSide(*flat_histograms(batch, prefix)) for prefix in ("true_", ""))
+        return paired(true, protected, batch.num_rows, self.comparison.queries[0].size)
 
 
 def _slices(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:

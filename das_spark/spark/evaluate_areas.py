@@ -18,7 +18,7 @@ from das_spark.errors import InputError, without_values
 from das_spark.evaluation import TOTAL, Entry, Frequencies
 from das_spark.geography import ENTITY_CODES
 from das_spark.io.area_files import require_areas
-from das_spark.spark.lists import flat_lists
+from das_spark.spark.lists import flat_histograms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,9 +129,7 @@ def _both(batch: pa.RecordBatch, strata: Query) -> tuple[NDArray[np.int64], NDAr
     totals = np.zeros((2, rows), dtype=np.int64)
     answers = np.zeros((2, rows * strata.rows), dtype=np.int64)
     for side, prefix in enumerate(("true_", "")):
-        cells, offsets = flat_lists(batch.column(f"{prefix}cells"), np.int64)
-        counts, _ = flat_lists(batch.column(f"{prefix}counts"), np.int64)
-        owner = np.repeat(np.arange(rows), np.diff(offsets))
+        owner, cells, counts = flat_histograms(batch, prefix)
         np.add.at(totals[side], owner, counts)
         stratum = strata.row_of(cells)
         counted = stratum >= 0

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from das_spark.config import differing_settings, plan_from_config
 from das_spark.errors import InputError, OutputError
 from das_spark.products import Product
-from das_spark.spark import tables
 from das_spark.spark.census import census_histograms, published_estimates
 from das_spark.spark.compare import same_histograms
 from das_spark.spark.session import require_safe_session
+from das_spark.spark.tables import read_table
 from das_spark.store import PublicLayout, PublicManifest, RestrictedLayout, find_run, finished, open_public
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class FinishedRun:
         folder = self.public.level(published_estimates(self.spine), geolevel)
         if not finished(folder):
             raise OutputError(f"{folder}: there are no estimates of {geolevel}", hint="finish the run first")
-        return spark.read.schema(tables.HISTOGRAMS).parquet(str(folder))
+        return read_table(spark, "histograms", folder)
 
 
 def truths(
@@ -97,10 +97,9 @@ def truths(
     """Confidential histograms of every geolevel of the census, root first. RESTRICTED."""
     census = product.census(spine)
     folders = _histogram_folders(restricted, spine)
-    read = spark.read.schema(tables.HISTOGRAMS)
     if census is spine:
-        return [(name, read.parquet(str(folder))) for name, folder in folders.items()]
-    whole = census_histograms(read.parquet(str(folders[spine.leaf.name])), census)
+        return [(name, read_table(spark, "histograms", folder)) for name, folder in folders.items()]
+    whole = census_histograms(read_table(spark, "histograms", folders[spine.leaf.name]), census)
     return [(name, whole.where(F.col("level") == name).drop("level")) for name in census.names]
 
 

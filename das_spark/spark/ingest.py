@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from das_spark.core.levels import GROUP_TOTAL
 from das_spark.errors import without_values
 from das_spark.spark import tables
-from das_spark.spark.lists import flat_lists, list_array, list_total
+from das_spark.spark.lists import flat_histograms, flat_lists, list_array, list_total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -138,17 +138,14 @@ class UnitRule:
 
     def people(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """People by class of each leaf of a batch, shape (leaves, classes)."""
-        cells, offsets = flat_lists(pa.chunked_array([batch.column("cells")]), np.int32)
-        counts, _ = flat_lists(pa.chunked_array([batch.column("counts")]), np.int64)
+        leaf, cells, counts = flat_histograms(batch)
         margins = np.zeros((batch.num_rows, self.query.rows), dtype=np.int64)
-        leaf = np.repeat(np.arange(batch.num_rows), np.diff(offsets))
         np.add.at(margins, (leaf, self.query.row_of(cells)), counts)
         return margins
 
     def units(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """Units by class of each leaf of a batch, shape (leaves, classes)."""
-        flat, _ = flat_lists(pa.chunked_array([batch.column("units")]), np.int64)
-        return flat.reshape(batch.num_rows, -1)
+        return flat_lists(batch.column("units"), np.int64)[0].reshape(batch.num_rows, -1)
 
     def settled(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The nearest number of units, class by class, that the people allow.

@@ -16,15 +16,14 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
@@ -40,14 +39,14 @@ from das_spark.core import (
     measure_family,
 )
 from das_spark.errors import error_text_withheld, without_values
-from das_spark.estimation import FamilyProblem
+from das_spark.estimation import FamilyProblem, FamilyStatus
+from das_spark.evaluation import FAMILY_FIGURES
 from das_spark.histogram import Histogram
 from das_spark.privacy import geounit_key
-from das_spark.spark.lists import flat_lists, list_array
+from das_spark.spark.lists import flat_lists, list_array, together
+from das_spark.spark.tables import count_and_first, union
 from das_spark.store import tables as declared
-
-if TYPE_CHECKING:
-    from das_spark.spark.arranged import Finish
+from das_spark.store.parquet import REPORT, file_name
 
 #: Kinds of rows, in the order in which a task meets them: the parent's estimate and what was given with it; children
 #: (with their confidential histograms, where they are measured); their noisy answers, bounds, and upward results.
@@ -108,9 +107,9 @@ class Writing:
         names: Name of a file by its number.
     """
 
-    files: Finish
-    report: str
-    names: Callable[[int], str]
+    files: Callable[[Iterable[tuple[str, str, pa.RecordBatch]]], Iterator[pa.RecordBatch]]
+    report: str = REPORT
+    names: Callable[[int], str] = file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +151,10 @@ class _FamilySlice:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """One family as a task receives it: its name and its slices by (kind, name)."""
+    """One family as a task receives it: its name, that of the parent (empty at the top), its slices by (kind, name)."""
 
     name: str
+    parent_geocode: str
     slices: Mapping[tuple[int, str], _FamilySlice]
 
     def get(self, kind: int) -> _FamilySlice | None:
@@ -195,7 +195,7 @@ def level_pass(
         # Cells in the parent's support times children.
         costs = costs.join(support, "family").select("family", (F.col("cost") * F.col("support")).alias("cost"))
         tables = [*tables, _FamilyTable(parents, _PARENT, _HISTOGRAM)]
-    rows = reduce(DataFrame.unionByName, [each.rows(family) for each in tables])
+    rows = union(each.rows(family) for each in tables)
     # Descending cost, dealt in turn. One row a family goes through the single partition of this window: 240,000 at
     # most for the nation.
     ranked = costs.withColumn("rank", F.row_number().over(Window.orderBy(F.desc("cost"), "family")).cast("long") - 1)
@@ -209,12 +209,12 @@ def level_pass(
     )
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, pa.RecordBatch]]:
-        for table in families_of(batches):
+        for _, table in together(batches, "rank"):
             file = writing.names(table.column("file")[0].as_py())
-            family = _decoded(table)
+            members = _decoded(table, top=family != "parent")
             # Of an error of a library its text does not get out, since it may quote counts; of its place the family.
-            with error_text_withheld(f"at the family of {family.name}"):
-                made_of_it = list(task(family))
+            with error_text_withheld(f"at the family of {members.name}"):
+                made_of_it = list(task(members))
             yield from ((name, file, batch) for name, batch in made_of_it)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -223,27 +223,7 @@ def level_pass(
     return ordered.mapInArrow(without_values(work), writing.report)
 
 
-def families_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Cut a sorted stream of record batches into one table a family, across batch borders."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        ranks = batch.column("rank").to_numpy(zero_copy_only=False)
-        starts = np.concatenate([[0], np.flatnonzero(np.diff(ranks)) + 1, [len(ranks)]])
-        if waiting and waiting[-1].column("rank")[0].as_py() != ranks[0]:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-        for start, stop in pairwise(starts):
-            waiting.append(batch.slice(start, stop - start))
-            if stop < len(ranks):
-                yield pa.Table.from_batches(waiting)
-                waiting = []
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-def _decoded(table: pa.Table) -> _Family:
+def _decoded(table: pa.Table, *, top: bool) -> _Family:
     """The rows of one family, sorted by kind and name, as numpy arrays."""
     table = table.combine_chunks()
     kinds = table.column("kind").to_numpy()
@@ -267,7 +247,8 @@ def _decoded(table: pa.Table) -> _Family:
             double_offsets=double_offsets,
             variance=part.column("variance").to_numpy(zero_copy_only=False),
         )
-    return _Family(table.column("family")[0].as_py(), slices)
+    name = table.column("family")[0].as_py()
+    return _Family(name, "" if top else name, slices)
 
 
 def _rows(table: declared.TableDeclaration, columns: Mapping[str, object]) -> TableRows:
@@ -281,15 +262,9 @@ def _rows(table: declared.TableDeclaration, columns: Mapping[str, object]) -> Ta
 
 @dataclass(frozen=True, slots=True)
 class MeasurementTask:
-    """What a measure task is given, and all of it.
-
-    Attributes:
-        plan: What to measure, with which noise.
-        top: Whether the children have no parent.
-    """
+    """What a measure task is given, and all of it."""
 
     plan: MeasurementPlan
-    top: bool = False
 
     def __call__(self, family: _Family) -> list[TableRows]:
         """Measure one family."""
@@ -297,7 +272,7 @@ class MeasurementTask:
         assert rows.integers is not None  # noqa: S101 - cells of a histogram are never null
         children = ConfidentialFamily(rows.geocodes, rows.integers, rows.longs, rows.integer_offsets, rows.members)
         answers = measure_family(children, None if parent is None else parent.integers, self.plan)
-        return [_measurement_rows(each, "" if self.top else family.name) for each in answers]
+        return [_measurement_rows(each, family.parent_geocode) for each in answers]
 
 
 def _measurement_rows(answers: NoisyAnswers, parent: str) -> TableRows:
@@ -318,42 +293,30 @@ def _measurement_rows(answers: NoisyAnswers, parent: str) -> TableRows:
 
 @dataclass(frozen=True, slots=True)
 class UpwardTask:
-    """What a task of the upward pass is given.
-
-    Attributes:
-        plan: How families of the level are estimated.
-        top: Whether the children have no parent.
-    """
+    """What a task of the upward pass is given."""
 
     plan: LevelPlan
-    top: bool = False
 
     def __call__(self, family: _Family) -> Iterator[TableRows]:
         """Carry one family upwards: rows of its children, and of their parent where they have one."""
-        measured = _measured(family, self.plan, top=self.top)
+        measured = _measured(family, self.plan)
         result = self.plan.estimator.upward(measured, self.plan.family)
-        name = "" if self.top else family.name
+        name = family.parent_geocode
         yield _array_rows(declared.UPWARD, measured.problem.children, name, result.children)
-        if not self.top:
+        if name:
             yield _array_rows(declared.UPWARD_SUMS, [name], "", [result.parent])
 
 
 @dataclass(frozen=True, slots=True)
 class EstimationTask:
-    """What an estimate task is given, and all of it: never a confidential count, nor a key.
-
-    Attributes:
-        plan: How families of the level are estimated.
-        top: Whether the children have no parent.
-    """
+    """What an estimate task is given, and all of it: never a confidential count, nor a key."""
 
     plan: LevelPlan
-    top: bool = False
 
     def __call__(self, family: _Family) -> Iterator[TableRows]:
         """Estimate one family: rows of its children, one of diagnostics, and how long it took."""
         start = time.perf_counter()
-        measured = _measured(family, self.plan, top=self.top)
+        measured = _measured(family, self.plan)
         estimate = self.plan.estimator.estimate(measured, self.plan.family)
         spent = time.perf_counter() - start
         problem = measured.problem
@@ -365,7 +328,7 @@ class EstimationTask:
         yield _rows(declared.SECONDS, {"family": [name], "seconds": [spent]})
 
 
-def _measured(family: _Family, plan: LevelPlan, *, top: bool) -> MeasuredFamily:
+def _measured(family: _Family, plan: LevelPlan) -> MeasuredFamily:
     """What is public of a family."""
     children = family.children()
     bounds = {
@@ -387,9 +350,7 @@ def _measured(family: _Family, plan: LevelPlan, *, top: bool) -> MeasuredFamily:
         for code, array in zip(part.geocodes, part.arrays(), strict=True):
             found[code][name] = array
     given = {name: part.arrays()[0] for name, part in family.every(_PARENT_ARRAYS).items()}
-    problem = plan.measured(
-        plan.declared("" if top else family.name, children, bounds), family.parent(plan.size), answers
-    )
+    problem = plan.measured(plan.declared(family.parent_geocode, children, bounds), family.parent(plan.size), answers)
     return MeasuredFamily(problem, tuple(found.values()) if any(found.values()) else (), given or None)
 
 
@@ -495,8 +456,8 @@ class PublicLevel:
         geounits: `tables.GEOUNITS`.
         measurements: `tables.MEASUREMENTS`.
         bounds: `tables.BOUNDS`.
-        upward: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS` with the column parent of the
-            geounits; None where there is no upward pass.
+        upward: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS`; None where there is no upward
+            pass.
         total_key: First digit (from 1) and number of the digits that geounits share when only their sum has a total;
             at the top, where no parent does, they bring these geounits together in one family.
     """
@@ -528,6 +489,9 @@ def upward(
     level: PublicLevel, task: FamilyTask, spread: FamilySpread, writing: Writing, *, top: bool = False
 ) -> DataFrame:
     """Carry the families of one level upwards."""
+    if level.upward is not None:  # sums name no parent: those of the geounits do
+        parents = level.geounits.select("geocode", "parent")
+        level = replace(level, upward=level.upward.drop("parent").join(parents, "geocode"))
     families, family = level.families(top=top)
     return level_pass(families, None, task, spread, writing, family=family)
 
@@ -546,6 +510,19 @@ def estimates(
     if arrays is not None:
         families.append(_FamilyTable(arrays, _PARENT_ARRAYS, _ARRAYS))
     return level_pass(families, parents, task, spread, writing, family=family)
+
+
+def failed_families(diagnostics: DataFrame, number: int) -> tuple[int, list[Row]]:
+    """How many families have no usable estimate, and some rows of them."""
+    usable = [str(status) for status in FamilyStatus if status.is_usable]
+    return count_and_first(diagnostics.where(~F.col("status").isin(*usable)), number, "family")
+
+
+def slowest_families(diagnostics: DataFrame, seconds: DataFrame, number: int) -> list[dict[str, object]]:
+    """Figures of the families that took longest, and their seconds."""
+    found = diagnostics.join(seconds, "family").orderBy(F.col("seconds").desc(), "family").limit(number)
+    rows = found.select(*FAMILY_FIGURES, "seconds").collect()
+    return [row.asDict() | {"seconds": round(row["seconds"], 6)} for row in rows]
 
 
 def shared_addresses(geounits: DataFrame) -> DataFrame:

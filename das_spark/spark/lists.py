@@ -1,8 +1,9 @@
-"""Columns of lists: in Arrow and numpy, and in SQL."""
+"""Batches of rows and their columns of lists: in Arrow and numpy, and in SQL."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pyspark.sql import Column
 
 Number = TypeVar("Number", bound=np.generic)
@@ -24,6 +27,41 @@ def flat_lists(column: pa.Array | pa.ChunkedArray, kind: type[Number]) -> tuple[
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     return array.flatten().to_numpy(zero_copy_only=False).astype(kind, copy=False), offsets
+
+
+def flat_histograms(
+    batch: pa.RecordBatch, prefix: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The occupied cells of a batch of histograms: row of the batch, cell and count of each."""
+    cells, offsets = flat_lists(batch.column(f"{prefix}cells"), np.int64)
+    counts, _ = flat_lists(batch.column(f"{prefix}counts"), np.int64)
+    return np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts
+
+
+def slices(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+    """Cut a batch where the value of a column changes; each value with its rows."""
+    if not batch.num_rows:
+        return
+    values = batch.column(column).dictionary_encode()
+    codes = values.indices.to_numpy()
+    edges = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), batch.num_rows]
+    for begin, end in pairwise(edges):
+        yield values.dictionary[int(codes[begin])].as_py(), batch.slice(begin, end - begin)
+
+
+def together(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[tuple[Any, pa.Table]]:
+    """Cut a stream of rows, sorted by a column, into one table a value, across the borders of batches."""
+    waiting: list[pa.RecordBatch] = []
+    current = None
+    for batch in batches:
+        for value, part in slices(batch, column):
+            if waiting and value != current:
+                yield current, pa.Table.from_batches(waiting)
+                waiting = []
+            current = value
+            waiting.append(part)
+    if waiting:
+        yield current, pa.Table.from_batches(waiting)
 
 
 def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa.DataType) -> pa.Array:

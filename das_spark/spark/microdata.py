@@ -19,10 +19,11 @@ from das_spark.errors import without_values
 from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, FilePart
 from das_spark.io.microdata_files import REPORT, WriteTask, WrittenFolder, write_files
 from das_spark.io.microdata_formats import PARTS
+from das_spark.spark.lists import list_total
 from das_spark.store import discard, disk_errors, part_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from das_spark.products import MicrodataCodes, Product
     from das_spark.store import PublicLayout, Staging
@@ -92,11 +93,11 @@ def _with_units(estimates: DataFrame, invariants: DataFrame | None, classes: int
 
 def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
     """Cut the parents, in the order of their children's geocodes, into slices of about equal size."""
-    quarters = _total(F.slice("units", F.lit(2), F.size("units") - 2)) if listed else F.lit(0)
+    quarters = list_total(F.slice("units", F.lit(2), F.size("units") - 2)) if listed else F.lit(0)
     sums = [
         F.min("geocode").alias("first"),
-        F.sum(_total("counts") + quarters).alias("records"),
-        F.sum(F.coalesce(_total("units"), F.lit(0))).alias("units"),
+        F.sum(list_total("counts") + quarters).alias("records"),
+        F.sum(F.coalesce(list_total("units"), F.lit(0))).alias("units"),
         F.count(F.lit(1)).alias("geounits"),
     ]
     parents = leaves.groupBy("parent").agg(*sums).toArrow().sort_by("first")
@@ -116,10 +117,6 @@ def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
             "first_unit": (np.cumsum(units) - units)[first_of_slice].astype(np.int64),
         }
     )
-
-
-def _total(column: str | Column) -> Column:
-    return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,26 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from das_spark.constraints import Sense
 from das_spark.errors import without_values
 from das_spark.histogram import DETAILED, SEPARATOR
-from das_spark.io.noisy_files import ROWS, RowFile, rows_of_file
+from das_spark.io.noisy_files import CONSTRAINT, DPQUERY, ROWS, RowFile, rows_of_file, written_schema
+from das_spark.spark.arranged import write_levels
+from das_spark.spark.tables import first_rows, union
+from das_spark.store.parquet import ParquetTables, TableFolder
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from das_spark.constraints import AddedConstraint, StructuralZero
     from das_spark.geography import Spine
     from das_spark.histogram import Query, Schema
     from das_spark.privacy import Budget
+    from das_spark.products import Product
+    from das_spark.store import FileRecord
 
 
 MEASURED: Final = "_dpq"
@@ -177,6 +185,34 @@ def with_zeros(bounds: DataFrame, geounits: DataFrame, zeros: Sequence[Structura
     return bounds.select(*columns).unionByName(fixed.select(*columns))
 
 
+def published_rows(
+    measured: DataFrame,
+    bounds: DataFrame,
+    geounits: DataFrame,
+    spine: Spine,
+    product: Product,
+    budget: Budget,
+    added: Sequence[AddedConstraint],
+) -> DataFrame:
+    """All rows of a run in the published columns, with columns level and kind in front; all answers are kept."""
+    schema, zeros = product.schema, product.structural_zeros
+    given = (*sides(product.class_query, added), *zero_sides(schema, zeros))
+    columns = written_schema([attribute.name for attribute in schema.attributes])
+    frames = {
+        DPQUERY: measurement_rows(measured, schema, budget),
+        CONSTRAINT: constraint_rows(with_zeros(bounds, geounits, zeros), schema, given),
+    }
+    one, other = (frame.select("level", F.lit(kind).alias("kind"), *columns) for kind, frame in frames.items())
+    return with_root(one.unionByName(other), spine, PUBLISHED_ROOT)
+
+
+def write_published(rows: DataFrame, folder: Path, leaves: DataFrame, spine: Spine) -> tuple[FileRecord, ...]:
+    """Write the result of `published_rows` to folders by kind and level, by one job."""
+    columns = StructType([each for each in rows.schema.fields if each.name not in ("level", "kind")])
+    writer = ParquetTables({"rows": TableFolder(folder, to_arrow_schema(columns))})
+    return write_levels(rows, "rows", writer, leaves, spine, ["geocode", "query_name"], (DPQUERY, CONSTRAINT))
+
+
 def with_root(rows: DataFrame, spine: Spine, geocode: str = _OWN_ROOT) -> DataFrame:
     """Rows whose root is called otherwise, where it is one geounit by definition: a level of geocodes of length 0."""
     top = spine.levels[0]
@@ -185,7 +221,7 @@ def with_root(rows: DataFrame, spine: Spine, geocode: str = _OWN_ROOT) -> DataFr
     return rows.withColumn("geocode", F.when(F.col("level") == top.name, geocode).otherwise(F.col("geocode")))
 
 
-def summary(rows: DataFrame) -> DataFrame:
+def summaries(rows: DataFrame, most: int) -> list[Row]:
     """What rows of a file say, one row a level, kind, query, layout and sign; as many as there are queries.
 
     Columns: these, rows, geounits, shortest and longest value, least and greatest variance, least and greatest plb
@@ -193,7 +229,7 @@ def summary(rows: DataFrame) -> DataFrame:
     """
     size = F.size("value")
     broken = F.col("geocode").isNull() | F.col("value").isNull() | F.exists("value", lambda each: each.isNull())
-    return rows.groupBy("level", "kind", "query_name", "bins", "query_shape", "sign").agg(
+    found = rows.groupBy("level", "kind", "query_name", "bins", "query_shape", "sign").agg(
         F.count(F.lit(1)).alias("rows"),
         F.countDistinct("geocode").alias("geounits"),
         F.min(size).alias("shortest"),
@@ -205,9 +241,10 @@ def summary(rows: DataFrame) -> DataFrame:
         F.sum(F.coalesce(broken, F.lit(True)).cast("int")).alias("broken"),
         F.sum(F.exists("value", lambda each: each != 0).cast("int")).alias("nonzero"),
     )
+    return found.limit(most).collect()
 
 
-def variances(measured: DataFrame, shares: DataFrame | None) -> DataFrame:
+def variances(measured: DataFrame, shares: DataFrame | None) -> list[Row]:
     """Variances and sizes of the answers of each level, query and share of the budget.
 
     Columns level, query, share (null where there are none), least and greatest variance, length of the longest answer,
@@ -220,18 +257,56 @@ def variances(measured: DataFrame, shares: DataFrame | None) -> DataFrame:
         if shares is None
         else measured.join(shares.select("level", "geocode", "share"), ["level", "geocode"])
     )
-    return shared.groupBy("level", "query", "share").agg(
+    found = shared.groupBy("level", "query", "share").agg(
         F.min("variance").alias("least"),
         F.max("variance").alias("greatest"),
         F.max(size).alias("longest"),
         F.sum((kept != size).cast("int")).alias("uneven"),
     )
+    return found.collect()
 
 
-def unknown_geounits(rows: DataFrame, geounits: DataFrame) -> DataFrame:
-    """Level and geocode of geounits that rows speak of and that do not exist."""
-    spoken = rows.select("level", "geocode").distinct()
-    return spoken.join(geounits.select("level", "geocode"), ["level", "geocode"], "left_anti")
+def geounits_of(rows: DataFrame) -> DataFrame:
+    """Level and geocode of the geounits that rows name."""
+    return rows.select("level", "geocode").distinct()
+
+
+def parents_of(geounits: DataFrame, spine: Spine) -> DataFrame:
+    """Level and geocode of the parents that geounits have by the prefixes of their geocodes."""
+    below = geounits.where(F.col("level") != spine.names[0])
+    return below.select(_above(spine).alias("level"), parent_of(spine).alias("geocode"))
+
+
+def leaves_of(geounits: DataFrame, spine: Spine) -> DataFrame:
+    """Geocodes of the lowest level."""
+    return geounits.where(F.col("level") == spine.leaf.name).select("geocode")
+
+
+def rows_by_level(rows: DataFrame) -> dict[str, int]:
+    """How many rows each level has."""
+    return {row["level"]: row["count"] for row in rows.groupBy("level").count().collect()}
+
+
+def some_unknown_geounits(rows: DataFrame, geounits: DataFrame, number: int) -> list[Row]:
+    """Level and geocode of some geounits that rows name and that do not exist."""
+    unknown = geounits_of(rows).join(geounits.select("level", "geocode"), ["level", "geocode"], "left_anti")
+    return first_rows(unknown, number, "level", "geocode")
+
+
+def some_unknown_to(geounits: DataFrame, tables: Sequence[DataFrame], spine: Spine, number: int) -> list[Row]:
+    """The same of several tables, and of the parents that the geounits themselves name."""
+    frames = [table.select("level", "geocode") for table in tables]
+    for above, below in pairwise(spine.names):
+        parents = geounits.where(F.col("level") == below)
+        frames.append(parents.select(F.lit(above).alias("level"), F.col("parent").alias("geocode")))
+    return some_unknown_geounits(union(frames), geounits, number)
+
+
+def some_wrong_geocodes(geounits: DataFrame, spine: Spine, number: int) -> list[Row]:
+    """Level and geocode of some geounits whose geocodes are not of as many digits as those of their level."""
+    length = by_level(spine, lambda depth: F.lit(spine.levels[depth].length or 1))
+    wrong = ~F.col("geocode").rlike("^[0-9]+$") | (F.length("geocode") != length)
+    return first_rows(geounits.where(wrong), number, "level", "geocode")
 
 
 def as_measurements(
@@ -268,8 +343,22 @@ def unequal(one: DataFrame, other: DataFrame) -> DataFrame:
     """Level, geocode and query name of constraints that are not the same in both; one below the other, one shuffle."""
     columns = ["level", "geocode", "query_name", "bins", "query_shape", "value", "sign"]
     signed = [each.select(*columns, F.lit(sign).alias("more")) for each, sign in ((one, 1), (other, -1))]
-    counted = reduce(lambda left, right: left.unionByName(right), signed).groupBy(*columns)
+    counted = union(signed).groupBy(*columns)
     return counted.agg(F.sum("more").alias("more")).where("more <> 0").select("level", "geocode", "query_name")
+
+
+def some_unequal(
+    bounds: DataFrame, read: DataFrame, geounits: DataFrame, product: Product, added: Sequence[AddedConstraint]
+) -> list[Row]:
+    """A constraint of files that is not what follows from the bounds of a run, or lacks; the first one alone."""
+    schema, zeros = product.schema, product.structural_zeros
+    given = sides(product.class_query, added)
+    # Folders that were published before structural zeros were hold none of them; one that has any must have all.
+    names = [zero.name + EXACT for zero in zeros]
+    if names and not read.where(F.col("query_name").isin(names)).isEmpty():
+        bounds, given = with_zeros(bounds, geounits, zeros), (*given, *zero_sides(schema, zeros))
+    computed = as_constraints(constraint_rows(bounds, schema, given), schema)
+    return first_rows(unequal(computed, read), 1, "level", "geocode")
 
 
 def prefix_geounits(rows: DataFrame, spine: Spine) -> DataFrame:
@@ -277,10 +366,8 @@ def prefix_geounits(rows: DataFrame, spine: Spine) -> DataFrame:
 
     `tables.GEOUNITS` with a column level.
     """
-    spoken = rows.select("level", "geocode").distinct()
-    each = spoken.select("level", "geocode", parent_of(spine).alias("parent"))
-    above = by_level(spine, lambda depth: F.lit(spine.names[depth - 1] if depth else ""))
-    children = each.groupBy(above.alias("level"), F.col("parent").alias("geocode")).agg(
+    each = geounits_of(rows).select("level", "geocode", parent_of(spine).alias("parent"))
+    children = each.groupBy(_above(spine).alias("level"), F.col("parent").alias("geocode")).agg(
         F.count(F.lit(1)).alias("children")
     )
     joined = each.join(children, ["level", "geocode"], "left")
@@ -295,6 +382,11 @@ def parent_of(spine: Spine) -> Column:
         return F.substring("geocode", 1, length) if length else F.lit("0" if depth else "")
 
     return by_level(spine, parent)
+
+
+def _above(spine: Spine) -> Column:
+    """Name of the level above, from column level; empty at the top."""
+    return by_level(spine, lambda depth: F.lit(spine.names[depth - 1] if depth else ""))
 
 
 def by_level(spine: Spine, value: Callable[[int], Column]) -> Column:

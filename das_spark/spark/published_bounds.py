@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from das_spark.spark.bounds import bound_rows, flow_rows
 from das_spark.spark.noisy_rows import EXACT
+from das_spark.spark.tables import union
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ def published_boxes(
         at = own.where(F.col("level") == spine.names[depth]).withColumn("depth", F.lit(depth))
         levels.append(_tightened(at, levels[-1], classes) if levels else at)
     columns = ("level", "depth", "geocode", "parent", "total", "lower", "upper")
-    return reduce(lambda one, other: one.unionByName(other), [each.select(*columns) for each in levels])
+    return union(each.select(*columns) for each in levels)
 
 
 def published_class_bounds(boxes: DataFrame, spine: Spine, total_at: str | None) -> DataFrame:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -15,9 +14,9 @@ from pyspark.sql import functions as F
 
 from das_spark.core import UNMEASURED
 from das_spark.errors import DasError, OutputError
-from das_spark.spark.arranged import file_starts, level_files, write_arranged
+from das_spark.spark.arranged import write_levels
 from das_spark.spark.census import census_geocode
-from das_spark.spark.tables import LEVEL_TABLES, with_level
+from das_spark.spark.tables import LEVEL_TABLES, read_table, union, with_level
 from das_spark.store import (
     discard,
     disk_errors,
@@ -30,7 +29,7 @@ from das_spark.store import (
     staging_of,
     succeed,
 )
-from das_spark.store.parquet import REPORT, ParquetTables, TableFolder, below, count_rows
+from das_spark.store.parquet import ParquetTables, TableFolder, below, count_rows
 from das_spark.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from das_spark.geography import Spine
     from das_spark.store import FileRecord, RunLayout
 
+_RESTORE: Final = "restore the folder, and run the same command again; nothing was made of it"
 #: Is given written rows with a column level, and raises what is wrong with them.
 RowCheck = Callable[[DataFrame], None]
 
@@ -70,12 +70,12 @@ class LevelTables:
 
     def read(self, table: str, geolevel: str) -> DataFrame:
         """One finished level of a table."""
-        return self.spark.read.schema(LEVEL_TABLES[table]).parquet(str(self.folder(table, geolevel)))
+        return read_table(self.spark, table, self.folder(table, geolevel))
 
     def read_all(self, table: str) -> DataFrame:
         """All levels of a finished table, with a column level in front."""
         frames = [self.read(table, name).select(F.lit(name).alias("level"), "*") for name in self.spine.names]
-        return reduce(DataFrame.unionByName, frames)
+        return union(frames)
 
     def rows(self, table: str, geolevel: str) -> int:
         """Rows of one level of a table, from the footers of its files; raises as `store.parquet.read_metadata`."""
@@ -90,13 +90,21 @@ class LevelTables:
     def require_complete(self, table: str, geolevel: str) -> None:
         """Refuse a level of a table of one row a geounit that has lost a file since it was finished."""
         folder, expected = self.folder(table, geolevel), self.geounit_counts()[geolevel]
-        hint = "restore the folder, and run the same command again; nothing was made of it"
         try:
             found = self.rows(table, geolevel)
         except (pa.ArrowInvalid, OSError) as error:
-            raise OutputError(f"{folder}: holds a file that is not a whole Parquet file", hint=hint) from error
+            raise OutputError(f"{folder}: holds a file that is not a whole Parquet file", hint=_RESTORE) from error
         if found != expected:
-            raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=hint)
+            raise OutputError(f"{folder}: {found:,} rows, expected {expected:,}", hint=_RESTORE)
+
+    def require_every_geounit(self, table: str, geolevel: str) -> None:
+        """Refuse a level of a table of several rows a geounit that knows nothing of some."""
+        found = self.read(table, geolevel).select("geocode").distinct().count()
+        expected = self.geounit_counts()[geolevel]
+        if found != expected:
+            raise OutputError(
+                f"{self.folder(table, geolevel)}: rows of {found:,} geounits, expected {expected:,}", hint=_RESTORE
+            )
 
     def measured_shares(self, geolevel: str) -> dict[str, Fraction]:
         """Exact shares of the whole budget that measured geounits of a level have, by their text in the table."""
@@ -161,18 +169,19 @@ class LevelTables:
         on_census = tuple(levels) != self.spine.names
         if leaves is None:
             leaves = self.read("geounits", self.spine.leaf.name)
-        starts = file_starts(
-            leaves.select(census_geocode() if on_census else F.col("geocode")),
-            self.census if on_census else self.spine,
-        )
-        writer = ParquetTables({table: TableFolder(staging.absolute(), schema)})
-        report = write_arranged(
+        return write_levels(
             frame,
             table,
-            file=level_files(starts, F.col("level"), F.col("geocode")),
-            files=sum(len(codes) + 1 for codes in starts.values()),
-            order=[name for name in ("geocode", "name", "member") if name in schema.names],
-            finish=writer,
-            report=REPORT,
+            ParquetTables({table: TableFolder(staging.absolute(), schema)}),
+            leaves.select(census_geocode() if on_census else F.col("geocode")),
+            self.census if on_census else self.spine,
+            [name for name in ("geocode", "name", "member") if name in schema.names],
         )
-        return writer.place(report.toArrow().to_pylist())[table]
+
+
+def write_and_read(frame: DataFrame, folder: Path) -> DataFrame:
+    """Write a frame in the place of what is there, and read it back: it is used more than once."""
+    discard(folder)
+    with disk_errors(folder):
+        frame.write.parquet(str(folder))
+    return frame.sparkSession.read.schema(frame.schema).parquet(str(folder))

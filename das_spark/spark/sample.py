@@ -34,8 +34,8 @@ from das_spark.evaluation import (
     residuals,
 )
 from das_spark.geography import ROOT_GEOCODE
-from das_spark.spark.lists import flat_lists, list_total
-from das_spark.spark.spine import text_column, together
+from das_spark.spark.lists import flat_lists, list_total, together
+from das_spark.spark.spine import text_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

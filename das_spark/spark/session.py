@@ -122,6 +122,13 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_ADAPTIVE, str(before))
 
 
+def application_of(context: SparkContext) -> tuple[str, str]:
+    """Id of the application, and number of its attempt, which YARN alone counts."""
+    with suppress(Exception):
+        return str(context.applicationId), str(context._jsc.sc().applicationAttemptId().get())
+    return str(context.applicationId), ""
+
+
 def in_local_mode(context: SparkContext) -> bool:
     """Whether the driver does all the work itself; "local-cluster[...]" has processes of its own, joined by sockets."""
     return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None

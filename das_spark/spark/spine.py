@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from math import gcd
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,8 +46,9 @@ from das_spark.geography import (
 )
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import unknown_blocks
+from das_spark.spark.lists import together
 from das_spark.spark.readers import MOST_EXAMPLES, Problem, reading, refuse
-from das_spark.store.parquet import REPORT, ParquetTables, TableFolder
+from das_spark.store.parquet import ParquetTables, TableFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,35 +73,6 @@ PATHS: Final = StructType(
 )
 
 
-def counties(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by county, into one table a county.
-
-    Code of each county (5 digits) and its rows.
-    """
-    return together(batches, COUNTY)
-
-
-def together(batches: Iterator[pa.RecordBatch], column: str) -> Iterator[tuple[str, pa.Table]]:
-    """Cut a stream of rows, sorted by a column of text, into one table a value, across the borders of batches."""
-    waiting: list[pa.RecordBatch] = []
-    current = ""
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        codes = batch.column(column).dictionary_encode()
-        index = codes.indices.to_numpy()
-        cuts = [0, *(np.flatnonzero(np.diff(index)) + 1).tolist(), batch.num_rows]
-        for start, stop in pairwise(cuts):
-            value = codes.dictionary[int(index[start])].as_py()
-            if waiting and value != current:
-                yield current, pa.Table.from_batches(waiting)
-                waiting = []
-            current = value
-            waiting.append(batch.slice(start, stop - start))
-    if waiting:
-        yield current, pa.Table.from_batches(waiting)
-
-
 def by_county(blocks: DataFrame) -> DataFrame:
     """Rows brought together by county in one shuffle, and sorted by county and geocode.
 
@@ -124,7 +95,7 @@ def of_counties(held: DataFrame, task: Callable[[pa.Table], Sequence[str]]) -> l
 
 
 def _found(task: Callable[[pa.Table], Sequence[str]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for county, rows in counties(batches):
+    for county, rows in together(batches, COUNTY):
         found: list[tuple[str, str | None, str | None, str | None]]
         try:
             found = [(county, None, None, text) for text in task(rows)]
@@ -318,7 +289,7 @@ def _with_primitive(blocks: DataFrame, settings: SpineSettings, primitive: DataF
 
 
 def _path_batches(task: _Task, national: NationalSpine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _, rows in counties(batches):
+    for _, rows in together(batches, COUNTY):
         for spine in task.spines(rows):
             whole = path_rows(county_paths(spine, national))
             for start in range(0, whole.num_rows, _ROWS_OF_A_BATCH):
@@ -349,8 +320,7 @@ def write_blocks(blocks: DataFrame, folder: Path) -> tuple[FileRecord, ...]:
         )
         file = F.format_string("part-%05d", file_number(starts[block.name], F.col("block")))
         files = len(starts[block.name]) + 1
-        report = write_arranged(kept, "blocks", file=file, files=files, order=["block"], finish=writer, report=REPORT)
-        return writer.place(report.toArrow().to_pylist())["blocks"]
+        return write_arranged(kept, "blocks", writer, file=file, files=files, order=["block"])
     finally:
         kept.unpersist()
 

@@ -9,6 +9,7 @@ without figures.
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,3 +139,39 @@ def _summed(attempts: list[dict[str, Any]], *, jobs: int, lost: int, slowest: fl
 
 def _peak(attempts: Iterable[Mapping[str, Any]], name: str) -> int:
     return max(((each.get("peakExecutorMetrics") or {}).get(name, 0) for each in attempts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningStage:
+    """One of Spark's own stages, of which a stage of the run has several, in one job or one after another.
+
+    Attributes:
+        number: As in Spark's displays.
+        done: Tasks done; fewer than all.
+        tasks: Tasks in all.
+        seconds: Since it was submitted.
+    """
+
+    number: int
+    done: int
+    tasks: int
+    seconds: float
+
+
+def running_stage(context: SparkContext, group: str) -> RunningStage | None:
+    """The stage of Spark's that keeps a job group at work: of those not done, the one with most tasks to do."""
+    tracker = context.statusTracker()
+    found = []
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        if info is None or info.status != "RUNNING":
+            continue
+        for stage in info.stageIds:
+            each = tracker.getStageInfo(stage)
+            if each is not None and each.numActiveTasks and each.numCompletedTasks < each.numTasks:
+                found.append(each)
+    if not found:
+        return None
+    most = max(found, key=lambda each: (each.numTasks - each.numCompletedTasks, -each.stageId))
+    submitted = tracker._jtracker.getStageInfo(most.stageId).submissionTime() / 1000
+    return RunningStage(most.stageId, most.numCompletedTasks, most.numTasks, max(time.time() - submitted, 0.0))

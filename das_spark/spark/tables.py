@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import TYPE_CHECKING
+
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from das_spark.store import tables as declared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from das_spark.store import PublicLayout
 
 LEAVES = from_arrow_schema(declared.LEAVES.schema)
 GEOUNITS = from_arrow_schema(declared.GEOUNITS.schema)
@@ -29,3 +40,37 @@ LEVEL_TABLES = {name: from_arrow_schema(each.schema) for name, each in declared.
 def with_level(schema: StructType) -> StructType:
     """A table's columns, and the geolevel of the folder that a row was read from, as Spark adds it."""
     return StructType([*schema.fields, StructField("level", StringType(), nullable=False)])
+
+
+def read_table(spark: SparkSession, table: str, folder: Path) -> DataFrame:
+    """The rows of a table, or of one level of it, in a folder."""
+    return spark.read.schema(from_arrow_schema(declared.TABLES[table].schema)).parquet(str(folder))
+
+
+def union(frames: Iterable[DataFrame]) -> DataFrame:
+    """All rows of frames with the same columns."""
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def first_rows(frame: DataFrame, number: int, *order: str) -> list[Row]:
+    """Some rows for a message, the first ones by columns."""
+    return frame.orderBy(*order).limit(number).collect()
+
+
+def count_and_first(frame: DataFrame, number: int, *order: str) -> tuple[int, list[Row]]:
+    """How many rows there are, and some of them."""
+    found = frame.count()
+    return found, first_rows(frame, number, *order) if found else []
+
+
+def read_folders(spark: SparkSession, table: str, base: Path, folders: Sequence[Path]) -> DataFrame:
+    """Several levels of a table by one scan, with a column level from the names of the folders; there may be none."""
+    schema = with_level(LEVEL_TABLES[table])
+    if not folders:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).option("basePath", str(base)).parquet(*map(str, folders))
+
+
+def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:
+    """All levels of a public table by one scan, with a column level."""
+    return read_folders(spark, table, layout.table(table), [layout.level(table, level) for level in levels])

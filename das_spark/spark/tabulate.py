@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +16,19 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from das_spark.errors import without_values
-from das_spark.geography.spine import Spine
 from das_spark.io.table_files import CSV, PARQUET, csv_header
-from das_spark.spark.arranged import file_starts, level_files, write_arranged
-from das_spark.spark.tables import LEVEL_TABLES, with_level
+from das_spark.spark.arranged import write_levels
+from das_spark.spark.lists import flat_lists
+from das_spark.spark.tables import with_level
 from das_spark.spark.verify_tables import PublishedTable
-from das_spark.store.layout import PublicLayout, TablesLayout
-from das_spark.store.parquet import REPORT, ParquetTables
 from das_spark.tabulation import Incidence, incidence, tabulate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.geography import Spine
+    from das_spark.store import FileRecord, TablesLayout
+    from das_spark.store.parquet import ParquetTables
     from das_spark.tabulation import Table
 
 
@@ -72,29 +72,12 @@ class TabulateTask:
                 yield self._rows(batch.slice(begin, step))
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        cells, counts = batch.column("cells"), batch.column("counts")
-        sums = tabulate(self.matrix, _values(cells), _offsets(cells), _values(counts))
+        cells, offsets = flat_lists(batch.column("cells"), np.int64)
+        counts, _ = flat_lists(batch.column("counts"), np.int64)
+        sums = tabulate(self.matrix, cells, offsets, counts)
         texts = [batch.column(name) for name in self.kept]
         numbers = [pa.array(column) for column in np.ascontiguousarray(sums.T)]
         return pa.RecordBatch.from_arrays([*texts, *numbers], [*self.kept, *self.matrix.names])
-
-
-def _values(column: pa.Array) -> NDArray[np.int64]:
-    values: NDArray[np.int64] = column.flatten().to_numpy(zero_copy_only=False)
-    return values
-
-
-def _offsets(column: pa.Array) -> NDArray[np.int64]:
-    """Where the values of each row begin once the list column is flattened, and the end."""
-    lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
-
-
-def read_levels(spark: SparkSession, layout: PublicLayout, table: str, levels: Sequence[str]) -> DataFrame:
-    """All levels of a public table by one scan, with a column level."""
-    folders = [str(layout.level(table, level)) for level in levels]
-    reader = spark.read.schema(with_level(LEVEL_TABLES[table])).option("basePath", str(layout.table(table)))
-    return reader.parquet(*folders)
 
 
 def read_published(
@@ -115,8 +98,9 @@ def read_published(
 
 def _read(spark: SparkSession, layout: TablesLayout, table: Table, format: str, levels: Sequence[str]) -> DataFrame:
     folders = [str(layout.level(table.name, format, level)) for level in levels]
-    path = str(layout.table(table.name, format))
-    reader = spark.read.schema(with_level(table_schema([table]))).option("basePath", path)
+    reader = spark.read.schema(with_level(table_schema([table]))).option(
+        "basePath", str(layout.table(table.name, format))
+    )
     frame = reader.parquet(*folders) if format == PARQUET else reader.option("header", "true").csv(folders)
     return frame.select(F.col("level"), GEOCODE, *table.names)
 
@@ -125,19 +109,10 @@ def _misnamed(layout: TablesLayout, table: Table, level: str) -> bool:
     return csv_header(layout.level(table.name, CSV, level)) != (GEOCODE, *table.names)
 
 
-def write_table(estimates: DataFrame, table: Table, spine: Spine, writer: ParquetTables) -> list[dict[str, Any]]:
+def write_table(estimates: DataFrame, table: Table, spine: Spine, writer: ParquetTables) -> tuple[FileRecord, ...]:
     """Write all levels of a table by one Spark job, in files by geocode."""
-    starts = file_starts(estimates.where(F.col("level") == spine.leaf.name).select(GEOCODE), spine)
-    report = write_arranged(
-        tabulated(estimates, [table], "level"),
-        table.name,
-        file=level_files(starts, F.col("level"), F.col(GEOCODE)),
-        files=sum(len(codes) + 1 for codes in starts.values()),
-        order=[GEOCODE],
-        finish=writer,
-        report=REPORT,
-    )
-    return list(report.toArrow().to_pylist())
+    leaves = estimates.where(F.col("level") == spine.leaf.name).select(GEOCODE)
+    return write_levels(tabulated(estimates, [table], "level"), table.name, writer, leaves, spine, [GEOCODE])
 
 
 def arrow_schema(table: Table) -> pa.Schema:

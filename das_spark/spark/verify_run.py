@@ -25,7 +25,8 @@ from das_spark.spark import bounds, tables
 from das_spark.spark.census import on_census, published_estimates, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.published_bounds import published_class_bounds
-from das_spark.spark.tabulate import read_levels, table_schema
+from das_spark.spark.tables import read_levels
+from das_spark.spark.tabulate import table_schema
 from das_spark.spark.verify import RunTables, present
 from das_spark.spark.verify_columns import (
     MeasuredQuery,

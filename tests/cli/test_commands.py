@@ -27,7 +27,7 @@ from das_spark.evaluation import (
 from das_spark.evaluation.metric_rows import CriterionPart, ErrorPart
 from das_spark.evaluation.samples import Draw, entries_of
 from das_spark.evaluation.tallies import COUNTY, FIFTIES
-from das_spark.pipeline import Check, VerificationReport, study
+from das_spark.pipeline import Check, VerificationReport, accuracy
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
 from das_spark.spark import finished_runs as finished
 from das_spark.store import PublicManifest, RunLayout, StageRecord, discard, open_run, require_kept
@@ -241,10 +241,10 @@ def test_samples_are_as_many_as_runs_unless_it_is_said_that_they_are_not(capsys,
         ]
         return SampleReport(tuple(shares), tuple(given), tuple(found))
 
-    monkeypatch.setattr(study, "alike_runs", lambda runs: runs)
-    monkeypatch.setattr(study, "report_runs", lambda *_: reports)
-    monkeypatch.setattr(study, "require_one_population", lambda runs, truth: checked.append(runs))
-    monkeypatch.setattr(study, "sample_run", lambda *given: asked.append(given[2]) or drawn(*given))
+    monkeypatch.setattr(accuracy, "alike_runs", lambda runs: runs)
+    monkeypatch.setattr(accuracy, "report_runs", lambda *_: reports)
+    monkeypatch.setattr(accuracy, "require_one_population", lambda runs, truth: checked.append(runs))
+    monkeypatch.setattr(accuracy, "sample_run", lambda *given: asked.append(given[2]) or drawn(*given))
     asked = []
     assert main(["evaluate", "runs/a", "runs/b", "--samples", "1/2", *more]) == 0
     assert [list(given) for given in asked] == [list(range(seeds))]

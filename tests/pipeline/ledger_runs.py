@@ -68,7 +68,7 @@ class Reported:
 def opened(
     root: Path, run_id: str = "r", *, insecure: bool = False, told: Reported | None = None, **plan: Any
 ) -> RunLedger:
-    """The ledger of a run, opened by a driver, as `at_work` does it."""
+    """The ledger of a run, opened by a driver, as `driver_attempt` does it."""
     made, layout = plan_of(**plan), RunLayout.at(root, run_id)
     open_run(layout, CONFIG, ledger=str(ledger_folder(made, layout)))
     return open_ledger(made, layout, told or Reported(), insecure=insecure)  # type: ignore[arg-type]

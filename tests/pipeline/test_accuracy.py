@@ -16,12 +16,12 @@ from das_spark.evaluation import report_from_json, study_of
 from das_spark.evaluation.comparison import PAIRED
 from das_spark.evaluation.tallies import EMPTY_STRATA, MARGINAL_PRODUCT
 from das_spark.pipeline import accuracy
-from das_spark.pipeline.accuracy import evaluate_runs, subject_of_plan
+from das_spark.pipeline.accuracy import evaluate_runs, study_runs
 from das_spark.pipeline.compare import compare_runs
 from das_spark.pipeline.evaluation_files import write_accuracy, write_comparison
 from das_spark.pipeline.samples import require_one_population, sample_run
-from das_spark.pipeline.study import study_runs
 from das_spark.products import PRODUCTS
+from das_spark.spark.evaluate import Subject
 from das_spark.spark.finished_runs import alike_runs
 
 
@@ -38,7 +38,7 @@ def test_every_product_has_something_to_compare_and_groups_to_look_at_first(prod
         for level in strategy.budget.levels
         for each in level.queries
     ]
-    subject = subject_of_plan(product, measured)
+    subject = Subject.of(product, measured)
     for level in product.default_levels:
         queries = subject.comparison(level).queries
         assert queries[0].name == "total"

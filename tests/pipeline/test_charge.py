@@ -20,7 +20,7 @@ from das_spark.pipeline.charge import (
     enter_level,
     enter_run,
     open_ledger,
-    said_of_caps,
+    spending_against_caps,
 )
 from das_spark.privacy import Cap, EntryState, Ledger
 from das_spark.store import Journal, OwnEntry, RunLayout, hold_run
@@ -365,8 +365,8 @@ def test_a_sweep_says_what_all_of_it_costs_against_the_cap(tmp_path):
     enter_run(first)
     second = RunLayout.at(tmp_path, "second")
     plans = [(first.plan, first.layout), (plan_of(), second)]
-    (line,) = said_of_caps(plans, ())
+    (line,) = spending_against_caps(plans, ())
     assert line == "cap of the dataset (epsilon at delta 1e-10: 1): spent so far 1/2, with all runs that are left 3/4"
     beyond = [*plans, (plan_of(total="3/2"), RunLayout.at(tmp_path, "third"))]
-    assert said_of_caps(beyond, ())[0].endswith("9/4; the run that exceeds it will be refused")
-    assert said_of_caps([(plan_of(dataset="others"), second)], ()) == ()
+    assert spending_against_caps(beyond, ())[0].endswith("9/4; the run that exceeds it will be refused")
+    assert spending_against_caps([(plan_of(dataset="others"), second)], ()) == ()

@@ -12,14 +12,14 @@ import pytest
 from made_runs import SPARK
 
 from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
-from das_spark.pipeline import driver, estimate_from, run_stages, runner
-from das_spark.pipeline.driver import at_work
+from das_spark.pipeline import driver, estimate_from, reestimate, run_stages, runner
+from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
 from das_spark.spark.executors import TIMEOUT
 from das_spark.store import RunLayout, hold_run, is_held, open_run, write_durably
 
-ORIGIN = SimpleNamespace(entry=SimpleNamespace(insecure=True))
+ENTRY = SimpleNamespace(insecure=True)
 
 
 def run_of(workshop: Any) -> None:
@@ -27,10 +27,7 @@ def run_of(workshop: Any) -> None:
 
 
 def estimate_of(workshop: Any) -> None:
-    def adopt(_: Any) -> None:
-        pytest.fail("at work in another run")
-
-    source = SimpleNamespace(plan=workshop.plan(), origin=ORIGIN, check=lambda _: None, adopt=adopt)
+    source = SimpleNamespace(plan=workshop.plan(), entry=ENTRY, check=lambda _: None)
     estimate_from(source, run_id="mine", spark=SPARK)
 
 
@@ -46,7 +43,8 @@ def test_a_driver_whose_run_was_made_another_before_it_held_it_stops(
             yield
 
     monkeypatch.setattr(driver, "hold_run", held_late)
-    monkeypatch.setattr(runner, "ingest", lambda *_: pytest.fail("at work in another run"))
+    monkeypatch.setattr(runner, "carry_out", lambda *_: pytest.fail("at work in another run"))
+    monkeypatch.setattr(reestimate, "_import_tables", lambda *_: pytest.fail("at work in another run"))
     with pytest.raises(OutputError, match="belongs to another run"):
         begin(dry_workshop)
     assert not is_held(dry_workshop.layout("mine"))
@@ -64,17 +62,17 @@ def test_a_finished_run_whose_confidential_side_was_removed_is_not_begun_again(d
 def test_a_session_is_asked_to_protect_what_is_confidential_and_nothing_else(dry_workshop):
     plan, layout = dry_workshop.plan(), dry_workshop.layout("mine")
     progress = Progress(lambda _: None, "mine")
-    with at_work(plan, layout, progress, origin=ORIGIN, spark=SPARK) as context:
+    with driver_attempt(plan, layout, progress, measured_by=ENTRY, spark=SPARK) as context:
         assert context.key is None
         assert context.ledger is None
         assert context.is_insecure
         assert is_held(layout)
     with (
         pytest.raises(PrivacyGuardError, match="does not protect key and confidential data"),
-        at_work(plan, layout, progress, key=RunKey.from_system(), spark=SPARK),
+        driver_attempt(plan, layout, progress, key=RunKey.from_system(), spark=SPARK),
     ):
         pytest.fail("at work")
-    with at_work(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK) as context:
+    with driver_attempt(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK) as context:
         assert context.is_insecure
 
 
@@ -93,7 +91,7 @@ def test_what_the_ledger_forbids_is_found_before_spark_is_started_and_is_not_the
     error = InputError if broken == "input" else PrivacyGuardError
     with (
         pytest.raises(error) as caught,
-        at_work(plan, layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x")),
+        driver_attempt(plan, layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x")),
     ):
         pytest.fail("at work")
     assert caught.value.exit_code == (1 if broken == "input" else 3)
@@ -103,7 +101,7 @@ def test_what_the_ledger_forbids_is_found_before_spark_is_started_and_is_not_the
         dry_workshop.ledger_file.unlink()
     if broken == "input":
         (dry_workshop.folder / "away").rename(dry_workshop.census)
-    with at_work(dry_workshop.plan(), layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x")):
+    with driver_attempt(dry_workshop.plan(), layout, Progress(lambda _: None, "mine"), key=RunKey.insecure("x")):
         assert (dry_workshop.root / "latest").is_symlink(), "mended, the run of this name goes on"
 
 
@@ -112,7 +110,7 @@ def test_a_wrong_property_is_found_before_any_stage(dry_workshop, monkeypatch):
     monkeypatch.setattr(SPARK.sparkContext, "getConf", lambda: {TIMEOUT: "soon"})
     with (
         pytest.raises(EnvironmentProblemError, match=f"{TIMEOUT} is 'soon'"),
-        at_work(plan, layout, Progress(lambda _: None, "mine"), origin=ORIGIN, spark=SPARK),
+        driver_attempt(plan, layout, Progress(lambda _: None, "mine"), measured_by=ENTRY, spark=SPARK),
     ):
         pytest.fail("at work")
 
@@ -121,9 +119,9 @@ def test_a_run_that_a_guard_refuses_is_nobodys_last_run(dry_workshop):
     plan, layout, progress = dry_workshop.plan(), dry_workshop.layout("mine"), Progress(lambda _: None, "mine")
     with (
         pytest.raises(PrivacyGuardError, match="does not protect key and confidential data"),
-        at_work(plan, layout, progress, key=RunKey.from_system(), spark=SPARK),
+        driver_attempt(plan, layout, progress, key=RunKey.from_system(), spark=SPARK),
     ):
         pytest.fail("at work")
     assert not (dry_workshop.root / "latest").is_symlink()
-    with at_work(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK):
+    with driver_attempt(plan, layout, progress, key=RunKey.insecure("x"), spark=SPARK):
         assert (dry_workshop.root / "latest").resolve() == layout.folder.resolve()

@@ -12,10 +12,10 @@ import pytest
 import das_spark
 from das_spark.cli.main import main
 from das_spark.errors import ConfigurationError, OutputError, PrivacyGuardError
-from das_spark.pipeline import estimate_from, from_measurements, levels, open_source, reestimate
+from das_spark.pipeline import estimate_from, levels, noisy_sources, open_source, reestimate
 from das_spark.pipeline.context import RunContext
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.publish import INSECURE
+from das_spark.pipeline.statement import INSECURE
 from das_spark.spark import session as session_module
 from das_spark.store import PublicManifest, RunLayout, created_at
 
@@ -94,7 +94,7 @@ class TestEstimated:
         estimate_from(source, run_id="third", spark=spark)
         third = RunLayout.at(tmp_path / "runs", "third")
         assert tools.level_rows(third.public.path) == tools.level_rows(measured.layout("whole").public.path)
-        assert source.origin.entry.run_id.startswith("whole#")
+        assert source.entry.run_id.startswith("whole#")
         assert source.plan.origin.earlier is not None
         assert source.plan.origin.earlier.run_id == "whole"
 
@@ -102,7 +102,7 @@ class TestEstimated:
         self, measured, again, monkeypatch, spark, tools
     ):
         before = tools.checksums(again.public.path)
-        monkeypatch.setattr(from_measurements.MeasurementsSource, "check", lambda *_: pytest.fail("checked again"))
+        monkeypatch.setattr(noisy_sources.MeasurementsSource, "check", lambda *_: pytest.fail("checked again"))
         monkeypatch.setattr("das_spark.pipeline.levels.estimates", lambda *_: pytest.fail("estimated again"))
         source = open_source(None, measured.folder / "nmf", [f"output.root={json.dumps(str(again.root))}"])
         monkeypatch.setattr("das_spark.pipeline.runner.verify_public", lambda *_: pytest.fail("verified again"))
@@ -111,7 +111,7 @@ class TestEstimated:
 
     def test_a_run_that_died_while_it_took_tables_over_goes_on(self, measured, tmp_path, monkeypatch, spark, tools):
         source = open_source(None, measured.folder / "nmf", [f'output.root="{tmp_path}"'])
-        with tools.dying(from_measurements, "write_bounds"):
+        with tools.dying(noisy_sources, "write_bounds"):
             estimate_from(source, run_id="resumed", spark=spark)
         monkeypatch.setattr(levels, "estimate", lambda *_: None)
         monkeypatch.setattr(reestimate, "conclude", lambda *_: None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -195,21 +196,19 @@ def test_a_joint_run_that_dies_in_every_stage_ends_with_the_same_bytes(whole, po
 )
 def test_a_joint_run_stops_after_a_stage_of_a_part(population, tmp_path, monkeypatch, until, prepared, carried_out):
     plan = plan_in(population, tmp_path)
-    asked: dict[str, dict[str, str]] = {"prepare": {}, "run_stages": {}}
+    asked: dict[str, dict[str, str]] = {"read_input": {}, "carry_out": {}}
+    charged: list[str] = []
 
     def noting(name: str) -> Any:
-        def note(part: Any, *, until: str, **_: object) -> tuple[()]:
-            asked[name][part.product.record] = until
-            return ()
+        return lambda record, until: asked[name].update({record: until})
 
-        return note
-
+    # A part that is open is only its record here: what is asked of it is noted, and nothing done.
+    monkeypatch.setattr(joint, "opened_run", lambda part, *_: nullcontext(part.product.record))
     for name in asked:
         monkeypatch.setattr(joint, name, noting(name))
-    charged: list[str] = []
-    monkeypatch.setattr(joint, "charge", lambda part, **_: charged.append(part.product.record))
+    monkeypatch.setattr(joint, "charge", charged.append)
     summary = run_parts(plan, run_id="both", test_key=KEY, until=until)
-    assert asked == {"prepare": prepared, "run_stages": carried_out}
+    assert asked == {"read_input": prepared, "carry_out": carried_out}
     assert charged == (["person", "unit"] if carried_out else []), "all parts before any draws"
     stages = stage_names(plan)
     assert summary.figures["next stage"] == stages[stages.index(until) + 1]

@@ -77,7 +77,7 @@ def ending(workshop, monkeypatch, tools):
     """A run whose work is what a test says; gives its layout and the lines of its log."""
 
     def end(work):
-        monkeypatch.setattr(runner, "_carry_out", lambda context, _: work(context))
+        monkeypatch.setattr(runner, "carry_out", lambda context, _: work(context))
         layout = workshop.layout("short")
         try:
             run_stages(workshop.plan(), run_id="short", test_key=tools.TEST_KEY, spark=workshop.spark)

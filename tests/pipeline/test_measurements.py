@@ -10,7 +10,7 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.errors import OutputError
 from das_spark.pipeline import publish_measurements
-from das_spark.pipeline.publish import INSECURE
+from das_spark.pipeline.statement import INSECURE
 from das_spark.products import PRODUCTS
 from das_spark.store import MeasurementsManifest, record_of
 

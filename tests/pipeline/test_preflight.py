@@ -505,7 +505,7 @@ class TestOrigins:
     @pytest.mark.usefixtures("broken")
     def test_a_run_from_measurements(self, dry_workshop):
         plan = dry_workshop.plan('output.microdata=["text"]')
-        source = SimpleNamespace(plan=plan, origin=None, check=lambda _: pytest.fail("examined"))
+        source = SimpleNamespace(plan=plan, entry=None, check=lambda _: pytest.fail("examined"))
         with pytest.raises(ConfigurationError, match="microdata: "):
             estimate_from(source, run_id="a", spark=SimpleNamespace())
         assert not dry_workshop.root.exists()

@@ -12,7 +12,7 @@ from das_spark.config import RunPlan, plan_to_config
 from das_spark.errors import InputError, OutputError
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import reused_input
-from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.context import RunContext, RunOptions
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.reused_input import holds_input, reuse_input
@@ -46,7 +46,7 @@ def identity_of(context: RunContext) -> str:
 def second(workshop, first) -> RunContext:
     """A run of another budget that has just begun."""
     context = workshop.context("second", "budget.epsilon=1/3", "run.name=other")
-    context.ingested_by = first
+    context.options = RunOptions(ingested_by=first)
     return context
 
 

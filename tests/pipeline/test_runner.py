@@ -15,7 +15,7 @@ from das_spark.errors import InputError, PrivacyGuardError
 from das_spark.pipeline import levels, run_stages, runner
 from das_spark.pipeline.ingest import ingest
 from das_spark.pipeline.levels import measure
-from das_spark.pipeline.publish import INSECURE
+from das_spark.pipeline.statement import INSECURE
 from das_spark.privacy import Ledger, RunKey, StreamDomain
 from das_spark.store import Journal, RunLayout, finished
 
@@ -167,7 +167,7 @@ def test_two_runs_are_charged_twice_and_one_that_resumes_once(workshop, calm, mo
 
 def test_public_and_restricted_roots_may_lie_elsewhere(workshop, calm, tools, monkeypatch):
     settings = [f'output.public="{workshop.folder}/open"', f'output.restricted="{workshop.folder}/closed"']
-    monkeypatch.setattr(runner, "_carry_out", lambda context, _: context.layout)
+    monkeypatch.setattr(runner, "carry_out", lambda context, _: context.layout)
     layout = run_stages(workshop.plan(*settings), run_id="apart", test_key="x", spark=workshop.spark)
     assert layout == RunLayout.at(workshop.root, "apart", f"{workshop.folder}/open", f"{workshop.folder}/closed")
     assert layout.restricted.path.stat().st_mode & 0o777 == 0o700

@@ -16,7 +16,7 @@ from das_spark.errors import InputError
 from das_spark.pipeline import estimate_from, open_source, run_stages, runner, spines, verify_run
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline.charge import open_ledger
-from das_spark.pipeline.context import RunContext
+from das_spark.pipeline.context import RunContext, RunOptions
 from das_spark.pipeline.input_record import fingerprint
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
@@ -213,7 +213,9 @@ def test_a_run_of_another_budget_takes_over_the_spine_with_the_input(optimised, 
     progress = Progress(lambda _: None, "cheaper")
     ledger = open_ledger(plan, layout, progress, insecure=True)
     key, began = RunKey.insecure(KEY), created_at(layout)
-    context = RunContext(plan, layout, spark, key, progress, began, ledger=ledger, ingested_by=optimised)
+    context = RunContext(
+        plan, layout, spark, key, progress, began, ledger=ledger, options=RunOptions(ingested_by=optimised)
+    )
     for name in ("reader", "write_bounds"):
         monkeypatch.setattr(ingest_stage, name, lambda *_: pytest.fail("made again"))
     monkeypatch.setattr(spines, "build_spine", lambda *_: pytest.fail("built again"))

@@ -10,6 +10,7 @@ import pytest
 
 from das_spark.config import RunPlan, load_plan
 from das_spark.pipeline import publish
+from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.summary import summary_of
 from das_spark.privacy import Ledger, LedgerEntry
 
@@ -34,7 +35,6 @@ def context(of: RunPlan, folder: Path) -> Any:
         plan=of,
         spine=of.spine,
         layout=layout,
-        origin=None,
         created="2026-01-01T00:00:00+00:00",
         has_shares=False,
         is_insecure=False,
@@ -72,7 +72,7 @@ def test_a_run_on_official_files_opens_with_what_follows_from_people(tmp_path, m
     assert "one facility of a type is declared for each block where table P5 has people of that type" in text
     assert "| hhgq | " not in text.split("## About one attribute of a person")[1]
     assert "what is published nearly exactly has no price" in text
-    (notice,) = publish.notices_of(context(made, tmp_path))
+    (notice,) = notices_of(made, insecure=False)
     assert notice.startswith("PUBLISHED NEARLY EXACTLY")
     assert said in notice
     found = figures(made, tmp_path)
@@ -88,7 +88,7 @@ def test_a_run_without_units_claims_what_its_budget_says(tmp_path, monkeypatch):
     assert "NEARLY EXACTLY" not in text
     assert "| hhgq | " in text.split("## About one attribute of a person")[1]
     assert "| Tract | " in text.split("## About the place within a geounit")[1]
-    assert publish.notices_of(context(made, tmp_path)) == ()
+    assert notices_of(made, insecure=False) == ()
     assert "published nearly exactly" not in figures(made, tmp_path)
 
 

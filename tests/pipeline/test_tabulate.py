@@ -19,7 +19,7 @@ from das_spark.config import config_hash
 from das_spark.errors import ConfigurationError, OutputError
 from das_spark.pipeline import tabulate as stage
 from das_spark.pipeline import tabulate_run, verify_run
-from das_spark.pipeline.publish import INSECURE
+from das_spark.pipeline.statement import INSECURE
 from das_spark.products import PRODUCTS
 from das_spark.store import PublicLayout, PublicManifest, RunLayout, finished, part_files
 

@@ -13,7 +13,6 @@ from das_spark.cli.main import main
 from das_spark.config import stage_names
 from das_spark.errors import ConfigurationError, PrivacyGuardError, VerificationError
 from das_spark.pipeline import Check, RunSummary, VerificationReport, driver, levels, run_stages, runner
-from das_spark.pipeline.levels import journal_of
 from das_spark.pipeline.run_record import run_record
 from das_spark.privacy import EntryState, Ledger
 from das_spark.spark.run_tables import LevelTables
@@ -86,7 +85,7 @@ def test_a_run_in_steps_is_charged_once_and_draws_each_level_once(stepped, tools
     workshop, _, _ = stepped
     assert len({json.loads(line)["run_id"] for line in workshop.ledger()}) == 1
     assert json.loads(workshop.ledger()[-1])["completed_levels"] == list(tools.LEVELS)
-    journal = journal_of(workshop.context("steps", REPORTED))
+    journal = Journal.of(workshop.context("steps", REPORTED).layout)
     for level in tools.LEVELS:
         assert [str(attempt.state) for attempt in journal.attempts(level)] == ["promoted"]
 

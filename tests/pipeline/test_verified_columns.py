@@ -18,8 +18,7 @@ from das_spark.config import plan_from_config
 from das_spark.pipeline.verified_texts import text_check
 from das_spark.spark import verify_run
 from das_spark.spark.checks import Check, Rule, judge
-from das_spark.spark.tables import LEVEL_TABLES
-from das_spark.spark.tabulate import read_levels
+from das_spark.spark.tables import LEVEL_TABLES, read_levels
 from das_spark.spark.verify import RunTables, level_rules
 from das_spark.spark.verify_columns import RULES, rule_name
 from das_spark.spark.verify_run import Verified, column_rules, schema_check

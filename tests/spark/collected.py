@@ -78,7 +78,7 @@ class SparkInMemory:
         report = measurements(
             self.spark.createDataFrame(rows, tables.HISTOGRAMS),
             parents,
-            MeasurementTask(plan, top=above is None),
+            MeasurementTask(plan),
             SPREAD,
             writing(),
             top=above is None,
@@ -115,7 +115,7 @@ class SparkInMemory:
             rows = [{**row, "parent": parent[row["geocode"]]} for row in self.tables["upward_sums", geolevel]]
             self.tables["upward_sums", geolevel] = rows
             sums = self.frame("upward_sums", geolevel)
-        task = UpwardTask(self.given.plans[geolevel], top=above is None)
+        task = UpwardTask(self.given.plans[geolevel])
         found = collected(upward(self.public(geolevel, sums), task, SPREAD, writing(), top=above is None))
         self.tables["upward", geolevel] = found["upward"]
         if above is not None:
@@ -128,7 +128,7 @@ class SparkInMemory:
         report = estimates(
             self.public(geolevel, known),
             None if above is None else self.frame("estimates", above),
-            EstimationTask(self.given.plans[geolevel], top=above is None),
+            EstimationTask(self.given.plans[geolevel]),
             SPREAD,
             writing(),
             arrays=arrays,

@@ -128,7 +128,7 @@ def estimated(spark, frames_, spine, level, parents):
     plan = LevelPlan(SCHEMA.size, QUERIES, FamilyPlan(level, class_query="hhgq"), TopDown())
     given = [frames_[name].where(f"level = '{level}'").drop("level") for name in ("geounits", "bounds")]
     public = PublicLevel(given[0], measured(spark, level, spine), given[1], total_key=spine.total_key_at(level))
-    task = EstimationTask(plan, top=parents is None)
+    task = EstimationTask(plan)
     found = collected(estimates(public, parents, task, FamilySpread(3, 2), writing()))
     assert {row["status"] for row in found["diagnostics"]} == {"optimal"}
     names = tables.ESTIMATES.names

@@ -31,6 +31,7 @@ from das_spark.spark.level_pass import (
     estimates,
     measurements,
 )
+from das_spark.spark.lists import together
 
 # What tests give to workers travels by value: they cannot import `collected`.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -53,7 +54,7 @@ def test_families_are_cut_whole_whatever_the_batches_are(sizes, cuts):
     for cut in [*cuts, max(len(rank), 1)]:
         batches += rows.slice(start, cut).to_batches()
         start += cut
-    found = list(level_pass.families_of(iter(batches)))
+    found = [table for _, table in together(batches, "rank")]
     assert [table.num_rows for table in found] == sizes
     assert [value for table in found for value in table.column("value").to_pylist()] == list(range(len(rank)))
     assert all(len(set(table.column("family").to_pylist())) == 1 for table in found)
@@ -92,7 +93,7 @@ def noise(*, lazy, shares=("",)):
 
 def measured(spark, *, lazy=True, partitions=2, parents=True, top=False, shares=None):
     histograms = frame(spark, PEOPLE, lambda code: "" if top else code[:2]).repartition(3)
-    task = MeasurementTask(noise(lazy=lazy, shares=sorted(set((shares or {"": ""}).values()))), top=top)
+    task = MeasurementTask(noise(lazy=lazy, shares=sorted(set((shares or {"": ""}).values()))))
     given_shares = None
     if shares is not None:
         given_shares = spark.createDataFrame([(code, code[:2], share) for code, share in shares.items()], tables.SHARES)
@@ -218,7 +219,7 @@ class Watching(TopDown):
 
 
 def estimated(level, parents, partitions=2, estimator=None):
-    task = EstimationTask(LevelPlan(SCHEMA.size, QUERIES, PLAN, estimator or TopDown()), top=parents is None)
+    task = EstimationTask(LevelPlan(SCHEMA.size, QUERIES, PLAN, estimator or TopDown()))
     found = collected(estimates(level, parents, task, FamilySpread(7, partitions), writing()))
     for rows in found.values():
         for row in rows:

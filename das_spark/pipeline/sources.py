@@ -1,24 +1,23 @@
-"""Measurements of an earlier run, from its public folder alone."""
+"""Measurements that exist, from which a run estimates that draws none itself; the public folder of a finished run."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan, plan_from_config, same_estimation
-from das_spark.errors import ConfigurationError, InputError, OutputError
+from das_spark.errors import ConfigurationError, InputError, OutputError, PrivacyGuardError
 from das_spark.pipeline.noisy_checks import Findings
-from das_spark.pipeline.origin import Origin, entry_of
 from das_spark.pipeline.spines import copy_spine
-from das_spark.spark.noisy_rows import unknown_geounits, variances
-from das_spark.spark.tabulate import read_levels
+from das_spark.privacy import LedgerEntry
+from das_spark.spark.noisy_rows import some_unknown_geounits, variances
+from das_spark.spark.tables import read_levels
 from das_spark.store import (
     PublicLayout,
     PublicManifest,
@@ -36,6 +35,9 @@ from das_spark.store import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from das_spark.config import RunPlan
@@ -43,52 +45,70 @@ if TYPE_CHECKING:
 
 
 #: Public tables that come before estimation.
-ADOPTED: Final = ("geounits", "invariants", "bounds", "measurements")
+IMPORTED: Final = ("geounits", "invariants", "bounds", "measurements")
 
 
-@dataclass(frozen=True, slots=True)
-class RunSource:
-    """The public folder of a finished run.
+@dataclass(slots=True)
+class Source(ABC):
+    """Measurements that a run can be started from.
 
     Attributes:
-        public: The folder.
-        plan: How the new run estimates.
-        origin: What is known of the measurements.
+        plan: Of the run that estimates from them.
+        entry: The ledger entry of the run that measured; for external files, what their budget must have been.
     """
 
-    public: PublicLayout
     plan: RunPlan
-    origin: Origin
+    entry: LedgerEntry
+
+    @abstractmethod
+    def check(self, spark: SparkSession) -> None:
+        """Examine the rows before anything is written.
+
+        Raises:
+            InputError: They are not what they must be; all problems together.
+        """
+
+    @abstractmethod
+    def write_tables(self, context: RunContext) -> None:
+        """Write the public tables of a run that come before estimation: those that are not there yet.
+
+        Raises:
+            InputError: They are not what they must be.
+            InfeasibleError: The invariants leave no possible estimate.
+            OutputError: The disk is full.
+        """
+
+
+@dataclass(slots=True)
+class RunSource(Source):
+    """The public folder of a finished run."""
+
+    public: PublicLayout
 
     def check(self, spark: SparkSession) -> None:
         """Examine the measurements: whole files, known geounits, and the variances of the budget."""
-        for path in _parts(self.public, self.plan.spine.names):
+        levels = self.plan.spine.names
+        for path in _parts(self.public, levels):
             try:
                 parquet.read_metadata(path)
             except (pa.ArrowInvalid, OSError) as error:
                 raise InputError(f"{path}: is not a whole Parquet file", hint="copy the run again") from error
         findings = Findings(str(self.public.path))
-        measured = read_levels(spark, self.public, "measurements", self.plan.spine.names)
-        shares = read_levels(spark, self.public, "shares", self.plan.spine.names) if self.has_shares else None
-        for row in variances(measured, shares).collect():  # one row a level, query and share
+        measured = read_levels(spark, self.public, "measurements", levels)
+        shares = None if self.plan.spine.is_census else read_levels(spark, self.public, "shares", levels)
+        for row in variances(measured, shares):
             _judge(row, self.plan, findings)
-        geounits = read_levels(spark, self.public, "geounits", self.plan.spine.names)
-        for row in unknown_geounits(measured, geounits).limit(1).collect():
+        for row in some_unknown_geounits(measured, read_levels(spark, self.public, "geounits", levels), 1):
             findings.add(f"geolevel {row['level']}: geounit {row['geocode']} is measured and does not exist")
         findings.refuse()
 
-    @property
-    def has_shares(self) -> bool:
-        """Whether geounits have shares of the budget of their own."""
-        return not self.plan.spine.is_census
-
-    def adopt(self, context: RunContext) -> None:
+    def write_tables(self, context: RunContext) -> None:
         """Copy every table that comes before estimation."""
         copy_spine(context, self.public)
         # Shares first: a run that died meanwhile finds out from the others that it must go on.
-        for table in (*(("shares",) if self.has_shares else ()), *ADOPTED):
+        for table in (*(() if self.plan.spine.is_census else ("shares",)), *IMPORTED):
             for name in self.plan.spine.names:
-                adopt_level(context, table, name, self.public.level(table, name))
+                copy_level(context, table, name, self.public.level(table, name))
 
 
 def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
@@ -98,17 +118,13 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
     where = str(public.manifest)
     measured = plan_from_config(manifest.config, source=where)
     levels = measured.spine.names
-    for table in ADOPTED:
+    for table in IMPORTED:
         for name in levels:
             if not finished(public.level(table, name)):
                 raise OutputError(f"{path}: {table} of {name} are not there", hint="finish the run first")
     entry = entry_of(manifest.ledger, where)
-    digest = hashlib.sha256()
-    for part in _parts(public, levels):
-        digest.update(f"{part.relative_to(public.path)} {record_of(part).sha256}\n".encode())
-    origin = MeasurementOrigin(
-        OriginKind.RUN, manifest.run_id, manifest.created, digest.hexdigest(), entry.run_id, measured.origin
-    )
+    digest = digest_of(_parts(public, levels), public.path)
+    origin = MeasurementOrigin(OriginKind.RUN, manifest.run_id, manifest.created, digest, entry.run_id, measured.origin)
     plan = estimation_plan(measured, origin, settings, source=where)
     if plan.budget != entry.budget:
         raise InputError(f"{where}: configuration and ledger entry do not agree on the budget")
@@ -118,10 +134,26 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
             " it can be estimated again in the same way only",
             hint='leave out --set estimation.*, or measure with measurement.rows = "all"',
         )
-    return RunSource(public, plan, Origin(origin, entry))
+    return RunSource(plan, entry, public)
 
 
-def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) -> None:
+def entry_of(ledger: Mapping[str, Any], where: str) -> LedgerEntry:
+    """The ledger entry that a manifest holds."""
+    try:
+        return LedgerEntry.of(ledger)
+    except PrivacyGuardError as error:
+        raise InputError(f"{where}: {error.message}") from error
+
+
+def digest_of(files: Iterable[Path], folder: Path) -> str:
+    """Checksum over names below a folder and contents."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(folder)} {record_of(file).sha256}\n".encode())
+    return digest.hexdigest()
+
+
+def copy_level(context: RunContext, table: str, geolevel: str, source: Path) -> None:
     """Copy one level of a public table into the run, unless it is there."""
     target = context.tables.folder(table, geolevel)
     if finished(target):
@@ -135,7 +167,7 @@ def adopt_level(context: RunContext, table: str, geolevel: str, source: Path) ->
 
 
 def _parts(public: PublicLayout, levels: Sequence[str]) -> list[Path]:
-    return [path for table in ADOPTED for name in levels for path in part_files(public.level(table, name))]
+    return [path for table in IMPORTED for name in levels for path in part_files(public.level(table, name))]
 
 
 def _judge(row: Any, plan: RunPlan, findings: Findings) -> None:  # noqa: ANN401 - a Spark row

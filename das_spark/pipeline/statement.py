@@ -1,0 +1,168 @@
+"""What is said of a run in public: notices, rules, statement and manifest, from its plan and its ledger entry."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Final
+
+from das_spark import __version__
+from das_spark.config import (
+    geounit_sentences,
+    holding_losses,
+    needs_of,
+    notice_of_people,
+    plan_to_config,
+    published_from_people,
+    rules_from_people,
+    stays_within,
+)
+from das_spark.io.diagnostics_files import solver_facts
+from das_spark.io.dictionary import data_dictionary
+from das_spark.privacy import LedgerEntry, StatementFacts, privacy_statement
+from das_spark.store import PublicManifest
+from das_spark.store.tables import of_estimator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from das_spark.config import MeasurementOrigin, RunPlan
+    from das_spark.evaluation import SharePath
+    from das_spark.store import PublicLayout
+
+#: What every public file of a run under a test key says.
+INSECURE: Final = "INSECURE: made under a test key; nothing protects these outputs; for tests only"
+_SOFTWARE = ("pyspark", "numpy", "scipy", "osqp", "piqp", "clarabel", "numba", "pyarrow", "cryptography")
+#: Most right-hand sides of an added constraint that the statement spells out.
+_SPELLED = 16
+
+
+def notices_of(plan: RunPlan, *, insecure: bool) -> tuple[str, ...]:
+    """Sentences that every public file of a run must carry."""
+    found = [INSECURE] if insecure else []
+    found += notice_of_people(published_from_people(plan.acknowledged, plan.spine.leaf.name))
+    if plan.estimation.failsafe:
+        found.append("Consistency with the parent may be relaxed in families that the manifest names")
+    return tuple(found)
+
+
+def declared_invariants(plan: RunPlan) -> tuple[str, ...]:
+    """The declared invariants of a run, each a sentence."""
+    in_parts = plan.spine.total_key_at(plan.invariants.total_at) is not None
+    return plan.invariants.describe(
+        plan.product.unit_classes, plan.spine.leaf.name, plan.product.counted_in_totals, in_parts=in_parts
+    )
+
+
+def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created: str, insecure: bool) -> PublicManifest:
+    """What the public manifest says of a run that follows from its plan alone."""
+    return PublicManifest(
+        run_id=run_id,
+        created=created,
+        product=plan.product.name,
+        config=plan_to_config(plan),
+        config_hash=plan.config_hash,
+        versions=software_versions(),
+        ledger=entry.public_record(),
+        invariants=declared_invariants(plan),
+        public_rules=public_rules_of(plan),
+        notices=notices_of(plan, insecure=insecure),
+        data_dictionary=data_dictionary(
+            plan.product,
+            plan.output.microdata,
+            units=plan.invariants.units,
+            tabulated=bool(plan.output.tables),
+            areas=not plan.spine.is_census,
+            added=of_estimator(needs_of(plan), plan.spine.names),
+        ),
+    )
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of what computed the run."""
+    versions = {name: metadata.version(name) for name in _SOFTWARE}
+    return {"das_spark": __version__, "python": platform.python_version(), **versions}
+
+
+def public_rules_of(plan: RunPlan) -> tuple[str, ...]:
+    """What a run treats as public, as sentences."""
+    zeros = [f"Structural zero {zero.name}: {zero.meaning}" for zero in plan.product.structural_zeros]
+    bounds = plan.product.unit_bounds
+    capacity = [
+        f"Units of class '{label}' hold between {least} and {most} people each."
+        for label, least, most in (
+            zip(plan.product.unit_classes, bounds.least, bounds.most, strict=True) if bounds else ()
+        )
+    ]
+    geounits = geounit_sentences(plan.input)
+    added = [
+        f"Added constraint {each.name} at {each.geolevel}: {each.query} {each.sense} {_constants(each.right)}."
+        for each in plan.added
+    ]
+    return (*zeros, *(capacity if plan.invariants.units else []), *geounits, *added)
+
+
+def _constants(right: tuple[int, ...]) -> str:
+    """Right-hand sides; a long list stands in the manifest alone."""
+    if len(right) > _SPELLED:
+        return f"{len(right)} constants, in the manifest"
+    return ", ".join(f"{value:,}" for value in right) if len(right) == 1 else f"({', '.join(map(str, right))})"
+
+
+def statement_of(manifest: PublicManifest, plan: RunPlan, paths: Sequence[SharePath] = ()) -> str:
+    """The privacy statement that follows from a manifest: whoever has the public root can make it again."""
+    attributes, within = holding_losses(plan, tuple(path.shares for path in paths))
+    entry = LedgerEntry.of(manifest.ledger)
+    facts = StatementFacts(
+        title=plan.product.title,
+        run_id=manifest.run_id,
+        budget=plan.budget,
+        invariants=(*manifest.invariants, *rules_from_people(plan.acknowledged)),
+        public_rules=manifest.public_rules,
+        attributes=attributes,
+        within=within,
+        from_people=published_from_people(plan.acknowledged, plan.spine.leaf.name),
+        paths={tuple(map(str, path.shares)): path.blocks for path in paths},
+        insecure=entry.insecure,
+        unit=plan.product.record,
+        held_within=stays_within(plan),
+        all_runs=manifest.all_runs,
+        notices=manifest.notices,
+        origin="" if plan.origin is None else _origin_sentence(plan.origin, entry),
+        external_noise=plan.origin is not None and plan.origin.is_external,
+    )
+    return privacy_statement(facts)
+
+
+def _origin_sentence(origin: MeasurementOrigin, entry: LedgerEntry) -> str:
+    """Where measurements come from that were there before, and who spent the budget."""
+    nothing = "This run was given no confidential record and no key; it drew nothing and spent nothing."
+    checksum = f"Checksum of what was read: {origin.sha256}."
+    if origin.is_external:
+        return (
+            f"The noisy measurements were published by others (dataset `{origin.run_id}`). {nothing} The budget"
+            f" below is the one that the run file states; it agrees with the variances of the files. {checksum}"
+        )
+    return (
+        f"The noisy measurements were made before, by run `{origin.run_id}` of {origin.created} (ledger entry"
+        f" `{entry.run_id}`), which spent the budget below, once. {nothing} {checksum}"
+    )
+
+
+def ledger_text(manifest: PublicManifest) -> str:
+    """The text of the public privacy ledger that follows from a manifest."""
+    return json.dumps(manifest.ledger, indent=1) + "\n"
+
+
+def solver_facts_of(
+    public: PublicLayout, levels: Sequence[str]
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]], tuple[str, ...]]:
+    """What the manifest says of the families of a run: statuses, worst residuals, and which were relaxed."""
+    found = {name: solver_facts(public.level("diagnostics", name)) for name in levels}
+    relaxed = sorted(f"{name}/{family}" for name, each in found.items() for family in each.relaxed)
+    return (
+        {name: each.status for name, each in found.items()},
+        {name: each.worst for name, each in found.items()},
+        tuple(relaxed),
+    )
