@@ -45,31 +45,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunLedger:
-    """The ledger of a run's dataset, opened for the run.
-
-    Attributes:
-        plan: The run.
-        layout: Where it lies.
-        progress: Is told of what is entered.
-        insecure: Whether its key is a test key.
-        nonce: What tells a new entry from those of other runs of its name: two runs of one name in two folders are two
-            runs. Random by default.
-        book: The ledger.
-        identity: Of the input, as `ledgers.fingerprint` gives it.
-        files: The same.
-        contents: Of its confidential files.
-        together: Other parts of a joint run, which the cap must leave room for: each with its place.
-    """
+    """The ledger of a run's dataset, opened for the run."""
 
     plan: RunPlan
     layout: RunLayout
-    progress: Progress
-    insecure: bool
+    progress: Progress  # is told of what is entered
+    insecure: bool  # whether its key is a test key
+    #: What tells a new entry from those of other runs of its name: two runs of one name in two folders are two runs.
+    #: Random by default.
     nonce: str
-    book: DatasetLedger
-    identity: str
-    files: Sequence[Mapping[str, object]] = ()
-    contents: tuple[str, ...] = ()
+    book: DatasetLedger  # the ledger
+    identity: str  # of the input, as `ledgers.fingerprint` gives it
+    files: Sequence[Mapping[str, object]] = ()  # the same
+    contents: tuple[str, ...] = ()  # of its confidential files
+    #: Other parts of a joint run, which the cap must leave room for: each with its place.
     together: tuple[tuple[RunPlan, RunLayout], ...] = ()
 
 

@@ -26,42 +26,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What decides how a run is carried out besides its plan.
+    """What decides how a run is carried out besides its plan."""
 
-    Attributes:
-        created: When it begins, ISO 8601, where several runs begin together: the time at which a later one begins tells
-            how long the earlier ones took over confidential data. None for now.
-        together: The other parts of a joint run, which the cap of the ledger must leave room for, each with its place.
-        ingested_by: A run of the same configuration but for the total of the budget, whose ingested input is reused;
-            by default the input is read.
-        nonce: What tells its entry in the ledger from those of other runs of its name; random by default.
-        tried: Whether whoever begins the run has tried already what its stages will need (`pipeline.preflight`).
-        blind: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and
-            whatever else differs is a leak; for the audit of structure, and under a test key only.
-    """
-
+    #: When it begins, ISO 8601, where several runs begin together: the time at which a later one begins tells how long
+    #: the earlier ones took over confidential data. None for now.
     created: str | None = None
+    #: The other parts of a joint run, which the cap of the ledger must leave room for, each with its place.
     together: tuple[tuple[RunPlan, RunLayout], ...] = ()
+    #: A run of the same configuration but for the total of the budget, whose ingested input is reused; by default the
+    #: input is read.
     ingested_by: RunLayout | None = None
-    nonce: str = ""
+    nonce: str = ""  # what tells its entry in the ledger from those of other runs of its name; random by default
+    #: Whether noise is measured without what it shall hide, so that two inputs have the same noisy answers and whatever
+    #: else differs is a leak; for the audit of structure, and under a test key only.
     blind: bool = False
+    #: Whether whoever begins the run has tried already what its stages will need (`pipeline.preflight`).
     tried: bool = False
 
 
 @dataclass(slots=True)
 class RestrictedFacts:
-    """What stages found out for the restricted manifest: it tells of the input.
+    """What stages found out for the restricted manifest: it tells of the input."""
 
-    Attributes:
-        input_files: Path -> size, time of change and SHA-256; None where the input was not examined.
-        input_rows: What was read -> rows.
-        problems: What was wrong in the input, and how often.
-        accuracy: The few accuracy figures that are printed, by name; empty where nothing was evaluated.
-    """
-
+    #: Path -> size, time of change and SHA-256; None where the input was not examined.
     input_files: Mapping[str, Mapping[str, Any]] | None = None
-    input_rows: Mapping[str, int] = field(default_factory=dict)
-    problems: list[Mapping[str, Any]] = field(default_factory=list)
+    input_rows: Mapping[str, int] = field(default_factory=dict)  # what was read -> rows
+    problems: list[Mapping[str, Any]] = field(default_factory=list)  # what was wrong in the input, and how often
+    #: The few accuracy figures that are printed, by name; empty where nothing was evaluated.
     accuracy: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,35 +63,26 @@ def is_insecure(key: RunKey | None, measured_by: LedgerEntry | None) -> bool:
 
 @dataclass(slots=True)
 class RunContext:
-    """One run at work.
-
-    Attributes:
-        plan: What to do.
-        layout: Where.
-        spark: With what.
-        key: The run key: given to measure tasks (as derived streams) and to nothing else; None where nothing is drawn.
-        progress: Says how far the run is, and names jobs in Spark's own displays.
-        created: When the run was opened for the first time, UTC, ISO 8601 to the second: the only instant that anything
-            public names, since all later ones tell how long confidential data took.
-        measured_by: The ledger entry of the run that measured, where this one estimates from measurements that exist.
-        ledger: The ledger of its dataset, opened for the run; None where the run has no key.
-        options: How it is carried out.
-        microdata_rows: Rows of the microdata, by `<kind>.<format>`, for the public manifest.
-        table_rows: The same of published tables, by `tables/<table>.<format>`.
-        restricted_facts: What stages found out for the restricted manifest.
-    """
+    """One run at work."""
 
     plan: RunPlan
     layout: RunLayout
     spark: SparkSession
+    #: The run key: given to measure tasks (as derived streams) and to nothing else; None where nothing is drawn.
     key: RunKey | None
-    progress: Progress
+    progress: Progress  # says how far the run is, and names jobs in Spark's own displays
+    #: When the run was opened for the first time, UTC, ISO 8601 to the second: the only instant that anything public
+    #: names, since all later ones tell how long confidential data took.
     created: str
+    #: The ledger entry of the run that measured, where this one estimates from measurements that exist.
     measured_by: LedgerEntry | None = None
-    ledger: RunLedger | None = None
-    options: RunOptions = RunOptions()
+    ledger: RunLedger | None = None  # the ledger of its dataset, opened for the run; None where the run has no key
+    options: RunOptions = RunOptions()  # how it is carried out
+    #: Rows of the microdata, by `<kind>.<format>`, for the public manifest.
     microdata_rows: Mapping[str, int] = field(default_factory=dict)
+    #: The same of published tables, by `tables/<table>.<format>`.
     table_rows: Mapping[str, int] = field(default_factory=dict)
+    #: What stages found out for the restricted manifest.
     restricted_facts: RestrictedFacts = field(default_factory=RestrictedFacts)
     #: The spine that was built of areas, once it is; see `spine`.
     built_spine: Spine | None = None

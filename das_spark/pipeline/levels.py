@@ -74,15 +74,10 @@ def stage_scope(context: RunContext, stage: Stage) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class RunExecutor:
-    """Carries out the steps of a run as its stages (`das_spark.core.Executor`).
+    """Carries out the steps of a run as its stages (`das_spark.core.Executor`)."""
 
-    Attributes:
-        context: The run.
-        measured: Is called when a level is measured and committed.
-    """
-
-    context: RunContext
-    measured: Callable[[str], None] = lambda geolevel: None
+    context: RunContext  # the run
+    measured: Callable[[str], None] = lambda geolevel: None  # is called when a level is measured and committed
 
     def measure(self, geolevel: str) -> None:
         """Measure a level, once."""

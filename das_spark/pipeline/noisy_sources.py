@@ -61,15 +61,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _RowsSource(Source):
-    """Files of rows.
+    """Files of rows."""
 
-    Attributes:
-        folder: Where they lie, for messages.
-        files: The files.
-    """
-
-    folder: Path
-    files: tuple[RowFile, ...]
+    folder: Path  # where they lie, for messages
+    files: tuple[RowFile, ...]  # the files
     _known: Known | None = None
 
     @abstractmethod

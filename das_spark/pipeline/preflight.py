@@ -39,36 +39,22 @@ _PLACES: Final = "output"
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A run that is still to come.
+    """A run that is still to come."""
 
-    Attributes:
-        plan: What it will do.
-        layout: Where it will lie.
-        scratch: A folder for what is tried, removed afterwards.
-        files: Whether the files that the plan names are on this machine.
-    """
-
-    plan: RunPlan
-    layout: RunLayout
-    scratch: Path
-    files: bool
+    plan: RunPlan  # what it will do
+    layout: RunLayout  # where it will lie
+    scratch: Path  # a folder for what is tried, removed afterwards
+    files: bool  # whether the files that the plan names are on this machine
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One thing that a stage will need.
+    """One thing that a stage will need."""
 
-    Attributes:
-        setting: Key of the run file that asks for it; empty where the error names it.
-        work: Tries it; raises what is wrong.
-        fix: What to do where the error does not say.
-        reads: Whether it reads files of the run, of which no text of a library's error may be told.
-    """
-
-    setting: str
-    work: Callable[[], object]
-    fix: str = ""
-    reads: bool = False
+    setting: str  # key of the run file that asks for it; empty where the error names it
+    work: Callable[[], object]  # tries it; raises what is wrong
+    fix: str = ""  # what to do where the error does not say
+    reads: bool = False  # whether it reads files of the run, of which no text of a library's error may be told
 
 
 Trials = Callable[[Ahead], Iterable[Trial]]

@@ -26,15 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Progress(Reporter):
-    """What a run logs with, and the wall time of each stage (restricted: times tell of the input).
+    """What a run logs with, and the wall time of each stage (restricted: times tell of the input)."""
 
-    Attributes:
-        every: Seconds between two lines of a long stage.
-        seconds: Wall time by stage.
-    """
-
-    every: float = 10.0
-    seconds: dict[str, float] = field(default_factory=dict)
+    every: float = 10.0  # seconds between two lines of a long stage
+    seconds: dict[str, float] = field(default_factory=dict)  # wall time by stage
 
     @contextmanager
     def stage(self, spark: SparkSession, name: str, families: int | None = None) -> Iterator[None]:

@@ -56,19 +56,12 @@ _USABLE: Final = frozenset(status for status in FamilyStatus if status.is_usable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticGeounits:
-    """Two geounits of one parent, made up from a product alone.
+    """Two geounits of one parent, made up from a product alone."""
 
-    Attributes:
-        geocodes: Theirs, sorted.
-        parent: That of their parent; empty where there is none.
-        counts: Shape (2, cells of the schema).
-        units: By class, vacant ones last, shape (2, classes + 1).
-    """
-
-    geocodes: tuple[str, ...]
-    parent: str
-    counts: Counts
-    units: Counts
+    geocodes: tuple[str, ...]  # theirs, sorted
+    parent: str  # that of their parent; empty where there is none
+    counts: Counts  # shape (2, cells of the schema)
+    units: Counts  # by class, vacant ones last, shape (2, classes + 1)
 
     @classmethod
     def of(cls, product: Product, length: int, counts: Counts) -> SyntheticGeounits:

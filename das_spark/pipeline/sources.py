@@ -50,14 +50,10 @@ IMPORTED: Final = ("geounits", "invariants", "bounds", "measurements")
 
 @dataclass(slots=True)
 class Source(ABC):
-    """Measurements that a run can be started from.
+    """Measurements that a run can be started from."""
 
-    Attributes:
-        plan: Of the run that estimates from them.
-        entry: The ledger entry of the run that measured; for external files, what their budget must have been.
-    """
-
-    plan: RunPlan
+    plan: RunPlan  # of the run that estimates from them
+    #: The ledger entry of the run that measured; for external files, what their budget must have been.
     entry: LedgerEntry
 
     @abstractmethod

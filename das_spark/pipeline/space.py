@@ -46,17 +46,11 @@ _LOCAL_DIR: Final = "spark.local.dir"
 
 @dataclass(frozen=True, slots=True)
 class KnownSizes:
-    """What is known of a run when its input is read. RESTRICTED: cells and people tell of the input.
+    """What is known of a run when its input is read. RESTRICTED: cells and people tell of the input."""
 
-    Attributes:
-        geounits: Geolevel -> geounits.
-        cells: Geolevel -> occupied cells.
-        people: What is counted, in all.
-    """
-
-    geounits: Mapping[str, int]
-    cells: Mapping[str, int]
-    people: int
+    geounits: Mapping[str, int]  # Geolevel -> geounits
+    cells: Mapping[str, int]  # Geolevel -> occupied cells
+    people: int  # what is counted, in all
 
     @classmethod
     def of(cls, context: RunContext) -> KnownSizes:
@@ -74,17 +68,11 @@ class KnownSizes:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Bytes that are still to be written, by place.
+    """Bytes that are still to be written, by place."""
 
-    Attributes:
-        public: Below the public root.
-        restricted: Below the restricted root: measurements of a level, before they are promoted.
-        scratch: In Spark's scratch folder: what is shuffled of the largest level.
-    """
-
-    public: int
-    restricted: int
-    scratch: int
+    public: int  # below the public root
+    restricted: int  # below the restricted root: measurements of a level, before they are promoted
+    scratch: int  # in Spark's scratch folder: what is shuffled of the largest level
 
 
 def room_of(plan: RunPlan, known: KnownSizes) -> Room:

@@ -28,20 +28,13 @@ _PLACES: Final = ("", "spine", "public/spine")
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """What a report is made from.
+    """What a report is made from."""
 
-    Attributes:
-        spine: Folder of a spine, of a run, or of what is public of a run.
-        geography: File or folder of the geography that it was made from.
-        reader: Name of its reader.
-        budget: rho or epsilon, all of it for totals.
-        categories: Categories of entities, names in `ENTITY_CATEGORIES`; all of them by default.
-    """
-
-    spine: Path
-    geography: str
-    reader: str
-    budget: Fraction = Fraction(1)
+    spine: Path  # folder of a spine, of a run, or of what is public of a run
+    geography: str  # file or folder of the geography that it was made from
+    reader: str  # name of its reader
+    budget: Fraction = Fraction(1)  # rho or epsilon, all of it for totals
+    #: Categories of entities, names in `ENTITY_CATEGORIES`; all of them by default.
     categories: tuple[str, ...] = field(default_factory=lambda: tuple(ENTITY_CATEGORIES))
 
     def __post_init__(self) -> None:

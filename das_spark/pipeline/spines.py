@@ -42,27 +42,16 @@ _WITHOUT_QUARTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SpineRequest:
-    """What a spine is made from.
+    """What a spine is made from."""
 
-    Attributes:
-        geography: File or folder of the geography.
-        reader: Name of its reader.
-        settings: Shape of the spine.
-        shares: Shares of its levels.
-        framework: "pure_dp" or "zcdp".
-        units: Table of group quarters by block, or None.
-        crosswalk: Table of primitive geounits by block, or None for the built-in rule.
-        facts: What else the record shall say.
-    """
-
-    geography: str
-    reader: str
-    settings: SpineSettings
-    shares: LevelShares
-    framework: str
-    units: str | None = None
-    crosswalk: str | None = None
-    facts: Mapping[str, str] = field(default_factory=dict)
+    geography: str  # file or folder of the geography
+    reader: str  # name of its reader
+    settings: SpineSettings  # shape of the spine
+    shares: LevelShares  # shares of its levels
+    framework: str  # "pure_dp" or "zcdp"
+    units: str | None = None  # table of group quarters by block, or None
+    crosswalk: str | None = None  # table of primitive geounits by block, or None for the built-in rule
+    facts: Mapping[str, str] = field(default_factory=dict)  # what else the record shall say
 
     def look(self, out: Path) -> None:
         """Look for everything that is named, before Spark is started for nothing."""

@@ -50,20 +50,14 @@ _OCCUPIED: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of the runs that are compared.
+    """One of the runs that are compared."""
 
-    Attributes:
-        text: What is different in it, in a sentence.
-        record: Leaf and cell of the record that is another one in each variant: positions among the leaves of the same
-            geounit with an exact total, and among the cells that can hold somebody.
-        files: Into how many files the rows of the input are cut; their order is another one for each number.
-        session: Properties of the Spark session while it runs.
-    """
-
-    text: str
+    text: str  # what is different in it, in a sentence
+    #: Leaf and cell of the record that is another one in each variant: positions among the leaves of the same geounit
+    #: with an exact total, and among the cells that can hold somebody.
     record: tuple[int, int]
-    files: int
-    session: Mapping[str, str]
+    files: int  # into how many files the rows of the input are cut; their order is another one for each number
+    session: Mapping[str, str]  # properties of the Spark session while it runs
 
 
 _SHUFFLE, _ADAPTIVE = "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"
@@ -89,38 +83,23 @@ VARIANTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PublicDifference:
-    """Something public that is not the same in two runs.
+    """Something public that is not the same in two runs."""
 
-    Attributes:
-        variant: What was different in the second run.
-        path: Below the folder of the runs.
-        what: In words.
-    """
-
-    variant: str
-    path: str
-    what: str
+    variant: str  # what was different in the second run
+    path: str  # below the folder of the runs
+    what: str  # in words
 
 
 @dataclass(frozen=True, slots=True)
 class StructureReport:
-    """What an audit of structure found.
+    """What an audit of structure found."""
 
-    Attributes:
-        run: Name of the run file's run.
-        config_hash: Of its configuration; of a joint run those of its parts.
-        records: How many invented records there are.
-        variants: What was different, run by run.
-        compared: Public files and folders of a run.
-        differences: What is not the same.
-    """
-
-    run: str
-    config_hash: tuple[str, ...]
-    records: int
-    variants: tuple[str, ...]
-    compared: int
-    differences: tuple[PublicDifference, ...]
+    run: str  # name of the run file's run
+    config_hash: tuple[str, ...]  # of its configuration; of a joint run those of its parts
+    records: int  # how many invented records there are
+    variants: tuple[str, ...]  # what was different, run by run
+    compared: int  # public files and folders of a run
+    differences: tuple[PublicDifference, ...]  # what is not the same
 
     @property
     def convicts(self) -> bool:

@@ -65,21 +65,13 @@ class TabulationSummary:
 
 @dataclass(frozen=True, slots=True)
 class TablesWriting:
-    """Where tables go, and in which form.
+    """Where tables go, and in which form."""
 
-    Attributes:
-        target: Where the tables go.
-        staging: Where they are written first.
-        levels: Names of the geolevels, root first.
-        formats: Of the files.
-        facts: What the folder of each table must say of the run.
-    """
-
-    target: TablesLayout
-    staging: Staging
-    levels: tuple[str, ...]
-    formats: tuple[str, ...]
-    facts: tuple[str, ...]
+    target: TablesLayout  # where the tables go
+    staging: Staging  # where they are written first
+    levels: tuple[str, ...]  # names of the geolevels, root first
+    formats: tuple[str, ...]  # of the files
+    facts: tuple[str, ...]  # what the folder of each table must say of the run
 
     def writer(self, table: Table) -> ParquetTables:
         """What writes the staged Parquet files of a table, in tasks."""

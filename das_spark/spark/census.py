@@ -80,17 +80,11 @@ def census_histograms(leaves: DataFrame, spine: Spine) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class StoredSpine:
-    """A spine that was read back.
+    """A spine that was read back."""
 
-    Attributes:
-        record: What it is.
-        blocks: Columns block (16 digits), path and shares (arrays of text, root first), one row a block.
-        folder: Where it lies.
-    """
-
-    record: SpineRecord
-    blocks: DataFrame
-    folder: Path
+    record: SpineRecord  # what it is
+    blocks: DataFrame  # columns block (16 digits), path and shares (arrays of text, root first), one row a block
+    folder: Path  # where it lies
 
 
 def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:

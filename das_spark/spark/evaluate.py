@@ -53,19 +53,12 @@ _COUNTS = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is compared.
+    """What is compared."""
 
-    Attributes:
-        strata: The query of stratified counts.
-        queries: Further queries; the total is always compared.
-        groups: The query whose largest group is shown first; None for none.
-        counted: What is counted, in the plural.
-    """
-
-    strata: Query
-    queries: tuple[Query, ...] = ()
-    groups: Query | None = None
-    counted: str = "people"
+    strata: Query  # the query of stratified counts
+    queries: tuple[Query, ...] = ()  # further queries; the total is always compared
+    groups: Query | None = None  # the query whose largest group is shown first; None for none
+    counted: str = "people"  # what is counted, in the plural
 
     @classmethod
     def of(cls, product: Product, measured: Iterable[str]) -> Subject:
@@ -107,21 +100,13 @@ def evaluate_levels(
 
 @dataclass(frozen=True, slots=True)
 class LevelLines:
-    """What is found at one geolevel.
+    """What is found at one geolevel."""
 
-    Attributes:
-        comparison: What was compared.
-        entries: Total and strata on the whole level.
-        errors: Every query by population.
-        criteria: Shares of the largest group, and relative errors of totals.
-        homogeneity: Residuals of totals by homogeneity index.
-    """
-
-    comparison: Comparison
-    entries: tuple[Entry, ...]
-    errors: tuple[QueryErrors, ...]
-    criteria: tuple[Criterion, ...]
-    homogeneity: tuple[HomogeneityRow, ...]
+    comparison: Comparison  # what was compared
+    entries: tuple[Entry, ...]  # total and strata on the whole level
+    errors: tuple[QueryErrors, ...]  # every query by population
+    criteria: tuple[Criterion, ...]  # shares of the largest group, and relative errors of totals
+    homogeneity: tuple[HomogeneityRow, ...]  # residuals of totals by homogeneity index
 
 
 def level_lines(name: str, subject: Subject, summed: ErrorTally) -> LevelLines:
@@ -187,13 +172,9 @@ def _entries(place: str, found: Sequence[QueryErrors], comparison: Comparison, s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TallyTask:
-    """From joined histograms to tallies of a batch.
+    """From joined histograms to tallies of a batch."""
 
-    Attributes:
-        comparison: What is compared.
-    """
-
-    comparison: Comparison
+    comparison: Comparison  # what is compared
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Compare both histograms of each geounit. Columns line, bin, value and frequency."""

@@ -36,15 +36,10 @@ _DENSE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """Areas off the spine, such as precincts.
+    """Areas off the spine, such as precincts."""
 
-    Attributes:
-        name: What they are called in the report.
-        frame: Columns geocode (leaf, unique) and area (string); leaf geounits that are not in it count nowhere.
-    """
-
-    name: str
-    frame: DataFrame
+    name: str  # what they are called in the report
+    frame: DataFrame  # columns geocode (leaf, unique) and area (string); leaf geounits that are not in it count nowhere
 
 
 def areas_of_file(spark: SparkSession, path: Path, spine: Spine) -> Areas:

@@ -32,19 +32,12 @@ def executor_timeout(context: SparkContext) -> float:
 
 @dataclass(slots=True)
 class ExecutorWait:
-    """How long the jobs of a job group have had no executor.
-
-    Attributes:
-        context: The Spark context.
-        group: Name of the job group, whose jobs are ended after the timeout.
-        timeout: Seconds; negative in local mode, where the driver itself does the work.
-        over: Whether the timeout is over, and jobs have been ended.
-    """
+    """How long the jobs of a job group have had no executor."""
 
     context: SparkContext
-    group: str
-    timeout: float
-    over: bool = False
+    group: str  # name of the job group, whose jobs are ended after the timeout
+    timeout: float  # seconds; negative in local mode, where the driver itself does the work
+    over: bool = False  # whether the timeout is over, and jobs have been ended
     _since: float | None = None
 
     @classmethod

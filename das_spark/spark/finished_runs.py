@@ -28,34 +28,21 @@ if TYPE_CHECKING:
 
 
 class Pair(NamedTuple):
-    """Both histograms of a geolevel: columns geocode, cells and counts.
+    """Both histograms of a geolevel: columns geocode, cells and counts."""
 
-    Attributes:
-        geolevel: Its name.
-        truth: Confidential.
-        estimate: Protected.
-    """
-
-    geolevel: str
-    truth: DataFrame
-    estimate: DataFrame
+    geolevel: str  # its name
+    truth: DataFrame  # Confidential
+    estimate: DataFrame  # Protected
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """The public side of a finished run.
+    """The public side of a finished run."""
 
-    Attributes:
-        folder: As the user named it.
-        public: Its public folder.
-        manifest: Its public manifest.
-        plan: What it did.
-    """
-
-    folder: Path
-    public: PublicLayout
-    manifest: PublicManifest
-    plan: RunPlan
+    folder: Path  # as the user named it
+    public: PublicLayout  # its public folder
+    manifest: PublicManifest  # its public manifest
+    plan: RunPlan  # what it did
 
     @classmethod
     def at(cls, folder: Path) -> FinishedRun:

@@ -126,15 +126,10 @@ def _gather(cells: DataFrame, *keys: str) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class UnitRule:
-    """How units bound people in a leaf geounit.
+    """How units bound people in a leaf geounit."""
 
-    Attributes:
-        query: The query of class margins (people by class).
-        unit_bounds: Least and most people a unit of each class may hold.
-    """
-
-    query: Query
-    unit_bounds: UnitBounds
+    query: Query  # the query of class margins (people by class)
+    unit_bounds: UnitBounds  # least and most people a unit of each class may hold
 
     def people(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """People by class of each leaf of a batch, shape (leaves, classes)."""

@@ -80,15 +80,10 @@ TableRows = tuple[str, pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class FamilySpread:
-    """Over how many files and partitions the families of a level are spread.
+    """Over how many files and partitions the families of a level are spread."""
 
-    Attributes:
-        files: Files of what is made of the families; a function of public numbers, since the files are public.
-        partitions: Partitions of the job, at most as many; these may follow from the cores that there are.
-    """
-
-    files: int
-    partitions: int
+    files: int  # files of what is made of the families; a function of public numbers, since the files are public
+    partitions: int  # partitions of the job, at most as many; these may follow from the cores that there are
 
     @classmethod
     def of(cls, families: int, children: int, partitions: int) -> FamilySpread:
@@ -99,17 +94,12 @@ class FamilySpread:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How tasks write the rows that they make.
+    """How tasks write the rows that they make."""
 
-    Attributes:
-        files: Takes the rows of a task (table, file, rows) and reports the files that it wrote.
-        report: Schema of the report.
-        names: Name of a file by its number.
-    """
-
+    #: Takes the rows of a task (table, file, rows) and reports the files that it wrote.
     files: Callable[[Iterable[tuple[str, str, pa.RecordBatch]]], Iterator[pa.RecordBatch]]
-    report: str = REPORT
-    names: Callable[[int], str] = file_name
+    report: str = REPORT  # schema of the report
+    names: Callable[[int], str] = file_name  # name of a file by its number
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,22 +440,15 @@ def measurements(
 
 @dataclass(frozen=True, slots=True)
 class PublicLevel:
-    """What is public of a level before its families are carried upwards or estimated.
+    """What is public of a level before its families are carried upwards or estimated."""
 
-    Attributes:
-        geounits: `tables.GEOUNITS`.
-        measurements: `tables.MEASUREMENTS`.
-        bounds: `tables.BOUNDS`.
-        upward: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS`; None where there is no upward
-            pass.
-        total_key: First digit (from 1) and number of the digits that geounits share when only their sum has a total;
-            at the top, where no parent does, they bring these geounits together in one family.
-    """
-
-    geounits: DataFrame
-    measurements: DataFrame
-    bounds: DataFrame
+    geounits: DataFrame  # `tables.GEOUNITS`
+    measurements: DataFrame  # `tables.MEASUREMENTS`
+    bounds: DataFrame  # `tables.BOUNDS`
+    #: `tables.UPWARD`, or, while the upward pass goes on, `tables.UPWARD_SUMS`; None where there is no upward pass.
     upward: DataFrame | None = None
+    #: First digit (from 1) and number of the digits that geounits share when only their sum has a total; at the top,
+    #: where no parent does, they bring these geounits together in one family.
     total_key: tuple[int, int] | None = None
 
     def families(self, *, top: bool) -> tuple[list[_FamilyTable], str]:

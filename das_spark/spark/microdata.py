@@ -121,21 +121,13 @@ def _slices(leaves: DataFrame, *, listed: bool) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest as read back.
+    """A digest as read back."""
 
-    Attributes:
-        record: What is counted, and the kind of its file.
-        persons: format, geocode, codes, kind, count.
-        units: format, geocode, kind, count, people, odd.
-        parts: One row a part: format, count, people, low, high, first, geocode.
-        faults: format, rule, geocode.
-    """
-
-    record: str
-    persons: DataFrame
-    units: DataFrame
-    parts: tuple[Mapping[str, Any], ...]
-    faults: tuple[Mapping[str, Any], ...]
+    record: str  # what is counted, and the kind of its file
+    persons: DataFrame  # format, geocode, codes, kind, count
+    units: DataFrame  # format, geocode, kind, count, people, odd
+    parts: tuple[Mapping[str, Any], ...]  # one row a part: format, count, people, low, high, first, geocode
+    faults: tuple[Mapping[str, Any], ...]  # format, rule, geocode
 
     def records(self, kind: str, format: str) -> int:
         """Records of a file."""

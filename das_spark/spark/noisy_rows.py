@@ -51,20 +51,15 @@ _TEXT: Final = StringType()
 
 @dataclass(frozen=True, slots=True)
 class Binning:
-    """How the answers of a query are laid out.
+    """How the answers of a query are laid out."""
 
-    Attributes:
-        query: The query.
-        bins: For each attribute what its column says: "*" where it is summed over, its own name where every level is
-            kept, or the name of a recode; but "detailed" in all columns of the query of that name.
-        kept: The same, with the attribute's name for "detailed", as `das_spark.spark.noisy_rows.read_rows` gives it.
-        shape: Answers along each attribute; 1 where it is summed over.
-    """
-
-    query: Query
+    query: Query  # the query
+    #: For each attribute what its column says: "*" where it is summed over, its own name where every level is kept, or
+    #: the name of a recode; but "detailed" in all columns of the query of that name.
     bins: tuple[str, ...]
+    #: The same, with the attribute's name for "detailed", as `das_spark.spark.noisy_rows.read_rows` gives it.
     kept: tuple[str, ...]
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # answers along each attribute; 1 where it is summed over
 
     @property
     def size(self) -> int:
@@ -86,19 +81,12 @@ def binning(schema: Schema, text: str) -> Binning:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a bound as a constraint.
+    """One side of a bound as a constraint."""
 
-    Attributes:
-        name: The bound, as the table of bounds calls it.
-        query_name: The constraint, without "_con".
-        query: The query that is bounded.
-        sign: "=", "<=" or ">=".
-    """
-
-    name: str
-    query_name: str
-    query: str
-    sign: Sense
+    name: str  # the bound, as the table of bounds calls it
+    query_name: str  # the constraint, without "_con"
+    query: str  # the query that is bounded
+    sign: Sense  # "=", "<=" or ">="
 
     @property
     def is_upper(self) -> bool:

@@ -45,18 +45,12 @@ RowCheck = Callable[[DataFrame], None]
 
 @dataclass(frozen=True, slots=True)
 class LevelTables:
-    """The tables by geolevel of one run; `table` is a name in `das_spark.store.tables` throughout.
-
-    Attributes:
-        spark: The session.
-        layout: Where the run lies.
-        spine: Its levels.
-        census: The levels of the census, in which results are given; the same where the spine is that of the census.
-    """
+    """The tables by geolevel of one run; `table` is a name in `das_spark.store.tables` throughout."""
 
     spark: SparkSession
-    layout: RunLayout
+    layout: RunLayout  # where the run lies
     spine: Spine
+    #: The levels of the census, in which results are given; the same where the spine is that of the census.
     census: Spine
     _sizes: dict[str, int] = field(default_factory=dict)
 

@@ -181,25 +181,15 @@ _ROWS_OF_A_BATCH: Final = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuiltSpine:
-    """A spine, with the path of every block still to be computed.
+    """A spine, with the path of every block still to be computed."""
 
-    Attributes:
-        national: What all counties have in common.
-        settings: Shape of the spine.
-        shares: Shares of the levels before anything was bypassed.
-        framework: "pure_dp" or "zcdp".
-        blocks: `PATHS`, lazy; one row a block.
-        notes: Sentences about the geography that it was made from.
-        held: Blocks by county, kept on the executors' disks for the second pass.
-    """
-
-    national: NationalSpine
-    settings: SpineSettings
-    shares: LevelShares
-    framework: str
-    blocks: DataFrame
-    notes: tuple[str, ...]
-    held: DataFrame
+    national: NationalSpine  # what all counties have in common
+    settings: SpineSettings  # shape of the spine
+    shares: LevelShares  # shares of the levels before anything was bypassed
+    framework: str  # "pure_dp" or "zcdp"
+    blocks: DataFrame  # `PATHS`, lazy; one row a block
+    notes: tuple[str, ...]  # sentences about the geography that it was made from
+    held: DataFrame  # blocks by county, kept on the executors' disks for the second pass
 
     def release(self) -> None:
         """Give the disk back; `blocks` can still be computed, from the files again."""

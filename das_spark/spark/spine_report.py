@@ -37,21 +37,13 @@ _FOREIGN: Final = "the spine must be one of this geography: build it again, or n
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTask:
-    """What a worker needs to compare a county.
+    """What a worker needs to compare a county."""
 
-    Attributes:
-        shares: Shares of the levels of the spine before anything was bypassed.
-        census: Shares of the levels of the census spine, as `census_shares` gives them.
-        framework: "zcdp" or "pure_dp".
-        budget: rho or epsilon, all of it for the total.
-        categories: Names in `ENTITY_CATEGORIES`.
-    """
-
-    shares: LevelShares
-    census: LevelShares
-    framework: str
-    budget: float
-    categories: tuple[str, ...]
+    shares: LevelShares  # shares of the levels of the spine before anything was bypassed
+    census: LevelShares  # shares of the levels of the census spine, as `census_shares` gives them
+    framework: str  # "zcdp" or "pure_dp"
+    budget: float  # rho or epsilon, all of it for the total
+    categories: tuple[str, ...]  # names in `ENTITY_CATEGORIES`
 
     def county(self, rows: pa.Table) -> CountyComparison:
         """The comparison of the county that the rows are: blocks of the geography and of the spine."""

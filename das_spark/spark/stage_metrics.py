@@ -42,17 +42,11 @@ _SUMS: Final[Mapping[str, tuple[str, float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class StageMeter:
-    """Reads what the jobs of one job group cost from a point in time on.
-
-    Attributes:
-        context: The Spark context.
-        group: Name of the job group.
-        before: Jobs of the group that ran earlier in this application.
-    """
+    """Reads what the jobs of one job group cost from a point in time on."""
 
     context: SparkContext
     group: str
-    before: frozenset[int]
+    before: frozenset[int]  # jobs of the group that ran earlier in this application
 
     @classmethod
     def started(cls, context: SparkContext, group: str) -> StageMeter | None:
@@ -143,19 +137,12 @@ def _peak(attempts: Iterable[Mapping[str, Any]], name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RunningStage:
-    """One of Spark's own stages, of which a stage of the run has several, in one job or one after another.
+    """One of Spark's own stages, of which a stage of the run has several, in one job or one after another."""
 
-    Attributes:
-        number: As in Spark's displays.
-        done: Tasks done; fewer than all.
-        tasks: Tasks in all.
-        seconds: Since it was submitted.
-    """
-
-    number: int
-    done: int
-    tasks: int
-    seconds: float
+    number: int  # as in Spark's displays
+    done: int  # tasks done; fewer than all
+    tasks: int  # tasks in all
+    seconds: float  # since it was submitted
 
 
 def running_stage(context: SparkContext, group: str) -> RunningStage | None:

@@ -54,15 +54,10 @@ def tabulated(estimates: DataFrame, tables: Sequence[Table], *more: str) -> Data
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TabulateTask:
-    """From batches of histograms to batches of table rows.
+    """From batches of histograms to batches of table rows."""
 
-    Attributes:
-        matrix: Which columns count which cells.
-        kept: Text columns that are kept, in front.
-    """
-
-    matrix: Incidence
-    kept: tuple[str, ...]
+    matrix: Incidence  # which columns count which cells
+    kept: tuple[str, ...]  # text columns that are kept, in front
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sum each histogram into the columns."""
