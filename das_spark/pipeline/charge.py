@@ -49,7 +49,7 @@ class RunLedger:
 
     plan: RunPlan
     layout: RunLayout
-    progress: Progress  # is told of what is entered
+    progress: Progress  # reports what is entered
     insecure: bool  # whether its key is a test key
     #: What tells a new entry from those of other runs of its name: two runs of one name in two folders are two runs.
     #: Random by default.
@@ -302,16 +302,16 @@ def _say_begun(run: RunLedger) -> None:
 
 
 def _updated(run: RunLedger, change: Change) -> Ledger:
-    """The ledger after a change; a ledger that was mended is told of."""
+    """The ledger after a change; that a torn line was cut off is reported."""
 
-    def tell(file: Path) -> None:
+    def report_repair(file: Path) -> None:
         run.progress.report("ledger: a last line that was half written is cut off; nothing was drawn under it")
         run.progress.log(Event.LEDGER_MENDED, file=str(file))
 
-    return update_ledger(run.book.file, change, tell)
+    return update_ledger(run.book.file, change, report_repair)
 
 
-#: State of the journal -> what the ledger is told of it.
+#: State of the journal -> what the ledger records of it.
 _TOLD: Final = {
     State.OPENED: DrawState.OPENED,
     State.STAGED: DrawState.STAGED,

@@ -24,7 +24,7 @@ from das_spark.spark.ingest import (
     all_levels,
     conflicts,
     leaf_table,
-    settle,
+    resolve_conflicts,
     some_uncounted,
     some_without_units,
 )
@@ -81,7 +81,7 @@ def _is_finished(context: RunContext) -> bool:
 def run_leaves(context: RunContext, identity: str) -> DataFrame:
     """The leaves of the run: the input is read, and the spine built where it is made of areas, unless that is done."""
     if context.options.ingested_by is not None:
-        enter_invariants(context.required_ledger())  # they are among what is taken over
+        enter_invariants(context.required_ledger())  # they are part of the reused input
         reuse_input(context, context.options.ingested_by, identity)
     folder = context.layout.restricted.table("leaves")
     with problems_kept(context):
@@ -111,8 +111,8 @@ def _write_leaves(context: RunContext, folder: Path, identity: str) -> None:
         finally:
             ingested.release()
         if plan.invariants.units:
-            staging, settled = _settle_conflicts(context, staging)
-            problems += settled
+            staging, resolved = _resolve_conflicts(context, staging)
+            problems += resolved
         _refuse_changed(context, staging)
         keep_problems(context, problems)
         save_input_record(context, identity, _leaves(context, staging), problems)
@@ -131,7 +131,7 @@ def _refuse_changed(context: RunContext, staging: Path) -> None:
         raise
 
 
-def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[Problem, ...]]:
+def _resolve_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[Problem, ...]]:
     """Name the geounits where units and people contradict each other, and do what the run file says of them."""
     plan = context.plan
     leaves = _leaves(context, staging)
@@ -156,13 +156,13 @@ def _settle_conflicts(context: RunContext, staging: Path) -> tuple[Path, tuple[P
             "class must hold between the least and the most people that they can take",
             hint=f'correct the units of {_units_file(plan.input)}, or set input.unit_conflicts = "from_people"',
         )
-    settled = staging.with_name("leaves_settled")
-    write_and_read(settle(leaves, rule), settled)
+    resolved = staging.with_name("leaves_resolved")
+    write_and_read(resolve_conflicts(leaves, rule), resolved)
     discard(staging)
     # How many there are follows from the people: it stands in the restricted record of the input.
     context.progress.report("ingest: units changed to what the people allow where they contradicted them")
     expected = "units that the people of the geounit can live in"
-    return settled, (Problem(_units_file(plan.input), "units", expected, number),)
+    return resolved, (Problem(_units_file(plan.input), "units", expected, number),)
 
 
 def _refuse_uncounted(context: RunContext, leaves: DataFrame) -> None:

@@ -54,7 +54,7 @@ class Trial:
     setting: str  # key of the run file that asks for it; empty where the error names it
     work: Callable[[], object]  # tries it; raises what is wrong
     fix: str = ""  # what to do where the error does not say
-    reads: bool = False  # whether it reads files of the run, of which no text of a library's error may be told
+    reads: bool = False  # whether it reads files of the run, of which no text of a library's error may be shown
 
 
 Trials = Callable[[Ahead], Iterable[Trial]]

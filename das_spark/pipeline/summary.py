@@ -26,7 +26,7 @@ class RunSummary:
         paths: What to look at, by name.
         insecure: Whether it was made under a test key.
         restricted: Exact errors, by name: nothing that stands in a log which others keep.
-        finished: Whether it is done and verified; it may have been told to stop before.
+        finished: Whether it is done and verified; it may have been asked to stop before.
     """
 
     run_id: str
@@ -39,7 +39,7 @@ class RunSummary:
 
 
 def stopped(context: RunContext, stages: Sequence[Stage]) -> RunSummary:
-    """What a run says of itself that was told to stop after a stage."""
+    """What a run says of itself that was to stop after a stage."""
     names = [stage.name for stage in stages_of(context.plan)]
     figures = figures_of_stop(names, len(stages))
     return RunSummary(context.layout.run_id, context.layout, figures, {}, context.is_insecure, finished=False)

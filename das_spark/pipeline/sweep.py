@@ -1,7 +1,7 @@
 """Sweeps: a grid of budgets, each several times, in one Spark application; what is finished is not run again.
 
 Every run of the grid is a run like any other, with its own folder, journal and ledger entry, and resumes like any
-other. The input is ingested by the first of them and taken over by the rest (`das_spark.pipeline.reused_input`).
+other. The input is ingested by the first of them and reused by the rest (`das_spark.pipeline.reused_input`).
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def write_results(
 
 
 def _accuracy(run: RunLayout, areas: str | None) -> AccuracyReport:
-    """Accuracy of a run: as the run has found it, or found now where it was told not to."""
+    """Accuracy of a run: as the run has found it, or found now where it was not to evaluate."""
     if run.restricted.accuracy_json.is_file():
         return report_from_json(run.restricted.accuracy_json.read_text(encoding="utf-8"))
     (report,) = evaluate_runs([run.folder], None if areas is None else Path(areas))

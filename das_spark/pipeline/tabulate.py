@@ -158,12 +158,12 @@ def _listed(
     """The manifest of a run whose tables were made after it."""
     other_rows = {name: count for name, count in manifest.rows.items() if not name.startswith(f"{PLACE}/")}
     stages = tuple(stage for stage in manifest.stages if stage.name != StageKind.TABULATE)
-    told = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
+    others = [each for each in manifest.data_dictionary if not str(each["path"]).startswith(f"{PLACE}/")]
     return replace(
         manifest,
         rows={**other_rows, **rows},
         stages=(*stages, StageRecord(StageKind.TABULATE.value, outputs=tuple(rows))),
-        data_dictionary=(*told, *tables_dictionary(tables)),
+        data_dictionary=(*others, *tables_dictionary(tables)),
         files=public_files(public, as_written=True),
     )
 

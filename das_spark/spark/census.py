@@ -36,9 +36,9 @@ def census_geocode(column: str = "geocode") -> Column:
 
 def on_spine(leaves: DataFrame, paths: DataFrame) -> DataFrame:
     """Leaves under their geocodes on the spine. The same columns; leaves without a path are left out."""
-    placed = paths.select(F.col("block").alias("geocode"), F.element_at("path", -1).alias("placed"))
+    on_it = paths.select(F.col("block").alias("geocode"), F.element_at("path", -1).alias("on_it"))
     others = [name for name in leaves.columns if name != "geocode"]
-    return leaves.join(placed, "geocode").select(F.col("placed").alias("geocode"), *others)
+    return leaves.join(on_it, "geocode").select(F.col("on_it").alias("geocode"), *others)
 
 
 def unknown_blocks(rows: DataFrame, known: DataFrame) -> DataFrame:

@@ -1,6 +1,6 @@
 """From what readers give to the confidential histograms of every geolevel (restricted tables).
 
-Units and people that contradict each other in a leaf geounit are found, named, and on request settled: a geounit with
+Units and people that contradict each other in a leaf geounit are found, named, and on request resolved: a geounit with
 n units of a class must hold between least*n and most*n people of that class. Published counts that were protected
 before (such as those of the 2018 End-to-End test) break this; so may records with errors.
 """
@@ -142,7 +142,7 @@ class UnitRule:
         """Units by class of each leaf of a batch, shape (leaves, classes)."""
         return flat_lists(batch.column("units"), np.int64)[0].reshape(batch.num_rows, -1)
 
-    def settled(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
+    def nearest_units(self, people: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The nearest number of units, class by class, that the people allow.
 
         Units by class, shape (leaves, classes).
@@ -170,7 +170,7 @@ def conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
     return leaves.mapInArrow(without_values(find), "geocode string, unit_class int")
 
 
-def settle(leaves: DataFrame, rule: UnitRule) -> DataFrame:
+def resolve_conflicts(leaves: DataFrame, rule: UnitRule) -> DataFrame:
     """Leaves with units changed, where they contradict the people, to the nearest number that does not.
 
     `tables.LEAVES`.
@@ -178,7 +178,7 @@ def settle(leaves: DataFrame, rule: UnitRule) -> DataFrame:
 
     def change(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            units = rule.settled(rule.people(batch), rule.units(batch))
+            units = rule.nearest_units(rule.people(batch), rule.units(batch))
             offsets = np.arange(batch.num_rows + 1, dtype=np.int64) * units.shape[1]
             columns = {name: batch.column(name) for name in batch.schema.names}
             columns["units"] = list_array(units.ravel(), offsets, pa.int64())

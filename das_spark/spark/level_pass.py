@@ -186,7 +186,7 @@ def level_pass(
         costs = costs.join(support, "family").select("family", (F.col("cost") * F.col("support")).alias("cost"))
         tables = [*tables, _FamilyTable(parents, _PARENT, _HISTOGRAM)]
     rows = union(each.rows(family) for each in tables)
-    # Descending cost, dealt in turn. One row a family goes through the single partition of this window: 240,000 at
+    # Descending cost, assigned in turn. One row a family goes through the single partition of this window: 240,000 at
     # most for the nation.
     ranked = costs.withColumn("rank", F.row_number().over(Window.orderBy(F.desc("cost"), "family")).cast("long") - 1)
     assigned = ranked.select("family", (F.col("rank") % spread.files).cast("int").alias("file"), "rank")

@@ -68,8 +68,8 @@ def _run(estimates: DataFrame, invariants: DataFrame | None, product: Product, t
     leaves = _with_units(estimates, invariants, len(product.unit_classes))
     slices = _slices(leaves, listed=task.listed is not None)
     count = slices.column("slice").to_numpy()[-1] + 1
-    placed = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
-    sorted_rows = placed.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
+    sliced = leaves.join(F.broadcast(estimates.sparkSession.createDataFrame(slices)), "parent")
+    sorted_rows = sliced.repartitionById(int(count), F.col("slice")).sortWithinPartitions("slice", "geocode")
     columns = ("slice", "first_record", "first_unit", "geocode", "cells", "counts", "units")
     report = sorted_rows.select(*columns).mapInArrow(
         without_values(replace(task, attempt=_attempt)), from_arrow_schema(REPORT)

@@ -100,7 +100,7 @@ def test_blocks_that_do_not_sum_to_their_county_are_noticed_in_the_restricted_re
 def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it_is_kept(workshop, monkeypatch):
     layout, plan = workshop.layout("replaced"), workshop.plan()
 
-    settle, released = ingest_stage._settle_conflicts, []
+    settle, released = ingest_stage._resolve_conflicts, []
     monkeypatch.setattr(IngestedTables, "release", lambda tables: released.append(tables.held))
 
     def delivered(*given):
@@ -108,7 +108,7 @@ def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it
         os.utime(workshop.census / "units.parquet", ns=(1, 1))
         return settle(*given)
 
-    monkeypatch.setattr(ingest_stage, "_settle_conflicts", delivered)
+    monkeypatch.setattr(ingest_stage, "_resolve_conflicts", delivered)
     with pytest.raises(InputError, match=r"units\.parquet: changed while it was read"):
         run_stages(plan, run_id="replaced", test_key="x", spark=workshop.spark, until="ingest")
     kept = [path for path in layout.restricted.path.rglob("*") if "leaves" in path.name]

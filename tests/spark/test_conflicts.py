@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from das_spark.constraints import UnitBounds
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark import tables
-from das_spark.spark.ingest import UnitRule, conflicts, settle
+from das_spark.spark.ingest import UnitRule, conflicts, resolve_conflicts
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
 RULE = UnitRule(SCHEMA.query("hhgq"), UnitBounds((1, 1, 0), (4, 100, 100), cap_when_total_known=False))
@@ -32,23 +32,23 @@ def test_geounits_are_named_with_the_class_that_breaks_a_bound(leaves):
 
 
 @pytest.mark.spark
-def test_settled_units_are_the_nearest_that_people_allow_and_nothing_else_changes(leaves):
+def test_resolved_units_are_the_nearest_that_people_allow_and_nothing_else_changes(leaves):
     nearest = {"01": [1, 0, 0], "02": [2, 0, 0], "03": [0, 1, 0], "04": [0, 0, 1], "05": [0, 0, 3]}
-    assert_rows(settle(leaves, RULE).select("geocode", "units"), nearest.items())
-    assert_df_equality(settle(leaves, RULE).drop("units"), leaves.drop("units"), ignore_row_order=True)
-    assert conflicts(settle(leaves, RULE), RULE).count() == 0
+    assert_rows(resolve_conflicts(leaves, RULE).select("geocode", "units"), nearest.items())
+    assert_df_equality(resolve_conflicts(leaves, RULE).drop("units"), leaves.drop("units"), ignore_row_order=True)
+    assert conflicts(resolve_conflicts(leaves, RULE), RULE).count() == 0
 
 
 @given(
     people=st.lists(st.integers(0, 300), min_size=3, max_size=3),
     units=st.lists(st.integers(0, 300), min_size=3, max_size=3),
 )
-def test_settled_units_always_fit_and_fitting_units_stay(people, units):
+def test_resolved_units_always_fit_and_fitting_units_stay(people, units):
     bounds = UnitBounds((1, 1, 1), (4, 100, 100), cap_when_total_known=False)
     rule = UnitRule(SCHEMA.query("hhgq"), bounds)
     persons, given_units = np.array([people]), np.array([units])
-    settled = rule.settled(persons, given_units)
+    resolved = rule.nearest_units(persons, given_units)
     least, most = np.array(bounds.least), np.array(bounds.most)
-    assert ((least * settled <= persons) & (persons <= most * settled)).all()
+    assert ((least * resolved <= persons) & (persons <= most * resolved)).all()
     fits = (least * given_units <= persons) & (persons <= most * given_units)
-    assert np.array_equal(settled[fits], given_units[fits])
+    assert np.array_equal(resolved[fits], given_units[fits])
