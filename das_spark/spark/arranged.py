@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 
 FILE: Final = "file"
 #: Geounits of a level whose rows stand in one file of a table, about.
-GEOUNITS_A_FILE: Final = 1 << 18
+_GEOUNITS_A_FILE: Final = 1 << 18
 
 #: Geolevel -> first geocodes of its files but for the first file, ascending.
 FileStarts = Mapping[str, tuple[str, ...]]
 
 
-def file_starts(leaves: DataFrame, spine: Spine, geounits_a_file: int = GEOUNITS_A_FILE) -> FileStarts:
+def file_starts(leaves: DataFrame, spine: Spine) -> FileStarts:
     """Cut every level into files of about equal size, by geocode: a function of which geounits exist alone."""
-    if leaves.limit(geounits_a_file + 1).count() <= geounits_a_file:
+    if leaves.limit(_GEOUNITS_A_FILE + 1).count() <= _GEOUNITS_A_FILE:
         return {level.name: () for level in spine.levels}
     above = spine.levels[-2].length if len(spine.levels) > 1 else 0
     parents = leaves.groupBy(F.substring("geocode", 1, above).alias("parent")).agg(F.count(F.lit(1)).alias("children"))
     found = parents.toArrow().sort_by("parent")
     codes, children = found.column("parent").to_pylist(), found.column("children").to_numpy()
-    starts = {spine.leaf.name: _starts(codes, children, geounits_a_file)}
+    starts = {spine.leaf.name: _starts(codes, children)}
     for level in spine.levels[:-1]:
         units = list(dict.fromkeys(code[: level.length] for code in codes))
-        starts[level.name] = _starts(units, np.ones(len(units), dtype=np.int64), geounits_a_file)
+        starts[level.name] = _starts(units, np.ones(len(units), dtype=np.int64))
     return starts
 
 
-def _starts(codes: Sequence[str], sizes: np.ndarray, limit: int) -> tuple[str, ...]:
-    number = (np.cumsum(sizes) - sizes) // limit
+def _starts(codes: Sequence[str], sizes: np.ndarray) -> tuple[str, ...]:
+    number = (np.cumsum(sizes) - sizes) // _GEOUNITS_A_FILE
     return tuple(codes[place] for place in (np.flatnonzero(np.diff(number)) + 1).tolist())
 
 

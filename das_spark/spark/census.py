@@ -84,7 +84,6 @@ class StoredSpine:
 
     record: SpineRecord  # what it is
     blocks: DataFrame  # columns block (16 digits), path and shares (arrays of text, root first), one row a block
-    folder: Path  # where it lies
 
 
 def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
@@ -93,4 +92,4 @@ def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
     check_blocks(folder / BLOCKS, record.files)
     with reading(str(folder)):
         paths = [str(folder / BLOCKS / file.name) for file in record.files]
-        return StoredSpine(record, spark.read.parquet(*paths), folder)
+        return StoredSpine(record, spark.read.parquet(*paths))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
@@ -45,18 +46,15 @@ class ComparisonTask:
     budget: float  # rho or epsilon, all of it for the total
     categories: tuple[str, ...]  # names in `ENTITY_CATEGORIES`
 
-    def county(self, rows: pa.Table) -> CountyComparison:
-        """The comparison of the county that the rows are: blocks of the geography and of the spine."""
+    def __call__(self, rows: pa.Table) -> list[str]:
+        """Compare the county that the rows are, blocks of the geography and of the spine; as JSON."""
         in_spine = rows.column("path").is_valid()
-        blocks, paths = rows.filter(_inverted(in_spine)), rows.filter(in_spine)
+        blocks, paths = rows.filter(pc.invert(in_spine)), rows.filter(in_spine)
         _check_same(text_column(blocks, "geocode"), text_column(paths, "geocode"))
-        return compare_county(
+        found = compare_county(
             block_table(blocks), _paths(paths), self.shares, self.census, self.framework, self.budget, self.categories
         )
-
-    def comparisons(self, rows: pa.Table) -> list[str]:
-        """The comparison of the county as JSON."""
-        return [self.county(rows).to_json()]
+        return [found.to_json()]
 
 
 def compare_spines(blocks: DataFrame, paths: DataFrame, task: ComparisonTask) -> SpineComparison:
@@ -68,7 +66,7 @@ def compare_spines(blocks: DataFrame, paths: DataFrame, task: ComparisonTask) ->
     left = blocks.select("geocode", *ENTITY_COLUMNS, nobody, *nothing)
     absent = (F.lit(None).cast("string").alias(name) for name in ENTITY_COLUMNS)
     right = paths.select(F.col("block").alias("geocode"), *absent, nobody, "path", "shares")
-    found = of_counties(by_county(left.unionAll(right)), task.comparisons)
+    found = of_counties(by_county(left.unionAll(right)), task)
     counties = [CountyComparison.from_json(text) for text in found]
     return join_comparisons(counties, task.categories, task.framework, task.budget)
 
@@ -81,10 +79,6 @@ def share_paths(paths: DataFrame, depth: int) -> tuple[SharePath, ...]:
             raise GeographyError(f"{row['count']:,} blocks of the spine have not {depth} levels")
     found = [share_path(row["shares"], row["count"]) for row in grouped]
     return tuple(sorted(found, key=lambda path: (-path.blocks, path.shares)))
-
-
-def _inverted(mask: pa.ChunkedArray) -> pa.Array:
-    return pa.array(~mask.to_numpy())
 
 
 def _check_same(geography: NDArray[np.str_], spine: NDArray[np.str_]) -> None:
