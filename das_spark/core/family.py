@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.estimation import FamilyProblem, FamilyResult
-from das_spark.histogram import Histogram
+if TYPE_CHECKING:
+    from das_spark.estimation import FamilyProblem, FamilyResult
+    from das_spark.histogram import Histogram
 
 #: Share of geounits that are not measured: single children, whose part of the budget their parent has.
 UNMEASURED = "0/1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,13 @@ from das_spark.core.family import (
     MeasuredFamily,
     NoisyAnswers,
 )
-from das_spark.core.levels import LevelPlan
 from das_spark.core.measure import MeasurementPlan, measure_family
 from das_spark.errors import EstimationError
-from das_spark.estimation import FamilyDiagnostics, FamilyProblem
 from das_spark.histogram import Histogram
+
+if TYPE_CHECKING:
+    from das_spark.core.levels import LevelPlan
+    from das_spark.estimation import FamilyDiagnostics, FamilyProblem
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from das_spark.core.estimators import Estimator, Needs
-from das_spark.core.family import DeclaredBounds, NoisyAnswers
 from das_spark.estimation import (
     LEAST_VARIANCE,
     FamilyBounds,
@@ -20,7 +18,11 @@ from das_spark.estimation import (
     FamilyPlan,
     FamilyProblem,
 )
-from das_spark.histogram import Histogram, Query
+
+if TYPE_CHECKING:
+    from das_spark.core.estimators import Estimator, Needs
+    from das_spark.core.family import DeclaredBounds, NoisyAnswers
+    from das_spark.histogram import Histogram, Query
 
 #: Name of bounds of geounits of which only the sum over a group, such as the parts of a state, has a known total.
 GROUP_TOTAL: Final = "group_total"

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.core.family import UNMEASURED, ConfidentialFamily, NoisyAnswers
 from das_spark.errors import PrivacyGuardError
-from das_spark.histogram import Query
 from das_spark.privacy import CumulativeTable, GeounitAddresses, KeyedStream, sample
+
+if TYPE_CHECKING:
+    from das_spark.histogram import Query
 
 
 @dataclass(frozen=True, slots=True)

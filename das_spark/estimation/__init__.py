@@ -7,7 +7,6 @@ from das_spark.estimation.chain import FAMILY_SOLVERS
 from das_spark.estimation.family import estimate_family
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
-    Attempt,
     FamilyBounds,
     FamilyDiagnostics,
     FamilyFlows,
@@ -18,6 +17,7 @@ from das_spark.estimation.problem import (
     FamilyResult,
     FamilyStatus,
     OuterPass,
+    SolverAttempt,
 )
 from das_spark.estimation.solvers import SOLVERS
 
@@ -25,7 +25,6 @@ __all__ = [
     "FAMILY_SOLVERS",
     "LEAST_VARIANCE",
     "SOLVERS",
-    "Attempt",
     "FamilyBounds",
     "FamilyDiagnostics",
     "FamilyFlows",
@@ -36,5 +35,6 @@ __all__ = [
     "FamilyResult",
     "FamilyStatus",
     "OuterPass",
+    "SolverAttempt",
     "estimate_family",
 ]

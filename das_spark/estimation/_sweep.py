@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numba import njit
 
-from das_spark.estimation.problem import Booleans, Floats, Integers
+if TYPE_CHECKING:
+    from das_spark.estimation.problem import Booleans, Floats, Integers
 
 _ROUNDS: Final = 100
 _EXACT: Final = 1e-13

@@ -13,15 +13,17 @@ inverse of that plus rho I has the same shape. Its cost does not depend on the n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from das_spark.estimation.certify import Candidate, Proof, Proposal
-from das_spark.estimation.problem import Booleans, Floats, Integers
 from das_spark.estimation.solvers import Status
-from das_spark.estimation.support import Partition, Support, hand_out
+from das_spark.estimation.support import Candidate, Partition, Proposal, Support, hand_out
+
+if TYPE_CHECKING:
+    from das_spark.estimation.certify import Proof
+    from das_spark.estimation.problem import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +31,7 @@ class Grouping:
     """One way to sum cells."""
 
     index: Integers  # row of each cell, -1 where none counts it, shape (n,)
-    rows: int  # number of rows
+    rows: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +60,8 @@ def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
     starts: list[int] = []
     rows = 0
     placed: dict[int, tuple[int, Integers]] = {}
-    for number in sorted(range(len(groupings)), key=lambda each: (-groupings[each].rows, each)):
-        index = np.where(groupings[number].index < 0, groupings[number].rows, groupings[number].index)
+    for number, each in sorted(enumerate(groupings), key=lambda numbered: -numbered[1].rows):
+        index, count = np.where(each.index < 0, each.rows, each.index), each.rows
         for start, fine in zip(starts, finest, strict=True):
             coarse = _coarser(fine, index)
             if coarse is not None:
@@ -68,8 +70,8 @@ def stack(groupings: tuple[Grouping, ...], cells: int) -> Stack:
         else:
             finest.append(index)
             starts.append(rows)
-            placed[number] = (rows, np.arange(groupings[number].rows + 1))
-            rows += groupings[number].rows + 1
+            placed[number] = (rows, np.arange(count + 1))
+            rows += count + 1
     index = np.array([fine + start for start, fine in zip(starts, finest, strict=True)]).reshape(len(finest), cells)
     if not finest:
         index, rows = np.zeros((1, cells), dtype=np.int64), 1
@@ -244,7 +246,7 @@ TIGHTNESS = 3.0
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class Iterates:
     """What iterations change.
 
     Attributes:
@@ -281,14 +283,14 @@ class State:
     iterations: int = 0
 
 
-def begin(family: BatchedFamily, rho: float) -> State:
+def begin(family: BatchedFamily, rho: float) -> Iterates:
     """Start from cells divided in proportion to the children's noisy sizes."""
     guess = _guess(family)
     cells, children = guess.shape
     # Where nobody can be, the multiplier is known but for the sums: the gradient.
     gradient = (family.linear - family.hessian(guess)) / rho
     answers = (family.stacked.sums @ family.sums(guess))[family.limits.answer]
-    state = State(
+    state = Iterates(
         family=family,
         rho=rho,
         penalty=np.ones(len(answers)),
@@ -308,17 +310,13 @@ def begin(family: BatchedFamily, rho: float) -> State:
 
 
 def _guess(family: BatchedFamily) -> Floats:
-    measured = [each for each in family.support.partitions if each.weight.any()]
-    people = np.ones(family.support.children)
-    if measured:
-        people = np.maximum(min(measured, key=lambda each: each.rows).values.sum(axis=1), 0.0) + 1.0
-    shares = np.where(family.live, people, 0.0)
+    shares = np.where(family.live, family.support.sizes(), 0.0)
     if family.support.parent is None:
         return np.ascontiguousarray(shares / np.maximum(family.live.sum(axis=0), 1))
     return np.ascontiguousarray(shares * (family.needed / shares.sum(axis=1))[:, None])
 
 
-def set_penalty(state: State, rho: float) -> None:
+def set_penalty(state: Iterates, rho: float) -> None:
     """Change the penalty: multipliers keep their value in people's units, operators are inverted again."""
     family = state.family
     state.dual *= state.rho / rho
@@ -347,7 +345,7 @@ def _curvature(family: BatchedFamily, bare: Inverse, limits: Floats) -> Floats:
     return np.asarray(np.divide(1.0, spread, out=np.ones(len(size)), where=spread > 0), dtype=np.float64)
 
 
-def _bounded_inverse(state: State, child: int) -> Inverse:
+def _bounded_inverse(state: Iterates, child: int) -> Inverse:
     """The inverse for a child's kind, with the penalties of the limited answers in it."""
     family = state.family
     weight = family.weights[:, child].copy()
@@ -364,7 +362,7 @@ def _operator(family: BatchedFamily, inverted: Inverse, limits: Floats) -> Float
     return np.ascontiguousarray(np.vstack([inverted.scale * core, answers]))
 
 
-def iterate(state: State) -> tuple[float, float]:
+def iterate(state: Iterates) -> tuple[float, float]:
     """Make one iteration."""
     # Here, so that only those who iterate wait for the compiler to be imported (half a second).
     from das_spark.estimation._sweep import sweep  # noqa: PLC0415
@@ -394,7 +392,7 @@ def iterate(state: State) -> tuple[float, float]:
     return float(primal), float(change)
 
 
-def _applied(state: State) -> Floats:
+def _applied(state: Iterates) -> Floats:
     """Each kind's operator on what its children give."""
     if len(state.operators) == 1:
         return np.asarray(state.operators[0] @ state.given, dtype=np.float64)
@@ -448,7 +446,7 @@ def _pause(gap: float, iterations: int) -> int:
     return max(NEAREST_LOOK, int(DECADE * np.log10(gap / AIM)))
 
 
-def _candidate(state: State) -> Candidate:
+def _candidate(state: Iterates) -> Candidate:
     """The current point, raked, with its multipliers in people's units."""
     family = state.family
     problem, limits = family.support.problem, family.limits
@@ -465,7 +463,7 @@ def _candidate(state: State) -> Candidate:
     )
 
 
-def _raked(state: State) -> Floats:
+def _raked(state: Iterates) -> Floats:
     """The point with its bounded sums and its cells' sums made exact in turn (E-47).
 
     A sum with a multiplier is put on its bound, not only within: complementarity is what the proof asks for. Where all

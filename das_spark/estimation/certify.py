@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,33 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import lsmr
 
 from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem, Floats, Integers
-from das_spark.estimation.solvers.base import Status
-from das_spark.estimation.support import Relaxation
+from das_spark.estimation.support import Candidate, Relaxation, spread, sums
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A proposed real-valued estimate, with hints of multipliers that may help to prove it best."""
-
-    x: Floats  # people, shape (K, n)
-    flows: Floats | None  # flows, shape (D, C), or None
-    parent_multipliers: Floats  # hint for the sums over children, shape (n,)
-    bound_multipliers: tuple[Floats, ...]  # hints for each of the family's bounds, each of shape (K, rows)
-    flow_multipliers: Floats | None  # hint for the class margins, shape (K, C), or None
-
-
-def sums(x: Floats, rows: Integers, count: int) -> Floats:
-    """Sum cells by row."""
-    children = len(x)
-    flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
-    found = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
-    return np.asarray(found.reshape(children, count + 1)[:, :count], dtype=np.float64)
-
-
-def spread(values: Floats, rows: Integers) -> Floats:
-    """Give each cell the value of its row, and zero where none counts it: the transpose of `sums`."""
-    return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
-
+if TYPE_CHECKING:
+    pass
 
 _ROUNDING_ERROR = 1e-12
 """Violations this small, relative to max(1, size), are rounding errors of sums; multipliers may be of any size."""
@@ -129,15 +107,6 @@ class Certificate:
 
 
 Proof = Callable[[Candidate], Certificate]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Proposal:
-    """What a solver proposes."""
-
-    candidate: Candidate  # the estimate
-    status: Status  # what the solver says of it
-    iterations: int  # as the solver counts them
 
 
 def certify(

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.batched import solve_batched
-from das_spark.estimation.certify import Candidate, Certificate, Proof, Proposal, certify
-from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.problem import Attempt, FamilyPlan, Integers
-from das_spark.estimation.program import Assembly, assemble, constraints, flow_variables, read_back, recentred
+from das_spark.estimation.certify import Certificate, Proof, certify
+from das_spark.estimation.problem import FamilyPlan, Integers, SolverAttempt
+from das_spark.estimation.program import Assembly, assemble, constraints, read_back, recentred
 from das_spark.estimation.solvers import (
     SOLVERS,
     Capability,
     Inequalities,
-    Program,
     Solution,
     Solver,
     SolverOptions,
     Status,
+    linear_program,
     solver,
 )
+from das_spark.estimation.support import Candidate, Proposal
+
+if TYPE_CHECKING:
+    from das_spark.estimation.presolve import Presolved
 
 TOLERANCE = 1e-8
 """Residuals asked of solvers of programs, in units of a typical noise deviation."""
@@ -100,45 +103,29 @@ _NAMED = 5
 """So many conflicting rows are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feasibility:
-    """Whether constraints can be met."""
-
-    feasible: bool  # whether they can
-    message: str = ""  # bounds that conflict; empty when feasible
-
-
-def feasibility(presolved: Presolved) -> Feasibility:
-    """Find the least total violation of bounds, with the parent's sums and the flows kept."""
+def conflict(presolved: Presolved) -> str:
+    """Bounds that cannot all be met, by the least violation with the parent's sums and flows kept; "" where all can."""
     if presolved.contradiction:
-        return Feasibility(feasible=False, message=presolved.contradiction)
-    flows = flow_variables(presolved)
-    parts = constraints(presolved, flows)
+        return presolved.contradiction
+    parts = constraints(presolved)
     (elastic,) = np.nonzero(parts.aggregate >= 0)
-    count = len(elastic)
+    count, width = len(elastic), parts.variables + parts.flows
     slack = sp.csc_matrix((np.ones(count), (elastic, np.arange(count))), shape=(len(parts.aggregate), count))
-    spare = parts.variables + parts.flows
-    nothing = np.zeros(0)
-    program = Program(
-        diagonal=np.zeros(spare + 2 * count),
-        linear=np.concatenate([np.zeros(spare), np.ones(2 * count)]),
-        equality=sp.csc_matrix((0, spare + 2 * count)),
-        right=nothing,
-        lower=np.concatenate([presolved.lower, nothing if flows is None else flows.lower, np.zeros(2 * count)]),
-        upper=np.concatenate([presolved.upper, nothing if flows is None else flows.upper, np.full(2 * count, np.inf)]),
-        inequalities=Inequalities(
+    program = linear_program(
+        cost=np.concatenate([np.zeros(width), np.ones(2 * count)]),
+        lower=np.concatenate([presolved.lower, parts.lower, np.zeros(2 * count)]),
+        upper=np.concatenate([presolved.upper, parts.upper, np.full(2 * count, np.inf)]),
+        rows=Inequalities(
             sp.csc_matrix(sp.hstack([parts.rows.matrix, slack, -slack])), parts.rows.lower, parts.rows.upper
         ),
     )
     solution = SOLVERS["highs"].solve(program, SolverOptions())
     if solution.status is Status.INFEASIBLE:
-        return Feasibility(feasible=False, message="bounds of single cells or flows contradict the sums over children")
+        return "bounds of single cells or flows contradict the sums over children"
     if solution.x is None:
-        return Feasibility(feasible=True)
-    short = solution.x[spare:].reshape(2, -1).sum(axis=0)
-    if short.sum() < _SHORT:
-        return Feasibility(feasible=True)
-    return Feasibility(feasible=False, message=_named(presolved, parts.aggregate[elastic[short > _SHORT / 2]]))
+        return ""
+    short = solution.x[width:].reshape(2, -1).sum(axis=0)
+    return "" if short.sum() < _SHORT else _named(presolved, parts.aggregate[elastic[short > _SHORT / 2]])
 
 
 def _named(presolved: Presolved, aggregates: Integers) -> str:
@@ -182,7 +169,7 @@ class Solved:
     certificate: Certificate  # what was proved of it
     name: str  # its solver
     iterations: int  # its solver's iterations
-    tried: tuple[Attempt, ...]  # all attempts, in order
+    tried: tuple[SolverAttempt, ...]  # all attempts, in order
     contradiction: str = ""  # why the family is infeasible, where it was found to be
 
 
@@ -202,21 +189,22 @@ def solve_chain(presolved: Presolved, plan: FamilyPlan) -> Solved:
     if not presolved.variables and not posed.assembly.program.size:  # flows may be open where no cell is
         solvers = []
     best: Solved | None = None
-    tried: tuple[Attempt, ...] = ()
+    tried: tuple[SolverAttempt, ...] = ()
     for each in solvers:
         proposal = each.propose(posed, proof)
         if proposal is None:
             continue
         proved = proof(proposal.candidate)
-        tried = (*tried, _attempt(each.name, str(proposal.status), proved, proposal.iterations))
+        said = str(proposal.status), proved.certified, proved.primal_residual, proved.gap, proposal.iterations
+        tried = (*tried, SolverAttempt(each.name, *said))
         if best is None or _rank(proved, plan) < _rank(best.certificate, plan):
             best = Solved(proposal.candidate, proved, each.name, proposal.iterations, tried)
         if proved.certified:
             break
         if len(tried) == 1 and support.relaxation is None:
-            found = feasibility(presolved)
-            if not found.feasible:
-                return replace(best, contradiction=found.message)
+            contradiction = conflict(presolved)
+            if contradiction:
+                return replace(best, contradiction=contradiction)
     if best is None:
         candidate = read_back(posed.assembly, Solution(Status.FAILED))
         best = Solved(candidate, proof(candidate), "presolve", 0, ())
@@ -234,10 +222,6 @@ def _ordered(names: tuple[str, ...], presolved: Presolved) -> list[FamilySolver]
     small = presolved.variables < (LARGE if noise <= NOISY else LARGE_AND_NOISY)
     late = [name for name in names if name == BatchedSolver.name and small]
     return [FAMILY_SOLVERS[name] for name in (*(name for name in names if name not in late), *late)]
-
-
-def _attempt(name: str, status: str, proved: Certificate, iterations: int) -> Attempt:
-    return Attempt(name, status, proved.certified, proved.primal_residual, proved.gap, iterations)
 
 
 def _rank(proof: Certificate, plan: FamilyPlan) -> tuple[bool, float, float]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.constraints import flow_feasible
-from das_spark.estimation.problem import Booleans, FamilyFlows, FamilyPlan, FamilyProblem, Integers
-from das_spark.estimation.support import Relaxation
+
+if TYPE_CHECKING:
+    from das_spark.estimation.problem import Booleans, FamilyFlows, FamilyPlan, FamilyProblem, Integers
+    from das_spark.estimation.support import Relaxation
 
 MOST_CLASSES = 12
 """Up to so many classes, divisibility is decided by checking every set of classes."""

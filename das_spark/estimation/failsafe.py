@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from das_spark.estimation.presolve import Presolved, presolve
-from das_spark.estimation.problem import FamilyPlan, FamilyProblem, Floats, Integers
-from das_spark.estimation.program import constraints, flow_variables
-from das_spark.estimation.rounding import NODES, WHOLE, Rounded, split
-from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status
+from das_spark.estimation.program import constraints
+from das_spark.estimation.rounding import NODES, WHOLE, Rounded, rounded, split
+from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, SolverOptions, Status, linear_program
 from das_spark.estimation.support import Relaxation, Support, on_cells
-from das_spark.histogram import Query
+
+if TYPE_CHECKING:
+    from das_spark.estimation.problem import FamilyPlan, FamilyProblem, Floats, Integers
+    from das_spark.histogram import Histogram, Query
 
 SLACK = 1.0
 """People of L1 distance allowed above the least possible one, as in the released system (E-32)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Failsafe:
-    """A family whose consistency with the parent is relaxed."""
-
-    presolved: Presolved  # the relaxed family
-    relaxation: Relaxation  # what is kept of the parent
-    distance: float  # least possible L1 distance between the children's sum and the parent, in people (E-31)
-
-
-def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Failsafe | str:
-    """Relax a family."""
+def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Presolved | str:
+    """The family without consistency with its parent but for the least distance (E-31); or why that cannot help."""
     query = _class_query(problem, plan)
     if query is None or problem.parent is None:
         return f"no bound or measurement asks {plan.class_query!r}"
@@ -38,24 +32,24 @@ def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Failsafe | str:
         return f"it needs all rows measured, and {', '.join(partial)} has only those of the parent's support"
     if np.isin(problem.parent.cells, plan.zero_cells).any():
         return "the parent has people in a structural zero"
-    support, relaxation = _relaxed_support(problem, plan, query)
+    relaxation, support = _relaxed_support(problem, problem.parent, plan, query)
     presolved = presolve(support)
     if presolved.contradiction:
         return presolved.contradiction
-    program = _Distance.of(presolved, relaxation).least(None)
-    solution = SOLVERS["highs"].solve(program, SolverOptions())
+    solution = SOLVERS["highs"].solve(_Distance.of(presolved, relaxation).least(None), SolverOptions())
     if solution.status is not Status.OPTIMAL or solution.x is None:
         return "the bounds contradict each other even without the parent"
     distance = float(solution.x[-2 * len(support.cells) :].sum())
-    relaxation = replace(relaxation, allowance=distance + SLACK)
-    return Failsafe(replace(presolved, support=replace(support, relaxation=relaxation)), relaxation, distance)
+    allowed = replace(relaxation, allowance=distance + SLACK)
+    return replace(presolved, support=replace(support, relaxation=allowed))
 
 
-def round_relaxed(failsafe: Failsafe, x: Floats) -> Rounded | None:
+def round_relaxed(presolved: Presolved, x: Floats) -> Rounded | None:
     """Round the estimate of a relaxed family: the least distance in whole numbers first, then the closest (E-34)."""
-    presolved = failsafe.presolved
+    if presolved.support.relaxation is None:
+        return None
     base, fraction = split(x[presolved.child, presolved.cell])
-    parts = _Distance.of(presolved, failsafe.relaxation)
+    parts = _Distance.of(presolved, presolved.support.relaxation)
     options = SolverOptions(iterations=NODES)
     for widened in (False, True):
         box = None if widened else base
@@ -68,10 +62,8 @@ def round_relaxed(failsafe: Failsafe, x: Floats) -> Rounded | None:
             continue
         values = np.rint(closest.x[: len(base)])
         if np.abs(values - closest.x[: len(base)]).max(initial=0.0) <= WHOLE:
-            counts = presolved.fixed.copy()
-            counts[presolved.child, presolved.cell] = values.astype(np.int64)
-            cost = np.abs(values - base - fraction) - np.minimum(fraction, 1.0 - fraction)
-            return Rounded(counts, "mixed-integer program" + (", widened" if widened else ""), float(cost.sum()))
+            method = "mixed-integer program" + (", widened" if widened else "")
+            return rounded(presolved, base, fraction, values.astype(np.int64) - base, method)
     return None
 
 
@@ -82,10 +74,12 @@ def _class_query(problem: FamilyProblem, plan: FamilyPlan) -> Query | None:
     return named.get(plan.class_query)
 
 
-def _relaxed_support(problem: FamilyProblem, plan: FamilyPlan, query: Query) -> tuple[Support, Relaxation]:
+def _relaxed_support(
+    problem: FamilyProblem, estimate: Histogram, plan: FamilyPlan, query: Query
+) -> tuple[Relaxation, Support]:
     """All cells of groups in which the parent has people, structural zeros excepted (E-30)."""
     group = _groups(query, np.arange(problem.size))
-    parent = np.zeros(problem.size, dtype=np.int64) if problem.parent is None else problem.parent.dense()
+    parent = estimate.dense()
     totals = np.zeros(int(group.max()) + 1, dtype=np.int64)
     np.add.at(totals, group, parent)
     kept = totals[group] > 0
@@ -93,7 +87,7 @@ def _relaxed_support(problem: FamilyProblem, plan: FamilyPlan, query: Query) -> 
     cells = np.flatnonzero(kept).astype(np.int32)
     used, of_cell = np.unique(group[cells], return_inverse=True)
     relaxation = Relaxation(of_cell.astype(np.int64), totals[used], np.inf)
-    return replace(on_cells(problem, cells, parent[cells]), relaxation=relaxation), relaxation
+    return relaxation, replace(on_cells(problem, cells, parent[cells]), relaxation=relaxation)
 
 
 def _groups(query: Query, cells: Integers) -> Integers:
@@ -114,7 +108,6 @@ def _whole(program: Program) -> Program:
 class _Distance:
     """Linear programs over variables, flows, steps (none or three a variable), and distances up and down."""
 
-    presolved: Presolved  # the relaxed family
     own: sp.csc_matrix  # which cell each variable is in, shape (n, N)
     limits: Inequalities  # rows over variables and flows: the groups that are kept, bounded aggregates, flows
     parent: Floats  # the parent's people, shape (n,)
@@ -128,16 +121,13 @@ class _Distance:
 
     @classmethod
     def of(cls, presolved: Presolved, relaxation: Relaxation) -> _Distance:
-        flows = flow_variables(presolved)
-        parts = constraints(presolved, flows)
+        parts = constraints(presolved)
         number, ones = np.arange(parts.variables), np.ones(parts.variables)
         parent = np.zeros(0) if presolved.needed is None else presolved.needed.astype(np.float64)
         totals = relaxation.totals.astype(np.float64)
         shape = (len(totals), parts.variables + parts.flows)
         group = sp.csc_matrix((ones, (relaxation.group[presolved.cell], number)), shape=shape)
-        nothing = np.zeros(0)
         return cls(
-            presolved=presolved,
             own=sp.csc_matrix((ones, (presolved.cell, number)), shape=(len(parent), parts.variables)),
             limits=Inequalities(
                 sp.csc_matrix(sp.vstack([group, parts.rows.matrix])),
@@ -145,14 +135,14 @@ class _Distance:
                 np.concatenate([totals, parts.rows.upper]),
             ),
             parent=parent,
-            lower=np.concatenate([presolved.lower, nothing if flows is None else flows.lower]),
-            upper=np.concatenate([presolved.upper, nothing if flows is None else flows.upper]),
+            lower=np.concatenate([presolved.lower, parts.lower]),
+            upper=np.concatenate([presolved.upper, parts.upper]),
         )
 
     def least(self, box: Integers | None) -> Program:
         """Least distance to the parent (E-31); with a box, for values at most one above it."""
         lower, upper = self._boxed(box)
-        return _program(
+        return linear_program(
             cost=np.concatenate([np.zeros(len(lower)), np.ones(2 * self.cells)]),
             rows=self._rows(0, []),
             lower=np.concatenate([lower, np.zeros(2 * self.cells)]),
@@ -173,7 +163,7 @@ class _Distance:
             Inequalities(sp.csc_matrix(steps), floor, floor),
             Inequalities(sp.csc_matrix(total), np.full(1, -np.inf), np.full(1, allowed)),
         ]
-        return _program(
+        return linear_program(
             cost=np.concatenate(
                 [np.zeros(len(lower)), 1.0 - 2.0 * fraction, np.ones(2 * count), np.zeros(2 * self.cells)]
             ),
@@ -202,8 +192,3 @@ class _Distance:
             np.concatenate([self.parent, self.limits.lower, *(each.lower for each in further)]),
             np.concatenate([self.parent, self.limits.upper, *(each.upper for each in further)]),
         )
-
-
-def _program(cost: Floats, rows: Inequalities, lower: Floats, upper: Floats) -> Program:
-    empty = sp.csc_matrix((0, len(cost)))
-    return Program(np.zeros(len(cost)), cost, empty, np.zeros(0), lower, upper, inequalities=rows)

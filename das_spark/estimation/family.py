@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.check import broken_rules
-from das_spark.estimation.failsafe import Failsafe, relaxed_family, round_relaxed
+from das_spark.estimation.failsafe import relaxed_family, round_relaxed
 from das_spark.estimation.passes import estimate_in_passes
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.problem import (
-    Attempt,
     FamilyBounds,
     FamilyDiagnostics,
     FamilyFlows,
@@ -25,13 +24,14 @@ from das_spark.estimation.problem import (
     FamilyResult,
     FamilyStatus,
     Integers,
+    SolverAttempt,
 )
 from das_spark.estimation.rounding import Rounded, round_family
 from das_spark.estimation.support import Support, restrict
 from das_spark.histogram import Histogram, Query
 
-Estimator = Callable[[FamilyProblem, FamilyPlan], FamilyResult]
 Group = tuple[str, Integers]
+Part = tuple[Integers, NDArray[np.int32], Integers]  # positions of some children, cells, people by child and cell
 
 TOTAL = "group_total"
 """Name of the bound that holds the totals of groups."""
@@ -48,7 +48,7 @@ _BEST_FIRST = (
 _WITHOUT_NUMBERS = (FamilyStatus.UNROUNDED, FamilyStatus.INFEASIBLE)
 
 
-def estimate_in_groups(problem: FamilyProblem, plan: FamilyPlan, estimator: Estimator) -> FamilyResult:
+def _in_groups(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
     """Estimate the groups of a family, then divide each among its members.
 
     At the root, where nothing ties groups together, every group is a root of its own.
@@ -57,15 +57,15 @@ def estimate_in_groups(problem: FamilyProblem, plan: FamilyPlan, estimator: Esti
     together = [groups] if problem.parent is not None else [(group,) for group in groups]
     stages, parts = [], []
     for several in together:
-        whole = estimator(family_of_groups(problem, several), plan)
+        whole = _without_groups(family_of_groups(problem, several), plan)
         stages.append(whole)
         for place, (label, members) in enumerate(several):
-            own = _Part(members, whole.cells, whole.counts[place : place + 1])
+            own = members, whole.cells, whole.counts[place : place + 1]
             if len(members) > 1 and whole.diagnostics.status not in _WITHOUT_NUMBERS:
-                estimate = Histogram.from_pairs(problem.size, own.cells, own.counts[0])
-                divided = estimator(family_of_members(problem, label, members, estimate), plan)
+                estimate = Histogram.from_pairs(problem.size, whole.cells, whole.counts[place])
+                divided = _without_groups(family_of_members(problem, label, members, estimate), plan)
                 stages.append(divided)
-                own = _Part(members, divided.cells, divided.counts)
+                own = members, divided.cells, divided.counts
             parts.append(own)
     return _joined(problem, plan, stages, parts)
 
@@ -98,7 +98,6 @@ def family_of_groups(problem: FamilyProblem, groups: Sequence[Group]) -> FamilyP
 
 def family_of_members(problem: FamilyProblem, label: str, members: Integers, estimate: Histogram) -> FamilyProblem:
     """The second stage: the family whose parent is the estimate of a group and whose children are its members."""
-    flows = problem.flows
     return FamilyProblem(
         parent_geocode=label,
         parent=estimate,
@@ -109,17 +108,8 @@ def family_of_members(problem: FamilyProblem, label: str, members: Integers, est
             for each in problem.measurements
         ),
         bounds=tuple(replace(each, lower=each.lower[members], upper=each.upper[members]) for each in problem.bounds),
-        flows=_moved_flows(flows, [np.array([position]) for position in members]),
+        flows=_moved_flows(problem.flows, [np.array([position]) for position in members]),
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """Estimates of some children: their positions in the family, and people by child and cell."""
-
-    children: Integers
-    cells: NDArray[np.int32]
-    counts: Integers
 
 
 def _summed(values: NDArray[Any], members: Sequence[Integers]) -> NDArray[Any]:
@@ -151,14 +141,14 @@ def _moved_flows(flows: FamilyFlows | None, members: Sequence[Integers]) -> Fami
 
 
 def _joined(
-    problem: FamilyProblem, plan: FamilyPlan, stages: Sequence[FamilyResult], parts: Sequence[_Part]
+    problem: FamilyProblem, plan: FamilyPlan, stages: Sequence[FamilyResult], parts: Sequence[Part]
 ) -> FamilyResult:
     """All children's estimates in the order of the family, checked as a whole."""
-    cells = np.unique(np.concatenate([part.cells for part in parts])).astype(np.int32)
+    cells = np.unique(np.concatenate([own for _, own, _ in parts])).astype(np.int32)
     counts = np.zeros((len(problem.children), len(cells)), dtype=np.int64)
-    for part in parts:
+    for children, own, people in parts:
         # Where no numbers were found the members of a group share the group's row of zeros.
-        counts[np.ix_(part.children, np.searchsorted(cells, part.cells))] = part.counts
+        counts[np.ix_(children, np.searchsorted(cells, own))] = people
     diagnostics = _joined_diagnostics(problem, stages)
     relaxed = any(each.relaxed for each in stages)
     if diagnostics.status not in _WITHOUT_NUMBERS:
@@ -209,9 +199,7 @@ def estimate_family(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
         EstimationError: When a measurement lacks rows that the parent's occupied cells touch.
         ConfigurationError: When the plan names a solver that does not exist, or its passes do not fit the problem.
     """
-    if problem.groups is not None:
-        return estimate_in_groups(problem, plan, _without_groups)
-    return _without_groups(problem, plan)
+    return _without_groups(problem, plan) if problem.groups is None else _in_groups(problem, plan)
 
 
 def _without_groups(problem: FamilyProblem, plan: FamilyPlan) -> FamilyResult:
@@ -285,14 +273,16 @@ def _shortcut(support: Support, plan: FamilyPlan, status: FamilyStatus) -> Famil
     return FamilyResult(support.cells, counts, relaxed=False, diagnostics=diagnostics)
 
 
-def _infeasible(support: Support, plan: FamilyPlan, message: str, tried: tuple[Attempt, ...] = ()) -> FamilyResult:
+def _infeasible(
+    support: Support, plan: FamilyPlan, message: str, tried: tuple[SolverAttempt, ...] = ()
+) -> FamilyResult:
     """Report an infeasible family, or relax it where the plan says so; a relaxed family is estimated in one pass."""
     if plan.failsafe and support.parent is not None:
         relaxed = relaxed_family(support.problem, plan)
-        if isinstance(relaxed, Failsafe):
-            solved = solve_chain(relaxed.presolved, plan)
+        if isinstance(relaxed, Presolved):
+            solved = solve_chain(relaxed, plan)
             solved = replace(solved, tried=(*tried, *solved.tried))
-            result = _finish(relaxed.presolved, plan, solved, round_relaxed(relaxed, solved.candidate.x))
+            result = _finish(relaxed, plan, solved, round_relaxed(relaxed, solved.candidate.x))
             diagnostics = result.diagnostics
             text = "; ".join(filter(None, (f"relaxed because: {message}", diagnostics.message)))
             return replace(result, diagnostics=replace(diagnostics, message=text))

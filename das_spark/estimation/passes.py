@@ -14,9 +14,16 @@ import numpy as np
 from das_spark.errors import ConfigurationError
 from das_spark.estimation.chain import Solved, solve_chain
 from das_spark.estimation.presolve import Presolved, presolve
-from das_spark.estimation.problem import Attempt, FamilyBounds, FamilyPlan, FamilyProblem, Floats, Integers, OuterPass
+from das_spark.estimation.problem import (
+    FamilyBounds,
+    FamilyPlan,
+    FamilyProblem,
+    Floats,
+    Integers,
+    OuterPass,
+)
 from das_spark.estimation.rounding import Rounded, round_in_passes
-from das_spark.estimation.support import Support, restrict
+from das_spark.estimation.support import Support, restrict, sums
 from das_spark.histogram import Histogram, Query
 
 SLACK = 0.01
@@ -58,7 +65,7 @@ def estimate_in_passes(support: Support, plan: FamilyPlan) -> Passed:
         passed = replace(fitted, presolved=exact, rounded=rounded)
         if rounded is None or last:
             return passed
-        fixed += _fixed(exact, plan, outer.rounding[-1], rounded, f"pass {number}")
+        fixed += _bounds(exact, plan, outer.rounding[-1], rounded.counts, f"pass {number}", 0.0)
     raise ConfigurationError("unreachable")
 
 
@@ -79,7 +86,8 @@ def _fitted(
         fitted = Passed(presolved, solved, None, count, found.contradiction)
         if found.contradiction:
             return fitted
-        bands += _bands(presolved, plan, names, found)
+        tolerance = SLACK + found.certificate.primal_residual
+        bands += _bounds(presolved, plan, names, found.candidate.x, "held", tolerance)
     if fitted is None:
         raise ConfigurationError("a pass fits nothing")
     return fitted
@@ -130,44 +138,28 @@ def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | 
     return Histogram(problem.size, parent.cells[first[order]], counts[order])
 
 
-def _bands(presolved: Presolved, plan: FamilyPlan, names: Sequence[str], solved: Solved) -> tuple[FamilyBounds, ...]:
-    """Bands around what a pass reached (E-49)."""
-    tolerance = SLACK + solved.certificate.primal_residual
-    found = []
-    for name in names:
-        query = _query(plan, name)
-        rows, answers = _answers(query, presolved, solved.candidate.x)
-        found.append(FamilyBounds(f"held {name}", query, answers - tolerance, answers + tolerance, rows))
-    return tuple(found)
-
-
-def _fixed(
-    presolved: Presolved, plan: FamilyPlan, names: Sequence[str], rounded: Rounded, label: str
+def _bounds(
+    presolved: Presolved, plan: FamilyPlan, names: Sequence[str], x: Floats | Integers, label: str, tolerance: float
 ) -> tuple[FamilyBounds, ...]:
-    """Equalities with the whole answers of an outer pass (E-50)."""
+    """Bounds around what a pass reached: bands after a fit (E-49), equalities after rounding (E-50)."""
     found = []
     for name in names:
         query = _query(plan, name)
-        rows, answers = _answers(query, presolved, rounded.counts.astype(np.float64))
-        exact = np.rint(answers).astype(np.int64)
-        found.append(FamilyBounds(f"{label} {name}", query, exact, exact, rows))
+        touched = query.restrict(presolved.support.cells)
+        answers = sums(x, touched.index, len(touched.rows))
+        if tolerance:
+            lower, upper = answers - tolerance, answers + tolerance
+            found.append(FamilyBounds(f"{label} {name}", query, lower, upper, touched.rows))
+        else:
+            whole = np.rint(answers).astype(np.int64)
+            found.append(FamilyBounds(f"{label} {name}", query, whole, whole, touched.rows))
     return tuple(found)
-
-
-def _answers(query: Query, presolved: Presolved, x: Floats) -> tuple[Integers, Floats]:
-    """The answers that the support touches, and their people, shape ``(K, r)``."""
-    touched = query.restrict(presolved.support.cells)
-    counted = touched.index >= 0
-    answers = np.zeros((len(touched.rows), len(x)))
-    np.add.at(answers, touched.index[counted], x.T[counted])
-    return touched.rows, answers.T
 
 
 def _worst(before: Solved | None, now: Solved) -> Solved:
     """The latest estimate with the worst proof so far, and every attempt."""
     if before is None:
         return now
-    tried: tuple[Attempt, ...] = (*before.tried, *now.tried)
     proofs = (before.certificate, now.certificate)
     certificate = replace(
         now.certificate,
@@ -176,4 +168,6 @@ def _worst(before: Solved | None, now: Solved) -> Solved:
         violation=max(each.violation for each in proofs),
         gap=max(each.gap for each in proofs),
     )
-    return replace(now, certificate=certificate, iterations=before.iterations + now.iterations, tried=tried)
+    return replace(
+        now, certificate=certificate, iterations=before.iterations + now.iterations, tried=(*before.tried, *now.tried)
+    )

@@ -7,13 +7,14 @@ counts two or more variables of a child is one *aggregate* (README, section 3).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.estimation.problem import Booleans, Floats, Integers
-from das_spark.estimation.support import Partition, Support
+if TYPE_CHECKING:
+    from das_spark.estimation.problem import Booleans, Floats, Integers
+    from das_spark.estimation.support import Partition, Support
 
 _ROUNDING_ERROR = 1e-9  # bounds and people are whole numbers held in floats
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import EstimationError
-from das_spark.histogram import Histogram, Query
+
+if TYPE_CHECKING:
+    from das_spark.histogram import Histogram, Query
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -273,7 +275,7 @@ class FamilyPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SolverAttempt:
     """One solver's try at a family.
 
     Attributes:
@@ -327,7 +329,7 @@ class FamilyDiagnostics:
     rounding: str = ""
     rounding_gap: float = 0.0
     message: str = ""
-    tried: tuple[Attempt, ...] = ()
+    tried: tuple[SolverAttempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

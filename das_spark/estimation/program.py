@@ -7,15 +7,17 @@ of millions and noise of a few people meet a solver as numbers of order one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from das_spark.estimation.certify import Candidate
-from das_spark.estimation.presolve import Presolved
-from das_spark.estimation.problem import Booleans, FamilyFlows, Floats, Integers
-from das_spark.estimation.solvers.base import Inequalities, QuadraticProgram, Solution
-from das_spark.estimation.support import hand_out
+from das_spark.estimation.solvers import Inequalities, Program, Solution
+from das_spark.estimation.support import Candidate, hand_out
+
+if TYPE_CHECKING:
+    from das_spark.estimation.presolve import Presolved
+    from das_spark.estimation.problem import Booleans, FamilyFlows, Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,18 +125,25 @@ class Constraints:
     rows: Inequalities  # the rows
     aggregate: Integers  # margin of each row, -1 for the others, shape (rows,)
     variables: int  # number of variables before the flows
-    flows: int  # number of flows
+    lower: Floats  # least people of each flow, shape (W,)
+    upper: Floats  # most people of each flow
+
+    @property
+    def flows(self) -> int:
+        """Number of flows W."""
+        return len(self.lower)
 
 
-def constraints(presolved: Presolved, flows: FlowVariables | None, chosen: Booleans | None = None) -> Constraints:
-    """Write the constraints over chosen variables."""
+def constraints(presolved: Presolved, chosen: Booleans | None = None) -> Constraints:
+    """Write the constraints over chosen variables, and all flows."""
+    flows = flow_variables(presolved)
     chosen = np.ones(presolved.variables, dtype=np.bool_) if chosen is None else chosen
     count = int(chosen.sum())
     parts = [_sums(presolved, chosen), _aggregates(presolved, chosen)]
     aggregate = np.concatenate([np.full(parts[0].matrix.shape[0], -1), np.flatnonzero(_touched(presolved, chosen))])
-    spare = 0
+    least = most = np.zeros(0)
     if flows is not None:
-        spare = len(flows.descendant)
+        spare, least, most = len(flows.descendant), flows.lower, flows.upper
         wide = [sp.hstack([part.matrix, sp.csc_matrix((part.matrix.shape[0], spare))]) for part in parts]
         matrix = sp.vstack([*wide, sp.hstack([flows.cells, flows.matrix])], format="csc")
         parts.append(Inequalities(flows.cells, flows.right, flows.right))
@@ -142,7 +151,7 @@ def constraints(presolved: Presolved, flows: FlowVariables | None, chosen: Boole
     else:
         matrix = sp.vstack([part.matrix for part in parts], format="csc")
     lower, upper = np.concatenate([part.lower for part in parts]), np.concatenate([part.upper for part in parts])
-    return Constraints(Inequalities(sp.csc_matrix(matrix), lower, upper), aggregate, count, spare)
+    return Constraints(Inequalities(sp.csc_matrix(matrix), lower, upper), aggregate, count, least, most)
 
 
 def _sums(presolved: Presolved, chosen: Booleans) -> Inequalities:
@@ -230,7 +239,7 @@ class Assembly:
     """A quadratic program and what is needed to read its solution."""
 
     presolved: Presolved  # the family
-    program: QuadraticProgram  # the program in scaled deviations
+    program: Program  # the program in scaled deviations
     layout: Layout  # where things stand in it
     scale: float  # people to a unit of the program
     centre: Floats  # the guess in people, one for each column
@@ -254,7 +263,7 @@ def assemble(presolved: Presolved) -> Assembly:
     matrix, right = _equalities(presolved, flows, layout)
     lower, upper = _bounds(presolved, flows, layout)
     diagonal = 2.0 * scale**2 * weight
-    program = QuadraticProgram(
+    program = Program(
         diagonal=diagonal,
         linear=diagonal * (centre - target) / scale,
         equality=matrix,
@@ -311,9 +320,7 @@ def _with_prior(presolved: Presolved) -> tuple[Floats, Floats]:
     weight[bare] = FAINT * weight.max() if len(bare) < len(weight) else 1.0
     measured = [each for each in presolved.support.partitions if each.weight.any()]
     if presolved.needed is not None:
-        people = np.ones(presolved.support.children)
-        if measured:
-            people = np.maximum(min(measured, key=lambda each: each.rows).values.sum(axis=1), 0.0) + 1.0
+        people = presolved.support.sizes()
         target[bare] = presolved.needed[presolved.cell[bare]] * (people / people.sum())[presolved.child[bare]]
     elif measured:
         finest = max(measured, key=lambda each: each.rows)

@@ -15,17 +15,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from das_spark.estimation.check import MOST_CLASSES, divisible_margins
-from das_spark.estimation.presolve import Presolved
 from das_spark.estimation.problem import Booleans, Floats, Integers, Rounding
-from das_spark.estimation.program import FlowVariables, constraints, flow_variables
-from das_spark.estimation.solvers import SOLVERS, Inequalities, Program, Solution, SolverOptions, Status
-from das_spark.histogram import Query
+from das_spark.estimation.program import constraints
+from das_spark.estimation.solvers import (
+    SOLVERS,
+    Inequalities,
+    Program,
+    Solution,
+    SolverOptions,
+    Status,
+    linear_program,
+)
+
+if TYPE_CHECKING:
+    from das_spark.estimation.presolve import Presolved
+    from das_spark.histogram import Query
 
 SNAP = 1e-5
 """Values this close to a whole number are taken for it before the floor."""
@@ -57,21 +68,22 @@ def round_family(presolved: Presolved, x: Floats) -> Rounded | None:
     up, exact = largest_remainders(presolved, base, fraction)
     violated = violations(presolved, base + up) if exact else None
     if violated is not None and not violated.any() and _divisible(presolved, base + up):
-        return _cell_by_cell(presolved, base + up, fraction, base, "largest remainder" if presolved.variables else "")
-    if (
-        presolved.needed is None
-        and presolved.variables >= MANY
-        and (few := _over_few_columns(presolved, base, fraction))
-    ):
-        return few
+        return rounded(presolved, base, fraction, up, "largest remainder" if presolved.variables else "")
+    if presolved.needed is None and presolved.variables >= MANY:
+        # Every cell by itself as a single pass, which looks at few of the variables of a large root (E-55).
+        frame = Frame.of(presolved, base, fraction)
+        alone = Sums(sp.csr_matrix((0, presolved.variables)), np.arange(presolved.variables))
+        few = _in_turn(frame, [[alone]])
+        if few is not None:
+            return rounded(presolved, base, fraction, *few)
     chosen = np.ones(presolved.variables, dtype=np.bool_)
     if violated is not None and presolved.support.problem.flows is None:
         chosen = tied_together(presolved, violated)
     found = _programmed(presolved, base, fraction, chosen)
     if found is None:
         return None
-    values, method = found
-    return _cell_by_cell(presolved, np.where(chosen, values, base + up), fraction, base, method)
+    steps, method = found
+    return rounded(presolved, base, fraction, np.where(chosen, steps, up), method)
 
 
 def split(values: Floats) -> tuple[Integers, Floats]:
@@ -135,7 +147,7 @@ def _divisible(presolved: Presolved, values: Integers) -> bool:
         return True
     if flows.query.rows > MOST_CLASSES:
         return False
-    counts = _placed(presolved, values)
+    counts = _counts(presolved, values)
     rows = flows.query.row_of(presolved.support.cells)
     margins = np.zeros((len(counts), flows.query.rows), dtype=np.int64)
     counted = rows >= 0
@@ -143,52 +155,47 @@ def _divisible(presolved: Presolved, values: Integers) -> bool:
     return bool(divisible_margins(margins, flows).all())
 
 
-def _placed(presolved: Presolved, values: Integers) -> Integers:
+def _counts(presolved: Presolved, values: Integers) -> Integers:
     counts = presolved.fixed.copy()
     counts[presolved.child, presolved.cell] = values
     return counts
 
 
-def _cell_by_cell(presolved: Presolved, values: Integers, fraction: Floats, base: Integers, method: str) -> Rounded:
-    cost = float((np.abs(values - base - fraction) - np.minimum(fraction, 1.0 - fraction)).sum())
-    return Rounded(_placed(presolved, values), method, cost)
+def rounded(
+    presolved: Presolved, base: Integers, fraction: Floats, steps: Integers, method: str, gap: float = 0.0
+) -> Rounded:
+    """What steps up or down from the floor make of a family."""
+    cost = float((np.abs(steps - fraction) - np.minimum(fraction, 1.0 - fraction)).sum())
+    return Rounded(_counts(presolved, base + steps), method, cost, gap)
 
 
 def _programmed(
     presolved: Presolved, base: Integers, fraction: Floats, chosen: Booleans
 ) -> tuple[Integers, str] | None:
-    """Round chosen variables by a program: in the unit box first, then with the box widened (E-25, E-26)."""
-    flows = flow_variables(presolved)
+    """Steps of chosen variables by a program, and how: in the unit box first, then in a wider one (E-25, E-26)."""
     for widened in (False, True):
-        program = rounding_program(presolved, flows, base, fraction, chosen, widened=widened)
+        program = rounding_program(presolved, base, fraction, chosen, widened=widened)
         for whole, method in ((False, "linear program"), (True, "mixed-integer program")):
             steps = _steps(program, int(chosen.sum()), whole=whole, widened=widened)
             if steps is not None:
-                values = base.copy()
-                values[chosen] += steps
-                return values, method + (", widened" if widened else "")
+                all_steps = np.zeros(len(base), dtype=np.int64)
+                all_steps[chosen] = steps
+                return all_steps, method + (", widened" if widened else "")
     return None
 
 
 def rounding_program(
-    presolved: Presolved,
-    flows: FlowVariables | None,
-    base: Integers,
-    fraction: Floats,
-    chosen: Booleans,
-    *,
-    widened: bool,
+    presolved: Presolved, base: Integers, fraction: Floats, chosen: Booleans, *, widened: bool
 ) -> Program:
     """Write the rounding of chosen variables as a linear program (E-25)."""
-    parts = constraints(presolved, flows, chosen)
+    parts = constraints(presolved, chosen)
     count, spare = parts.variables, parts.flows
     floor = base[chosen].astype(np.float64)
     low, high = presolved.lower[chosen] - floor, presolved.upper[chosen] - floor
-    nothing = np.zeros(0)
-    lower = np.concatenate([np.maximum(low, 0.0), nothing if flows is None else flows.lower])
-    upper = np.concatenate([np.minimum(high, 1.0), nothing if flows is None else flows.upper])
-    held = parts.rows.matrix[:, :count] @ floor
-    rows = Inequalities(parts.rows.matrix, parts.rows.lower - held, parts.rows.upper - held)
+    lower = np.concatenate([np.maximum(low, 0.0), parts.lower])
+    upper = np.concatenate([np.minimum(high, 1.0), parts.upper])
+    fixed = parts.rows.matrix[:, :count] @ floor
+    rows = Inequalities(parts.rows.matrix, parts.rows.lower - fixed, parts.rows.upper - fixed)
     cost = np.concatenate([1.0 - 2.0 * fraction[chosen], np.zeros(spare)])
     if widened:
         # More columns: further steps up and steps down, each at the price of one person.
@@ -202,15 +209,7 @@ def rounding_program(
         lower = np.concatenate([lower, np.zeros(2 * count)])
         upper = np.concatenate([upper, np.full(count, np.inf), floor])
         cost = np.concatenate([cost, np.ones(2 * count)])
-    return Program(
-        diagonal=np.zeros(len(cost)),
-        linear=cost,
-        equality=sp.csc_matrix((0, len(cost))),
-        right=nothing,
-        lower=lower,
-        upper=upper,
-        inequalities=rows,
-    )
+    return linear_program(cost, lower, upper, rows)
 
 
 def _steps(program: Program, count: int, *, whole: bool, widened: bool) -> Integers | None:
@@ -278,30 +277,43 @@ def slope(target: Floats, *, released: bool) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The constraints of a family over steps up from the floor; W columns."""
+    """What all passes over a family share: its constraints over steps up from the floor; W columns."""
 
+    presolved: Presolved
+    base: Integers  # floor of each variable, shape (N,)
+    fraction: Floats  # fraction of each, shape (N,)
+    released: bool  # whether distances are from the nearest whole number, as in the public release (E-52)
     program: Program  # steps up, flows, and if widened further steps up and steps down (E-26)
     moves: sp.csr_matrix  # how far each column moves each variable, shape (N, W)
     further: Booleans  # columns of further steps up and steps down, shape (W,)
     moving: Booleans  # columns that move a variable: all but the flows, shape (W,)
     rows: Inequalities  # the program's rows
     sums: int  # how many of them are sums of cells over children; they come first
-    cell: Integers  # cell of each variable, shape (N,)
 
-
-def frame_of(presolved: Presolved, flows: FlowVariables | None, base: Integers, *, widened: bool) -> Frame:
-    """Write the constraints of a family."""
-    count = len(base)
-    chosen = np.ones(count, dtype=np.bool_)
-    program = rounding_program(presolved, flows, base, np.zeros(count), chosen, widened=widened)
-    spare = sp.csr_matrix((count, 0 if flows is None else len(flows.descendant)))
-    own = sp.eye_array(count, format="csr")
-    moves = sp.hstack([own, spare, *((own, -own) if widened else ())], format="csr")
-    further = np.arange(program.size) >= count + spare.shape[1]
-    rows = program.inequalities or Inequalities(sp.csc_matrix((0, program.size)), np.zeros(0), np.zeros(0))
-    sums = 0 if presolved.needed is None else len(np.unique(presolved.cell))
-    moving = (np.arange(program.size) < count) | further
-    return Frame(program, sp.csr_matrix(moves), further, moving, rows, sums, presolved.cell)
+    @classmethod
+    def of(
+        cls, presolved: Presolved, base: Integers, fraction: Floats, *, released: bool = False, widened: bool = False
+    ) -> Frame:
+        """Write the constraints of a family."""
+        count = len(base)
+        chosen = np.ones(count, dtype=np.bool_)
+        program = rounding_program(presolved, base, np.zeros(count), chosen, widened=widened)
+        flows = program.size - count * (3 if widened else 1)
+        own = sp.eye_array(count, format="csr")
+        moves = sp.hstack([own, sp.csr_matrix((count, flows)), *((own, -own) if widened else ())], format="csr")
+        column = np.arange(program.size)
+        return cls(
+            presolved=presolved,
+            base=base,
+            fraction=fraction,
+            released=released,
+            program=program,
+            moves=sp.csr_matrix(moves),
+            further=column >= count + flows,
+            moving=(column < count) | (column >= count + flows),
+            rows=program.inequalities or Inequalities(sp.csc_matrix((0, program.size)), np.zeros(0), np.zeros(0)),
+            sums=0 if presolved.needed is None else len(np.unique(presolved.cell)),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,7 +324,6 @@ class Goal:
     """
 
     frame: Frame  # the constraints
-    fraction: Floats  # fraction of each variable, shape (N,)
     cost: Floats  # cost of each column of the frame, shape (W,)
     matrix: sp.csc_matrix  # all rows over the frame's columns, shape (R, W)
     lower: Floats  # least value of each row, shape (R,); of the sums of the pass the floors of their targets
@@ -325,28 +336,20 @@ class Goal:
     likely: Booleans  # columns to begin with, shape (W,)
 
     @classmethod
-    def of(
-        cls,
-        frame: Frame,
-        fraction: Floats,
-        sums: Sequence[Sums],
-        held: Sequence[tuple[sp.csr_matrix, Floats]],
-        *,
-        released: bool,
-    ) -> Goal:
+    def of(cls, frame: Frame, sums: Sequence[Sums], earlier: Sequence[tuple[sp.csr_matrix, Floats]]) -> Goal:
         """Put a pass together (E-51, E-52)."""
+        fraction, released = frame.fraction, frame.released
         count, widened = len(fraction), bool(frame.further.any())
         times = np.bincount(np.concatenate([each.alone for each in sums]), minlength=count).astype(np.float64)
         matrix = sp.csr_matrix(sp.vstack([each.matrix for each in sums], format="csr"))
         target = snapped(matrix @ fraction)
         floors, size = np.floor(target), np.diff(matrix.indptr)
         price = 2.0 * count + 2.0 if released else 1.0
-        rows = sp.vstack([matrix, *(each for each, _ in held)], format="csr") @ frame.moves
-        values = [floors, *(value for _, value in held)]
+        rows = sp.vstack([matrix, *(each for each, _ in earlier)], format="csr") @ frame.moves
+        values = [floors, *(value for _, value in earlier)]
         return cls(
             frame=frame,
-            fraction=fraction,
-            cost=_costs(frame, fraction, times, price, released=released),
+            cost=_costs(frame, times, price),
             matrix=sp.csc_matrix(sp.vstack([frame.rows.matrix, rows], format="csc")),
             lower=np.concatenate([frame.rows.lower, *values]),
             upper=np.concatenate([frame.rows.upper, *values]),
@@ -355,7 +358,7 @@ class Goal:
             above=(size > floors + 1.0) | widened,
             below=(floors > 0) | widened,
             constant=price * _at_floor(fraction, times, target, released=released),
-            likely=_likely(frame, fraction),
+            likely=_likely(frame),
         )
 
     def _used(self, columns: Booleans) -> tuple[sp.csc_matrix, Booleans]:
@@ -386,19 +389,16 @@ class Goal:
         )
         lower, upper = frame.program.lower[columns].copy(), frame.program.upper[columns].copy()
         if kept is not None and not frame.further.any():
-            place = (np.cumsum(columns) - 1)[: len(self.fraction)]
-            fixed = kept[0] & columns[: len(self.fraction)]
+            place = (np.cumsum(columns) - 1)[: len(frame.fraction)]
+            fixed = kept[0] & columns[: len(frame.fraction)]
             lower[place[fixed]] = upper[place[fixed]] = kept[1][fixed]
         spare = np.full(len(above) + len(below), self.price)
         whole = np.concatenate([frame.moving[columns], np.zeros(len(ends), dtype=np.bool_)])
-        return Program(
-            diagonal=np.zeros(wide.shape[1]),
-            linear=np.concatenate([self.cost[columns], self.slope[own], spare]),
-            equality=sp.csc_matrix((0, wide.shape[1])),
-            right=np.zeros(0),
+        return linear_program(
+            cost=np.concatenate([self.cost[columns], self.slope[own], spare]),
             lower=np.concatenate([lower, np.zeros(len(ends))]),
             upper=np.concatenate([upper, np.ones(len(number)), np.full(len(spare), np.inf)]),
-            inequalities=Inequalities(wide, self.lower[used], self.upper[used]),
+            rows=Inequalities(wide, self.lower[used], self.upper[used]),
             integral=whole if integral else None,
         )
 
@@ -407,7 +407,7 @@ class Goal:
 
         Those of the cells' sums are chosen anew, as low as the steps that were made allow: a cell may have none.
         """
-        frame, count = self.frame, len(self.fraction)
+        frame, count = self.frame, len(self.frame.fraction)
         if solution.rows is None or solution.x is None:
             return np.full(count, -np.inf)
         _, used = self._used(columns)
@@ -419,9 +419,10 @@ class Goal:
             values = np.zeros(len(columns))
             values[columns] = solution.x[: int(columns.sum())]
             (made,) = np.nonzero(values[:count] > WHOLE)
-            lowest = np.full(int(frame.cell.max()) + 1, -np.inf)
-            np.maximum.at(lowest, frame.cell[made], prices[made])
-            prices = prices - lowest[frame.cell]
+            cell = frame.presolved.cell
+            lowest = np.full(int(cell.max()) + 1, -np.inf)
+            np.maximum.at(lowest, cell[made], prices[made])
+            prices = prices - lowest[cell]
         return np.asarray(prices, dtype=np.float64)
 
     def steps(self, solution: Solution, columns: Booleans) -> tuple[Integers, Booleans]:
@@ -440,8 +441,9 @@ class Goal:
         return float(self.program(columns).linear @ solution.x) + self.constant
 
 
-def _costs(frame: Frame, fraction: Floats, times: Floats, price: float, *, released: bool) -> Floats:
+def _costs(frame: Frame, times: Floats, price: float) -> Floats:
     """Cost of each column of the frame: the variables that sums of the pass count alone (E-51), and ties (E-54)."""
+    fraction, released = frame.fraction, frame.released
     cost = np.zeros(frame.program.size)
     cost[: len(fraction)] = price * times * slope(fraction, released=released)
     if released:
@@ -451,8 +453,9 @@ def _costs(frame: Frame, fraction: Floats, times: Floats, price: float, *, relea
     return cost
 
 
-def _likely(frame: Frame, fraction: Floats) -> Booleans:
+def _likely(frame: Frame) -> Booleans:
     """All columns but the steps up of variables that are whole, if they need none."""
+    fraction = frame.fraction
     likely = np.ones(frame.program.size, dtype=np.bool_)
     if not frame.further.any():
         likely[: len(fraction)] = (fraction > 0) | (frame.program.lower[: len(fraction)] > 0)
@@ -481,60 +484,38 @@ _NEAR = 0.5
 _Steps = tuple[Integers, str, float]  # steps of each variable, how they were found, distance from the bound
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Posed:
-    """What does not change from pass to pass."""
-
-    presolved: Presolved  # the family
-    base: Integers  # floor of each variable
-    fraction: Floats  # fraction of each
-    released: bool  # whether distances are from the nearest whole number, as in the public release (E-52)
-    frame: Frame  # constraints in the unit box
-
-
 def round_in_passes(
     presolved: Presolved, x: Floats, passes: Sequence[Sequence[Query]], rounding: Rounding
 ) -> Rounded | None:
     """Round an estimate (K, n) pass by pass, the last one ending with every cell; None where none are found."""
     base, fraction = split(x[presolved.child, presolved.cell])
     if not presolved.variables:
-        return _pass_by_pass(presolved, base, fraction, (base, "", 0.0))
-    frame = frame_of(presolved, flow_variables(presolved), base, widened=False)
-    posed = _Posed(presolved, base, fraction, rounding == "released", frame)
+        return rounded(presolved, base, fraction, np.zeros(0, dtype=np.int64), "")
+    frame = Frame.of(presolved, base, fraction, released=rounding == "released")
     sums = [[sums_of(presolved, query) for query in queries] for queries in passes]
-    totals = _best_totals(posed, sums)
-    found = None if totals is None else _in_turn(posed, sums, totals)
-    found = found or _in_turn(posed, sums)
-    return None if found is None else _pass_by_pass(presolved, base, fraction, found)
+    totals = _best_totals(frame, sums)
+    found = None if totals is None else _in_turn(frame, sums, totals)
+    found = found or _in_turn(frame, sums)
+    return None if found is None else rounded(presolved, base, fraction, *found)
 
 
-def _over_few_columns(presolved: Presolved, base: Integers, fraction: Floats) -> Rounded | None:
-    """The rounding of every cell by itself as a single pass, which looks at few variables of a large root (E-55)."""
-    frame = frame_of(presolved, flow_variables(presolved), base, widened=False)
-    nothing = sp.csr_matrix((0, presolved.variables))
-    alone = Sums(nothing, np.arange(presolved.variables))
-    found = _in_turn(_Posed(presolved, base, fraction, released=False, frame=frame), [[alone]])
-    return None if found is None else _pass_by_pass(presolved, base, fraction, found)
+def _in_turn(frame: Frame, passes: Sequence[Sequence[Sums]], totals: Floats | None = None) -> _Steps | None:
+    """Pass by pass, each keeping the sums of those before it; with the first pass's totals, if they are known.
 
-
-def _pass_by_pass(presolved: Presolved, base: Integers, fraction: Floats, found: _Steps) -> Rounded:
-    steps, method, gap = found
-    counts = presolved.fixed.copy()
-    counts[presolved.child, presolved.cell] = base + steps
-    cost = float((np.abs(steps - fraction) - np.minimum(fraction, 1.0 - fraction)).sum())
-    return Rounded(counts, method, cost, gap)
-
-
-def _in_turn(posed: _Posed, passes: Sequence[Sequence[Sums]], totals: Floats | None = None) -> _Steps | None:
-    """Pass by pass, each with the sums of those before it held; with the first pass's totals, if they are known."""
+    Each is solved in the unit box above the floor first; where the totals were given, in no other.
+    """
     steps, methods, gap = np.zeros(0, dtype=np.int64), [""], 0.0
-    held: list[tuple[sp.csr_matrix, Floats]] = []
+    earlier: list[tuple[sp.csr_matrix, Floats]] = []
     if totals is not None:
-        held, passes = [(passes[0][0].matrix, totals)], passes[1:]
+        earlier, passes = [(passes[0][0].matrix, totals)], passes[1:]
     for number, sums in enumerate(passes):
         if number:
-            held += [(each.all, np.asarray(each.all @ steps, dtype=np.float64)) for each in passes[number - 1]]
-        found = _pass(posed, sums, held, widen=totals is None)
+            earlier += [(each.all, np.asarray(each.all @ steps, dtype=np.float64)) for each in passes[number - 1]]
+        found = _solved(Goal.of(frame, sums, earlier))
+        if found is None and totals is None:
+            wide = Frame.of(frame.presolved, frame.base, frame.fraction, released=frame.released, widened=True)
+            found = _solved(Goal.of(wide, sums, earlier))
+            found = None if found is None else (found[0], found[1] + ", widened", found[2])
         if found is None:
             return None
         steps, method, short = found
@@ -543,39 +524,24 @@ def _in_turn(posed: _Posed, passes: Sequence[Sequence[Sums]], totals: Floats | N
     return steps, max(methods, key=len), gap
 
 
-def _best_totals(posed: _Posed, passes: Sequence[Sequence[Sums]]) -> Floats | None:
+def _best_totals(frame: Frame, passes: Sequence[Sequence[Sums]]) -> Floats | None:
     """Steps of each child, where the first pass rounds nothing but totals: the largest remainders go up (E-53).
 
     No division of the parent's people does better in that pass; whether one with these totals exists, the next tells.
     """
-    if len(passes) < 2 or len(passes[0]) != 1 or posed.presolved.needed is None:  # noqa: PLR2004
+    family = frame.presolved
+    if len(passes) < 2 or len(passes[0]) != 1 or family.needed is None:  # noqa: PLR2004
         return None
-    first, children = passes[0][0], len(np.unique(posed.presolved.child))
-    if len(first.alone) or first.matrix.shape[0] != children or first.matrix.nnz != posed.presolved.variables:
+    first, children = passes[0][0], len(np.unique(family.child))
+    if len(first.alone) or first.matrix.shape[0] != children or first.matrix.nnz != family.variables:
         return None
-    target = snapped(np.asarray(first.matrix @ posed.fraction, dtype=np.float64))
+    target = snapped(np.asarray(first.matrix @ frame.fraction, dtype=np.float64))
     totals = np.floor(target)
-    up = int(posed.presolved.needed.sum() - posed.base.sum() - totals.sum())
+    up = int(family.needed.sum() - frame.base.sum() - totals.sum())
     if not 0 <= up <= children:
         return None
-    totals[np.lexsort((totals - target, slope(target, released=posed.released)))[:up]] += 1.0
+    totals[np.lexsort((totals - target, slope(target, released=frame.released)))[:up]] += 1.0
     return totals
-
-
-def _goal(posed: _Posed, frame: Frame, sums: Sequence[Sums], held: Sequence[tuple[sp.csr_matrix, Floats]]) -> Goal:
-    return Goal.of(frame, posed.fraction, sums, held, released=posed.released)
-
-
-def _pass(
-    posed: _Posed, sums: Sequence[Sums], held: Sequence[tuple[sp.csr_matrix, Floats]], *, widen: bool
-) -> _Steps | None:
-    """Solve one pass, in the unit box above the floor first."""
-    found = _solved(_goal(posed, posed.frame, sums, held))
-    if found is not None or not widen:
-        return found
-    wide = frame_of(posed.presolved, flow_variables(posed.presolved), posed.base, widened=True)
-    found = _solved(_goal(posed, wide, sums, held))
-    return None if found is None else (found[0], found[1] + ", widened", found[2])
 
 
 def _solved(goal: Goal) -> _Steps | None:
@@ -608,7 +574,7 @@ def _relaxed(goal: Goal) -> tuple[Solution, Booleans] | None:
     while True:
         solution = SOLVERS["highs"].solve(goal.program(columns), SolverOptions(presolve=False))
         if solution.status is Status.OPTIMAL and solution.rows is not None:
-            prices = np.where(columns[: len(goal.fraction)], np.inf, goal.prices(columns, solution))
+            prices = np.where(columns[: len(goal.frame.fraction)], np.inf, goal.prices(columns, solution))
             if prices.min(initial=np.inf) >= -_PRICE:
                 return solution, columns
             columns = columns.copy()

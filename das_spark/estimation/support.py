@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import EstimationError
-from das_spark.estimation.problem import (
-    Booleans,
-    FamilyBounds,
-    FamilyMeasurement,
-    FamilyPlan,
-    FamilyProblem,
-    Floats,
-    Integers,
-)
-from das_spark.histogram import Query
+
+if TYPE_CHECKING:
+    from das_spark.estimation.problem import (
+        Booleans,
+        FamilyBounds,
+        FamilyMeasurement,
+        FamilyPlan,
+        FamilyProblem,
+        Floats,
+        Integers,
+    )
+    from das_spark.estimation.solvers import Status
+    from das_spark.histogram import Query
 
 _NO_BOUNDS: Final = np.zeros((0, 0))
 
@@ -67,6 +70,47 @@ class Support:
     def children(self) -> int:
         """Number of children K."""
         return len(self.problem.children)
+
+    def sizes(self) -> Floats:
+        """People of each child by its coarsest noisy answers, at least one, shape ``(K,)``; ones where none are."""
+        measured = [each for each in self.partitions if each.weight.any()]
+        if not measured:
+            return np.ones(self.children)
+        coarsest = min(measured, key=lambda each: each.rows)
+        return np.asarray(np.maximum(coarsest.values.sum(axis=1), 0.0) + 1.0, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A proposed real-valued estimate, with hints of multipliers that may help to prove it best."""
+
+    x: Floats  # people, shape (K, n)
+    flows: Floats | None  # flows, shape (D, C), or None
+    parent_multipliers: Floats  # hint for the sums over children, shape (n,)
+    bound_multipliers: tuple[Floats, ...]  # hints for each of the family's bounds, each of shape (K, rows)
+    flow_multipliers: Floats | None  # hint for the class margins, shape (K, C), or None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """What a solver proposes."""
+
+    candidate: Candidate  # the estimate
+    status: Status  # what the solver says of it
+    iterations: int  # as the solver counts them
+
+
+def sums(x: Floats | Integers, rows: Integers, count: int) -> Floats:
+    """Sum cells by row."""
+    children = len(x)
+    flat = np.arange(children)[:, None] * (count + 1) + np.where(rows < 0, count, rows)
+    found = np.bincount(flat.ravel(), x.ravel(), minlength=children * (count + 1))
+    return np.asarray(found.reshape(children, count + 1)[:, :count], dtype=np.float64)
+
+
+def spread(values: Floats, rows: Integers) -> Floats:
+    """Give each cell the value of its row, and zero where none counts it: the transpose of `sums`."""
+    return np.asarray(np.where(rows >= 0, values[:, rows], 0.0), dtype=np.float64)
 
 
 def restrict(problem: FamilyProblem, plan: FamilyPlan) -> Support:
@@ -175,15 +219,10 @@ def _joined(old: Partition, new: Partition) -> Partition:
     if old.weight.any() and new.weight.any():
         share = (new.weight / weight)[:, None]
         values = old.values + share * (new.values - old.values)
-    return Partition(
-        index=old.index,
-        rows=old.rows,
-        weight=weight,
-        values=values,
-        lower=np.maximum(old.lower, new.lower) if old.limits and new.limits else (old if old.limits else new).lower,
-        upper=np.minimum(old.upper, new.upper) if old.limits and new.limits else (old if old.limits else new).upper,
-        limits=old.limits + new.limits,
-    )
+    lower, upper = (old.lower, old.upper) if old.limits else (new.lower, new.upper)
+    if old.limits and new.limits:
+        lower, upper = np.maximum(old.lower, new.lower), np.minimum(old.upper, new.upper)
+    return Partition(old.index, old.rows, weight, values, lower, upper, old.limits + new.limits)
 
 
 def hand_out(problem: FamilyProblem, partition: Partition, value: Floats, hints: list[Floats]) -> None:

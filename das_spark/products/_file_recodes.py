@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-from das_spark.histogram import Schema
+
+if TYPE_CHECKING:
+    from das_spark.histogram import Schema
 
 BLANK: Final = "blank"
 

@@ -211,7 +211,7 @@ def test_it_does_not_serve_roots_flows_relaxed_families_and_bounds_on_single_cel
     assert proposed(small(1, flows=True).problem)[0] is None
     made = all_rows(small(2))
     relaxed = relaxed_family(made.problem, made.plan)
-    assert batched_family(relaxed.presolved.support) is None
+    assert batched_family(relaxed.support) is None
     single = FamilyBounds("one", toy.query("detailed"), np.zeros(made.truth.shape, dtype=int), made.truth + 1)
     assert laid_out(replace(made.problem, bounds=(*made.problem.bounds, single))) is None
     nobody = replace(single, upper=np.where(made.truth > 0, 10**6, 0))

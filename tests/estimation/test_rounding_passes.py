@@ -19,8 +19,7 @@ from das_spark.estimation import (
 from das_spark.estimation import rounding as rounding_module
 from das_spark.estimation.check import broken_rules
 from das_spark.estimation.presolve import presolve
-from das_spark.estimation.program import flow_variables
-from das_spark.estimation.rounding import Goal, frame_of, round_family, round_in_passes, split, sums_of
+from das_spark.estimation.rounding import Frame, Goal, round_family, round_in_passes, split, sums_of
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Schema
 
@@ -226,7 +225,7 @@ def test_the_worked_example_is_rounded_to_its_best(rounding):
 
 
 def without_closed_form(monkeypatch):
-    monkeypatch.setattr(rounding_module, "_best_totals", lambda posed, passes: None)
+    monkeypatch.setattr(rounding_module, "_best_totals", lambda frame, passes: None)
 
 
 @pytest.mark.parametrize("rounding", BOTH)
@@ -249,9 +248,8 @@ def test_totals_in_closed_form_are_as_good_as_those_of_a_program(small, toy_quer
 
 def closed_form_arguments(presolved, x, passes, rounding):
     base, fraction = split(x[presolved.child, presolved.cell])
-    frame = frame_of(presolved, None, base, widened=False)
-    posed = rounding_module._Posed(presolved, base, fraction, rounding == "released", frame)
-    return posed, [[sums_of(presolved, query) for query in names] for names in passes]
+    frame = Frame.of(presolved, base, fraction, released=rounding == "released")
+    return frame, [[sums_of(presolved, query) for query in names] for names in passes]
 
 
 def test_totals_that_the_bounds_forbid_are_left_to_a_program():
@@ -362,9 +360,9 @@ def test_few_columns_reach_the_optimum_of_all_columns(small, toy_queries, roundi
         made = small(seed, 8, noise=6.0, totals=bool(seed % 2))
         presolved, x = estimated(made.problem, made.plan)
         base, fraction = split(x[presolved.child, presolved.cell])
-        frame = frame_of(presolved, flow_variables(presolved), base, widened=False)
+        frame = Frame.of(presolved, base, fraction, released=rounding == "released")
         sums = [sums_of(presolved, query) for names in toy_queries for query in names]
-        goal = Goal.of(frame, fraction, sums, [], released=rounding == "released")
+        goal = Goal.of(frame, sums, [])
         found = rounding_module._relaxed(goal)
         everything = rounding_module._relaxed(replace(goal, likely=np.ones_like(goal.likely)))
         assert goal.value(*found) == pytest.approx(goal.value(*everything), abs=1e-6)
@@ -381,12 +379,12 @@ def test_without_prices_some_families_would_be_rounded_worse(small, toy_queries,
         made = small(seed, 8, noise=6.0, totals=bool(seed % 2))
         presolved, x = estimated(made.problem, made.plan)
         base, fraction = split(x[presolved.child, presolved.cell])
-        frame = frame_of(presolved, None, base, widened=False)
+        frame = Frame.of(presolved, base, fraction)
         sums = [sums_of(presolved, query) for names in toy_queries for query in names]
-        goal = Goal.of(frame, fraction, sums, [], released=False)
+        goal = Goal.of(frame, sums, [])
         best = goal.value(*rounding_module._relaxed(goal))
         with monkeypatch.context() as patched:
-            patched.setattr(Goal, "prices", lambda self, columns, solution: np.full(len(self.fraction), np.inf))
+            patched.setattr(Goal, "prices", lambda self, columns, solution: np.full(len(self.frame.fraction), np.inf))
             found = rounding_module._relaxed(goal)
         worse += found is None or goal.value(*found) > best + 1e-6
     assert worse >= 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from das_spark.core.family import FamilyEstimate, MeasuredFamily, UpwardResult
-from das_spark.estimation import FamilyPlan
+if TYPE_CHECKING:
+    from das_spark.core.family import FamilyEstimate, MeasuredFamily, UpwardResult
+    from das_spark.estimation import FamilyPlan
 
 
 @dataclass(frozen=True, slots=True)

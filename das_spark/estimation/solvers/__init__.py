@@ -5,11 +5,11 @@ from das_spark.estimation.solvers.base import (
     Capability,
     Inequalities,
     Program,
-    QuadraticProgram,
     Solution,
     Solver,
     SolverOptions,
     Status,
+    linear_program,
 )
 from das_spark.estimation.solvers.clarabel import ClarabelSolver
 from das_spark.estimation.solvers.highs import HighsSolver
@@ -49,10 +49,10 @@ __all__ = [
     "Capability",
     "Inequalities",
     "Program",
-    "QuadraticProgram",
     "Solution",
     "Solver",
     "SolverOptions",
     "Status",
+    "linear_program",
     "solver",
 ]

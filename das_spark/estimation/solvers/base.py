@@ -94,8 +94,12 @@ class Program:
         return frozenset(kinds)
 
 
-QuadraticProgram = Program
-"""The name under which the estimator speaks of a program without whole variables."""
+def linear_program(
+    cost: Floats, lower: Floats, upper: Floats, rows: Inequalities | None, integral: NDArray[np.bool_] | None = None
+) -> Program:
+    """A program with a linear objective, whose constraints are bounds and two-sided rows."""
+    size = len(cost)
+    return Program(np.zeros(size), cost, sp.csc_matrix((0, size)), np.zeros(0), lower, upper, rows, integral)
 
 
 @dataclass(frozen=True, slots=True)
