@@ -1,17 +1,15 @@
 """A run, as one typed frozen value: read from TOML, checked as a whole, resolved against a product. No Spark, no data.
 
 `load` reads run files into the sections of `model`; `resolve` (with `inputs`, `geography`, `acknowledgements`) makes a
-`RunPlan` of them, or reports all that is wrong at once; `joint` and `sweep` make several plans of one file. A plan is
+`RunPlan` of them, or reports all that is wrong at once; `run_files` and `sweep` go from files to plans. A plan is
 what every stage is given; `stages` says in which order they come, and `levels` what `das_spark.core` is given of it.
 """
 
 from das_spark.config.acknowledgements import (
     ANSWERS_ALONE,
     BANNER,
-    UNITS_ALONE,
     extent_of_loss,
     holding_losses,
-    is_void,
     notice_of_people,
     published_from_people,
     rules_from_people,
@@ -19,19 +17,16 @@ from das_spark.config.acknowledgements import (
 )
 from das_spark.config.geography import AREA_READERS, CENSUS, known_levels, spine_of
 from das_spark.config.inputs import GEOUNITS_OF_UNITS, READER_NEEDS, geounit_sentences, require_dataset
-from das_spark.config.joint import load_parts, load_run
 from das_spark.config.levels import lazy_levels, level_plan, measurement_plan, needs_of, noise_streams, steps_of
 from das_spark.config.load import FOLDER, absolute, near, shipped_run_files
+from das_spark.config.model import EvaluationSettings, InputSettings, SimulateSettings
 from das_spark.config.plan import (
-    EvaluationSettings,
-    InputSettings,
     JointPlan,
     LedgerSettings,
     MeasurementOrigin,
     OriginKind,
     OutputSettings,
     RunPlan,
-    SimulateSettings,
     config_hash,
     difference,
     differences,
@@ -42,7 +37,8 @@ from das_spark.config.plan import (
     without_total,
 )
 from das_spark.config.reopen import estimation_plan, plan_from_config
-from das_spark.config.resolve import load_plan, plan_of, unused_queries
+from das_spark.config.resolve import unused_queries
+from das_spark.config.run_files import load_parts, load_plan, load_run, plan_of
 from das_spark.config.spine_choice import choose_spine
 from das_spark.config.stages import (
     OF_A_LEVEL,
@@ -68,7 +64,6 @@ __all__ = [
     "OF_A_LEVEL",
     "PREPARING",
     "READER_NEEDS",
-    "UNITS_ALONE",
     "EvaluationSettings",
     "GridRun",
     "InputSettings",
@@ -92,7 +87,6 @@ __all__ = [
     "extent_of_loss",
     "geounit_sentences",
     "holding_losses",
-    "is_void",
     "known_levels",
     "lazy_levels",
     "level_plan",

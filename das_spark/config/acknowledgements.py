@@ -19,8 +19,8 @@ from das_spark.privacy import attribute_losses, within_geolevel_losses
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from das_spark.config.model import InputSection
-    from das_spark.config.plan import InputSettings, RunPlan
+    from das_spark.config.model import InputSettings
+    from das_spark.config.plan import RunPlan
     from das_spark.privacy import Loss
     from das_spark.products import Product
 
@@ -75,7 +75,7 @@ GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType(
 )
 
 
-def given_up(section: InputSection | InputSettings, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
+def given_up(section: InputSettings, product: Product, *, units_invariant: bool) -> tuple[str, ...]:
     """Names of what a run publishes exactly although it follows from people; all of them must be acknowledged."""
     if not units_invariant:
         return ()
@@ -121,11 +121,7 @@ def published_from_people(acknowledged: Iterable[str], leaf: str) -> tuple[str, 
 
 
 def notice_of_people(published: Sequence[str]) -> list[str]:
-    """What every public file of such a run carries: one sentence, or nothing.
-
-    Args:
-        published: From :func:`published_from_people`.
-    """
+    """What every public file of such a run carries: one sentence, or nothing."""
     if not published:
         return []
     return [f"{BANNER}: {'; '.join(published)}"]

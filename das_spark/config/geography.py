@@ -13,7 +13,7 @@ from das_spark.config.plan import GeographySettings
 from das_spark.geography import BLOCK, DHC, Geolevel, Spine, SpineSettings
 
 if TYPE_CHECKING:
-    from das_spark.config.model import GeographySection, InputSection, RunFile
+    from das_spark.config.model import GeographySection, InputSettings, RunFile
     from das_spark.products import Product
 
 CENSUS: Final = "census"
@@ -49,12 +49,7 @@ _OVERRIDES: Final = (
 
 
 def known_levels(product: Product, kind: str) -> tuple[Geolevel, ...]:
-    """Every level that a spine of a kind can have, root first.
-
-    Args:
-        product: Its levels are those of the census.
-        kind: Kind of the spine.
-    """
+    """Every level that a spine of a kind can have, root first; the product's levels are those of the census."""
     if kind == CENSUS:
         return product.geolevels
     levels = tuple(Geolevel(STATE, 3) if level.name == STATE else level for level in product.geolevels)
@@ -148,7 +143,7 @@ def _check_levels(spine: Spine, problems: Problems) -> None:
 
 
 def _areas(
-    section: GeographySection, given: InputSection, problems: Problems, *, files: bool
+    section: GeographySection, given: InputSettings, problems: Problems, *, files: bool
 ) -> tuple[str | None, str | None]:
     """Who reads the areas of blocks, and what: as said, or from the files of the input."""
     own, keys = _OWN.get(given.reader, (None, ()))
@@ -165,7 +160,7 @@ def _areas(
     return reader, path
 
 
-def _own_path(given: InputSection, keys: Sequence[str]) -> str | None:
+def _own_path(given: InputSettings, keys: Sequence[str]) -> str | None:
     for key in keys:
         value = getattr(given, key)
         if value is not None:

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from das_spark.config.load import Problems, nearest
-from das_spark.config.plan import SIMULATED, InputSettings, SimulateSettings
+from das_spark.config.model import SIMULATED
 
 if TYPE_CHECKING:
-    from das_spark.config.model import InputSection
+    from das_spark.config.model import InputSettings
     from das_spark.products import Product
 
 #: Fields of tidy tables besides the attributes of the product; `block`, the 15 digits of a census block, stands for the
@@ -78,9 +78,9 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
 )
 
 
-def resolve_input(
-    section: InputSection, product: Product | None, *, units_invariant: bool, files: bool, problems: Problems
-) -> InputSettings:
+def check_input(
+    section: InputSettings, product: Product | None, *, units_invariant: bool, files: bool, problems: Problems
+) -> None:
     """Check `[input]` against the reader's needs."""
     needs = READER_NEEDS.get(section.reader)
     if needs is None:
@@ -96,14 +96,6 @@ def resolve_input(
         classes = [f"units_{number}" for number in range(len(product.unit_classes))]
         _check_fields("columns", section.columns, [*attributes, *FIELDS, *classes], problems)
         _check_fields("code_base", section.code_base, attributes, problems)
-    return input_settings(section)
-
-
-def input_settings(section: InputSection) -> InputSettings:
-    """`[input]`, right or wrong, as readers are given it."""
-    made = section.simulate
-    simulate = None if made is None else SimulateSettings(made.like, made.seed, made.share)
-    return InputSettings(**section.model_dump(exclude={"simulate"}), simulate=simulate)
 
 
 def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
@@ -139,11 +131,7 @@ GEOUNITS_OF_UNITS: Final = (
 
 
 def geounit_sentences(settings: InputSettings) -> tuple[str, ...]:
-    """What the statement says of which geounits exist; whether it does follows from the input, not from its settings.
-
-    Args:
-        settings: How the run reads its input.
-    """
+    """What the statement says of which geounits exist; whether it does follows from the input, not its settings."""
     needs = READER_NEEDS.get(settings.reader)
     if needs is None or not needs.geounits_of_units or settings.geography is not None:
         return ()
@@ -162,7 +150,7 @@ def _check_fields(key: str, fields: Iterable[str], known: Iterable[str], problem
             problems.add(f"input.{key}.{field}", f"there is no such field; {nearest(field, names)}")
 
 
-def _check_keys(section: InputSection, needs: ReaderNeeds, problems: Problems) -> None:
+def _check_keys(section: InputSettings, needs: ReaderNeeds, problems: Problems) -> None:
     allowed = ("reader", DATASET, *needs.person_keys, *needs.optional, "unit_conflicts")
     for key in sorted(section.model_fields_set - set(allowed)):
         problems.add(f"input.{key}", f"the reader '{section.reader}' does not use it; it uses {', '.join(allowed)}")
@@ -171,7 +159,7 @@ def _check_keys(section: InputSection, needs: ReaderNeeds, problems: Problems) -
 
 
 def _check_units_from_people(
-    section: InputSection, product: Product | None, problems: Problems, *, units_invariant: bool
+    section: InputSettings, product: Product | None, problems: Problems, *, units_invariant: bool
 ) -> None:
     if not section.units_from_people:
         return
@@ -193,7 +181,7 @@ def _check_units_from_people(
 
 
 def _check_files(
-    section: InputSection, needs: ReaderNeeds, problems: Problems, *, units_invariant: bool, counts_people: bool
+    section: InputSettings, needs: ReaderNeeds, problems: Problems, *, units_invariant: bool, counts_people: bool
 ) -> None:
     given = units_invariant and not section.units_from_people
     people = (needs.person_keys, "nothing says where the people are")

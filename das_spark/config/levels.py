@@ -85,14 +85,7 @@ def measurement_plan(
 
 
 def noise_streams(plan: RunPlan, geolevel: str, key: RunKey, attempt: int) -> dict[str, KeyedStream]:
-    """The random bits of every query of a level, under one key.
-
-    Args:
-        plan: The run.
-        geolevel: The level.
-        key: The run key.
-        attempt: Number of the attempt at measuring the level.
-    """
+    """The random bits of every query of a level, under one key."""
     # A test key exists to repeat a run byte for byte, so a repeated draw repeats the draw.
     number = 0 if key.is_insecure else attempt
     # Product and record are part of the domain: persons and units never share bits.

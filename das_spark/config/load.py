@@ -21,8 +21,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from das_spark.config.model import RunFile, Section
-from das_spark.config.plan import CONFIG_VERSION, PATH_KEYS, ROOTS
+from das_spark.config.model import CONFIG_VERSION, PATH_KEYS, ROOTS, RunFile, Section
 from das_spark.errors import ConfigurationError
 
 _Tables = TypeVar("_Tables", bound=Section)
@@ -85,11 +84,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A half sentence about the nearest name, where one is near; for messages that list all names.
-
-    Returns:
-        "did you mean 'x'?", or nothing where none is near.
-    """
+    """Half a sentence, "did you mean 'x'?", where a name is near; for messages that list all names anyhow."""
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean '{found[0]}'?" if found else ""
 
@@ -141,8 +136,7 @@ def absolute_places(tables: _Tables, problems: Problems) -> _Tables:
 def absolute(value: str | Path) -> str:
     """The absolute path of a place; `~` is the home of whoever runs the command, as in a shell.
 
-    Args:
-        value: As it was typed. Links and `..` stay, since they mean what the operating system says.
+    Links and `..` stay, since they mean what the operating system says.
     """
     # `os.path`: of a user who does not exist it leaves the name as it is, where `Path` fails.
     return str(Path(os.path.expanduser(value)).absolute())

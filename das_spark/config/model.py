@@ -8,14 +8,42 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, Strict
 
-from das_spark.config.plan import MeasurementRows, MicrodataFiles, MicrodataFormat, Rounding, TableFormat, UnitConflicts
-from das_spark.core import DEFAULT_ESTIMATOR
 from das_spark.errors import BudgetError
 from das_spark.privacy import exact
+
+#: Version of the keys of a run file that this software reads.
+CONFIG_VERSION: Final = 1
+
+UnitConflicts = Literal["fail", "from_people"]
+Rounding = Literal["nearest", "released"]
+MeasurementRows = Literal["support", "all"]
+MicrodataFormat = Literal["parquet", "text", "ppmf"]
+MicrodataFiles = Literal["parts", "concatenate", "single"]
+TableFormat = Literal["parquet", "csv"]
+
+#: Roots of a run, by section and key.
+ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
+#: What a run reads.
+SOURCES: Final = (
+    ("input", "path"),
+    ("input", "persons"),
+    ("input", "units"),
+    ("input", "geography"),
+    ("geography", "path"),
+    ("geography", "crosswalk"),
+    ("evaluation", "areas"),
+)
+#: Every place of a machine that a run file names.
+PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
+
+#: Name of the reader of synthetic populations.
+SIMULATED: Final = "simulated"
+#: Name of the estimator where a run file names none, one of `das_spark.core.ESTIMATORS`.
+DEFAULT_ESTIMATOR: Final = "top_down"
 
 
 def _exact(value: object) -> Fraction:
@@ -61,7 +89,7 @@ RightHandSides = Annotated[tuple[int, ...], Strict(False), BeforeValidator(_one_
 Name = Annotated[str, BeforeValidator(_text), Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
 
 
-ConfigVersion = Literal[1]
+ConfigVersion = Literal[1]  # CONFIG_VERSION
 
 
 class Section(BaseModel):
@@ -77,16 +105,40 @@ class RunSection(Section):
     product: str
 
 
-class SimulateSection(Section):
-    """`[input.simulate]`: which population the simulator invents."""
+class SimulateSettings(Section):
+    """`[input.simulate]`: which synthetic population the reader "simulated" makes.
+
+    Attributes:
+        like: Name of the population.
+        seed: Decides about everything random.
+        share: How much of it.
+    """
 
     like: Annotated[Literal["quickstart", "1940", "2020", "2020-state"], BeforeValidator(_text)] = "quickstart"
     seed: Annotated[int, Field(ge=0)] = 0
     share: Annotated[Exact, Field(gt=0, le=1)] = Fraction(1)
 
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, for the identity of the input."""
+        return self.model_dump(mode="json")
 
-class InputSection(Section):
-    """`[input]`: where the confidential records are and how they are read."""
+
+class InputSettings(Section):
+    """`[input]`: where the confidential records are and how their columns are called.
+
+    Attributes:
+        reader: Name in the registry of readers.
+        dataset: What the operator calls the people of the input: all runs on them are counted together under this name.
+        path: File or folder of a reader that takes one; None otherwise.
+        persons: Person records or counts, for readers that take files one by one.
+        units: Housing units and group quarters by class.
+        geography: Table of the geounits that exist, where no unit file says so.
+        columns: Field of the system -> column of the file; a field without a row here is named alike in the file.
+        code_base: Field -> first code in the file (1 where the file counts from one); 0 where missing.
+        unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
+        units_from_people: Whether the units of each class are made from the people, where no counts are published.
+        simulate: Arguments of the simulator; None where the run file has none.
+    """
 
     reader: str
     dataset: Name | None = None
@@ -98,7 +150,17 @@ class InputSection(Section):
     code_base: dict[str, int] = {}
     unit_conflicts: UnitConflicts = "fail"
     units_from_people: bool = False
-    simulate: SimulateSection | None = None
+    simulate: SimulateSettings | None = None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the records are a synthetic population, made while reading: there are no files then."""
+        return self.reader == SIMULATED
+
+    @property
+    def population(self) -> SimulateSettings:
+        """What the simulator makes, for the reader "simulated"."""
+        return self.simulate or SimulateSettings()
 
 
 class OutputSection(Section):
@@ -206,8 +268,13 @@ class EstimationSection(Section):
     passes: Annotated[tuple[PassSection, ...], Strict(False)] = ()
 
 
-class EvaluationSection(Section):
-    """`[evaluation]`: the restricted comparison with the confidential histograms."""
+class EvaluationSettings(Section):
+    """`[evaluation]`: whether estimates are compared with the confidential histograms (restricted).
+
+    Attributes:
+        enabled: Whether `run` writes the accuracy report.
+        areas: CSV of leaf geocode and area (such as a precinct), for errors of areas off the spine; None for none.
+    """
 
     enabled: bool = True
     areas: str | None = None
@@ -218,7 +285,7 @@ class RunFile(Section):
 
     config_version: ConfigVersion
     run: RunSection
-    input: InputSection
+    input: InputSettings
     output: OutputSection = OutputSection()
     ledger: LedgerSection = LedgerSection()
     geography: GeographySection = GeographySection()
@@ -228,4 +295,4 @@ class RunFile(Section):
     constraints: Annotated[tuple[ConstraintSection, ...], Strict(False)] = ()
     measurement: MeasurementSection = MeasurementSection()
     estimation: EstimationSection = EstimationSection()
-    evaluation: EvaluationSection = EvaluationSection()
+    evaluation: EvaluationSettings = EvaluationSettings()

@@ -13,14 +13,22 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from das_spark.core import DEFAULT_ESTIMATOR
+from das_spark.config.model import CONFIG_VERSION, DEFAULT_ESTIMATOR, PATH_KEYS, ROOTS, SOURCES
 
 if TYPE_CHECKING:
+    from das_spark.config.model import (
+        EvaluationSettings,
+        InputSettings,
+        MeasurementRows,
+        MicrodataFiles,
+        MicrodataFormat,
+        Rounding,
+        TableFormat,
+    )
     from das_spark.constraints import AddedConstraint, Invariants
     from das_spark.estimation import OuterPass
     from das_spark.geography import Spine, SpineSettings
@@ -28,95 +36,7 @@ if TYPE_CHECKING:
     from das_spark.privacy import Budget, Cap
     from das_spark.products import Product
 
-#: Version of the keys of a run file that this software reads.
-CONFIG_VERSION: Final = 1
-
-UnitConflicts = Literal["fail", "from_people"]
-Rounding = Literal["nearest", "released"]
-MeasurementRows = Literal["support", "all"]
-MicrodataFormat = Literal["parquet", "text", "ppmf"]
-MicrodataFiles = Literal["parts", "concatenate", "single"]
-TableFormat = Literal["parquet", "csv"]
-
-
-#: Roots of a run, by section and key.
-ROOTS: Final = (("output", "root"), ("output", "public"), ("output", "restricted"))
-#: What a run reads.
-SOURCES: Final = (
-    ("input", "path"),
-    ("input", "persons"),
-    ("input", "units"),
-    ("input", "geography"),
-    ("geography", "path"),
-    ("geography", "crosswalk"),
-    ("evaluation", "areas"),
-)
-#: Every place of a machine that a run file names.
-PATH_KEYS: Final = (*SOURCES, *ROOTS, ("ledger", "path"))
-
-
-#: Name of the reader of synthetic populations.
-SIMULATED: Final = "simulated"
-
-
-@dataclass(frozen=True, slots=True)
-class SimulateSettings:
-    """Which synthetic population the reader "simulated" makes.
-
-    Attributes:
-        like: Name of the population.
-        seed: Decides about everything random.
-        share: How much of it.
-    """
-
-    like: str = "quickstart"
-    seed: int = 0
-    share: Fraction = Fraction(1)
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values: of the configuration, and of the identity of the input."""
-        return {"like": self.like, "seed": self.seed, "share": str(self.share)}
-
-
-@dataclass(frozen=True, slots=True)
-class InputSettings:
-    """Where the confidential records are and how their columns are called.
-
-    Attributes:
-        reader: Name in the registry of readers.
-        dataset: What the operator calls the people of the input: all runs on them are counted together under this name.
-        path: File or folder of a reader that takes one; None otherwise.
-        persons: Person records or counts, for readers that take files one by one.
-        units: Housing units and group quarters by class.
-        geography: Table of the geounits that exist, where no unit file says so.
-        columns: Field of the system -> column of the file; a field without a row here is named alike in the file.
-        code_base: Field -> first code in the file (1 where the file counts from one); 0 where missing.
-        unit_conflicts: Where units and people contradict each other: "fail", or take the units "from_people".
-        units_from_people: Whether the units of each class are made from the people, where no counts are published.
-        simulate: Arguments of the simulator; None where the run file has none.
-    """
-
-    reader: str
-    path: str | None = None
-    persons: str | None = None
-    units: str | None = None
-    geography: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    code_base: Mapping[str, int] = field(default_factory=dict)
-    unit_conflicts: UnitConflicts = "fail"
-    units_from_people: bool = False
-    simulate: SimulateSettings | None = None
-    dataset: str | None = None
-
-    @property
-    def is_simulated(self) -> bool:
-        """Whether the records are a synthetic population, made while reading: there are no files then."""
-        return self.reader == SIMULATED
-
-    @property
-    def population(self) -> SimulateSettings:
-        """What the simulator makes, for the reader "simulated"."""
-        return self.simulate or SimulateSettings()
+_Settings = TypeVar("_Settings", "InputSettings", "EvaluationSettings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +102,6 @@ class EstimationSettings:
     # is measured and the cell-wise rounder
     passes: Mapping[str, tuple[OuterPass, ...]] = field(default_factory=dict)
     estimator: str = DEFAULT_ESTIMATOR  # name of the estimator, one of `das_spark.core.ESTIMATORS`
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationSettings:
-    """Whether estimates are compared with the confidential histograms (restricted).
-
-    Attributes:
-        enabled: Whether `run` writes the accuracy report.
-        areas: CSV of leaf geocode and area (such as a precinct), for errors of areas off the spine; None for none.
-    """
-
-    enabled: bool = True
-    areas: str | None = None
 
 
 class OriginKind(StrEnum):
@@ -335,21 +242,20 @@ def public_plan(plan: RunPlan) -> RunPlan:
     So a run is the same run however its places were typed. (That the input holds the same records is a matter of its
     fingerprint, not of its path.) Where the ledger lies and what its cap is changes nothing that is published.
     """
-    given, area, output = plan.input, plan.geography, plan.output
+    area, output = plan.geography, plan.output
     return replace(
         plan,
-        input=replace(
-            given,
-            path=_file_name(given.path),
-            persons=_file_name(given.persons),
-            units=_file_name(given.units),
-            geography=_file_name(given.geography),
-        ),
+        input=_with_file_names(plan.input, "input"),
         geography=replace(area, path=_file_name(area.path), crosswalk=_file_name(area.crosswalk)),
         output=OutputSettings(microdata=output.microdata, microdata_files=output.microdata_files, tables=output.tables),
-        evaluation=replace(plan.evaluation, areas=_file_name(plan.evaluation.areas)),
+        evaluation=_with_file_names(plan.evaluation, "evaluation"),
         ledger=LedgerSettings(),
     )
+
+
+def _with_file_names(settings: _Settings, section: str) -> _Settings:
+    keys = [key for name, key in SOURCES if name == section]
+    return settings.model_copy(update={key: _file_name(getattr(settings, key)) for key in keys})
 
 
 def _file_name(value: str | None) -> str | None:
@@ -361,31 +267,16 @@ def _file_name(value: str | None) -> str | None:
 
 
 def plan_to_config(plan: RunPlan) -> dict[str, Any]:
-    """The whole configuration as JSON values, with every default and every share spelled out: what a manifest holds.
+    """`public_plan` as JSON values, with every default and every share spelled out: what a manifest holds.
 
-    `das_spark.config.reopen.plan_from_config` is the reverse. The order of keys is that of the manifest.
-
-    Returns:
-        JSON values of `public_plan`.
+    `das_spark.config.reopen.plan_from_config` is the reverse.
     """
     public = public_plan(plan)
-    given, estimation = public.input, public.estimation
+    estimation = public.estimation
     config: dict[str, Any] = {
         "config_version": CONFIG_VERSION,
         "run": {"name": public.name, "product": public.product.name},
-        "input": {
-            "reader": given.reader,
-            "dataset": given.dataset,
-            "path": given.path,
-            "persons": given.persons,
-            "units": given.units,
-            "geography": given.geography,
-            "columns": dict(given.columns),
-            "code_base": dict(given.code_base),
-            "unit_conflicts": given.unit_conflicts,
-            "units_from_people": given.units_from_people,
-            "simulate": None if given.simulate is None else given.simulate.to_json(),
-        },
+        "input": public.input.model_dump(mode="json"),
         "output": {
             "microdata": list(public.output.microdata),
             "microdata_files": public.output.microdata_files,
@@ -436,7 +327,7 @@ def plan_to_config(plan: RunPlan) -> dict[str, Any]:
                 for outer in passes
             ],
         },
-        "evaluation": {"enabled": public.evaluation.enabled, "areas": public.evaluation.areas},
+        "evaluation": public.evaluation.model_dump(),
     }
     return config if public.origin is None else {**config, "origin": public.origin.to_json()}
 
@@ -479,11 +370,7 @@ _SHOWN: Final = 80
 
 
 def differing_settings(one: RunPlan, other: RunPlan) -> dict[str, tuple[Any, Any]]:
-    """Settings in which two runs differ, of those that decide what estimates look like.
-
-    Returns:
-        Key path -> both values; a value that is not there is None. Empty where the runs can be pooled.
-    """
+    """`differences` of two runs in what decides about estimates; empty where the runs can be pooled."""
     found = differences(*map(_decisive, (one, other)))
     return {key: pair for key, pair in found.items() if key not in _WITHOUT_EFFECT}
 
@@ -517,11 +404,7 @@ def sweep_config(plan: RunPlan) -> dict[str, Any]:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Every key in which two trees of JSON values differ.
-
-    Returns:
-        Key path -> both values; a value that is not there is None.
-    """
+    """Every key path in which two trees of JSON values differ -> both values; one that is not there is None."""
     flat = [dict(_flat(each)) for each in (one, other)]
     found = {key: (flat[0].get(key), flat[1].get(key)) for key in dict.fromkeys([*flat[0], *flat[1]])}
     return {key: pair for key, pair in found.items() if pair[0] != pair[1]}

@@ -16,14 +16,13 @@ from pydantic import Strict
 
 from das_spark.config.acknowledgements import given_up
 from das_spark.config.geography import known_levels, spine_of
-from das_spark.config.inputs import input_settings
 from das_spark.config.load import Problems, absolute_places, apply_setting, validated
 from das_spark.config.model import (
     ConfigVersion,
     ConstraintSection,
     EstimationSection,
-    EvaluationSection,
-    InputSection,
+    EvaluationSettings,
+    InputSettings,
     InvariantsSection,
     MeasurementSection,
     Name,
@@ -32,7 +31,6 @@ from das_spark.config.model import (
     Section,
 )
 from das_spark.config.plan import (
-    EvaluationSettings,
     GeographySettings,
     MeasurementOrigin,
     OutputSettings,
@@ -78,12 +76,7 @@ class _OpenTables(Section):
 def plan_from_config(config: Mapping[str, Any], *, source: str) -> RunPlan:
     """The plan of a run, from the configuration that its manifest holds: the reverse of `plan_to_config`.
 
-    Args:
-        config: The configuration as JSON values.
-        source: Names what holds it, for messages.
-
-    Returns:
-        The `public_plan` of the run: files by their names, no roots.
+    It is the `public_plan` of the run: files by their names, no roots. `source` names the manifest in messages.
 
     Raises:
         ConfigurationError: It is not what this software writes.
@@ -168,14 +161,14 @@ class _ReadTables(Section):
     """The tables of a configuration that are written as in a run file, of the same types."""
 
     config_version: ConfigVersion
-    input: InputSection
+    input: InputSettings
     output: OutputSection
     privacy: PrivacySection
     invariants: InvariantsSection
     constraints: Annotated[tuple[ConstraintSection, ...], Strict(False)]
     measurement: MeasurementSection
     estimation: EstimationSection
-    evaluation: EvaluationSection
+    evaluation: EvaluationSettings
 
 
 def _read(config: Mapping[str, Any]) -> RunPlan:
@@ -198,7 +191,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
         invariants=Invariants(declared.total_at, units=declared.units, vacant=not of.vacant_counted),
         queries=MappingProxyType(queries),
         added=tuple(map(added_constraint, tables.constraints)),
-        input=input_settings(tables.input),
+        input=tables.input,
         output=OutputSettings(
             microdata=tables.output.microdata,
             microdata_files=tables.output.microdata_files,
@@ -206,7 +199,7 @@ def _read(config: Mapping[str, Any]) -> RunPlan:
         ),
         estimation=estimation_settings(tables.estimation, _passes(passes["passes"])),
         measurement_rows=tables.measurement.rows,
-        evaluation=EvaluationSettings(tables.evaluation.enabled, tables.evaluation.areas),
+        evaluation=tables.evaluation,
         acknowledged=tables.privacy.acknowledge,
         origin=None if "origin" not in config else MeasurementOrigin.of(config["origin"]),
     )

@@ -5,32 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from das_spark.config.acknowledgements import given_up, resolve_acknowledgements
 from das_spark.config.geography import resolve_geography, resolve_spine
-from das_spark.config.inputs import check_dataset, resolve_input
+from das_spark.config.inputs import check_dataset, check_input
 from das_spark.config.load import (
     Problems,
     absolute_places,
     nearest,
-    read_tables,
-    run_file_of,
 )
 from das_spark.config.plan import (
     EstimationSettings,
-    EvaluationSettings,
     LedgerSettings,
-    MeasurementRows,
     OutputSettings,
     RunPlan,
-    TableFormat,
 )
 from das_spark.constraints import AddedConstraint, Invariants, Sense
 from das_spark.core import ESTIMATORS
-from das_spark.errors import BudgetError, ConfigurationError, QueryError
+from das_spark.errors import BudgetError, QueryError
 from das_spark.estimation import FAMILY_SOLVERS, OuterPass
 from das_spark.privacy import Budget, Cap, Framework, LevelBudget, QueryShare
 from das_spark.products import PRODUCTS, Product
@@ -42,81 +36,20 @@ if TYPE_CHECKING:
         ConstraintSection,
         EstimationSection,
         LedgerSection,
+        MeasurementRows,
         OutputSection,
         PassSection,
         RunFile,
+        TableFormat,
     )
     from das_spark.histogram import Query, Schema
     from das_spark.products import Strategy
 
-#: Key of `[run]` that makes a file that of a joint run.
-PARTS = "parts"
 #: What `invariants.total_at` says where no total is exact.
 NO_TOTAL = "none"
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
 _SOLVERS = ("batched", "piqp", "clarabel", "osqp")
-
-
-def load_plan(
-    path: str | Path,
-    overlays: Sequence[str | Path] = (),
-    settings: Sequence[str] = (),
-    *,
-    files: bool = True,
-    named: bool = False,
-) -> RunPlan:
-    """Read a run file and resolve it.
-
-    Args:
-        path: The TOML file.
-        overlays: Further TOML files, each laid over what came before.
-        settings: Texts `key.path=value`, applied last.
-        files: Whether the input files must be there; a plan can be looked at without them.
-        named: Whether files must have the name of a dataset: a real key is used on them.
-
-    Returns:
-        The plan of the run.
-
-    Raises:
-        ConfigurationError: With all problems together, each with its key path.
-    """
-    return plan_of(read_tables(path, overlays, settings), str(path), files=files, named=named)
-
-
-def plan_of(data: dict[str, Any], source: str, *, files: bool = True, named: bool = False) -> RunPlan:
-    """Resolve the tables of a run file.
-
-    Args:
-        data: The tables.
-        source: The file, for messages.
-        files: Whether the input files must be there.
-        named: As for `load_plan`.
-
-    Raises:
-        ConfigurationError: With all problems together, each with its key path.
-    """
-    refuse_parts(data, source)
-    run_file, problems = run_file_of(data, source)
-    plan = resolve(run_file, problems, files=files, named=named) if run_file is not None else None
-    problems.raise_if_any()
-    if plan is None:
-        raise ConfigurationError(f"{source}: is not a run file")
-    return plan
-
-
-def names_parts(data: Mapping[str, Any]) -> bool:
-    """Whether the tables of a run file are those of a joint run."""
-    run = data.get("run")
-    return isinstance(run, Mapping) and PARTS in run
-
-
-def refuse_parts(data: Mapping[str, Any], source: str) -> None:
-    """Refuse a run file of several runs where one is asked for."""
-    if names_parts(data):
-        raise ConfigurationError(
-            f"{source}: names several runs (run.{PARTS}), and one is asked for", hint="name the run file of one part"
-        )
 
 
 def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
@@ -128,7 +61,7 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
     levels = spine.names if spine else ()
     invariants = _invariants(run_file, product, levels, problems)
     units_invariant = invariants is not None and invariants.units
-    settings = resolve_input(run_file.input, product, units_invariant=units_invariant, files=files, problems=problems)
+    check_input(run_file.input, product, units_invariant=units_invariant, files=files, problems=problems)
     check_estimation(section, run_file.measurement.rows, problems)
     if named:
         check_dataset(run_file.input.reader, run_file.input.dataset, problems)
@@ -162,11 +95,11 @@ def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named:
         invariants=invariants,
         queries=MappingProxyType(budget[1]),
         added=added,
-        input=settings,
+        input=run_file.input,
         output=output,
         estimation=estimation_settings(section, passes),
         measurement_rows=run_file.measurement.rows,
-        evaluation=EvaluationSettings(run_file.evaluation.enabled, run_file.evaluation.areas),
+        evaluation=run_file.evaluation,
         acknowledged=acknowledged,
         ledger=ledger,
     )

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config.joint import load_run
 from das_spark.config.load import apply_setting, nearest, read_tables
 from das_spark.config.plan import JointPlan
+from das_spark.config.run_files import load_run
 from das_spark.errors import ConfigurationError
 from das_spark.geography import DHC, DHC_SHARES, PRESETS, SPINE_KINDS, LevelShares, SpineSettings
 from das_spark.privacy import Framework, exact

@@ -1,7 +1,7 @@
 """What must hold in every estimate: invariants, bounds, structural zeros, and whether they can hold together.
 
 `Invariants`, `StructuralZero` and `AddedConstraint` declare; `UnitBounds` turns the units of a geounit into bounds on
-the people of each class; `flow_feasible` says whether class margins can be divided among areas with known totals.
+the people of each class; `find_flows` divides class margins among areas with known totals, where that can be.
 """
 
 from das_spark.constraints.bounds import (
@@ -10,7 +10,6 @@ from das_spark.constraints.bounds import (
     bounds_up_the_spine,
     divisible,
     find_flows,
-    flow_feasible,
     tighten,
 )
 from das_spark.constraints.declared import AddedConstraint, Invariants, Sense, StructuralZero
@@ -25,6 +24,5 @@ __all__ = [
     "bounds_up_the_spine",
     "divisible",
     "find_flows",
-    "flow_feasible",
     "tighten",
 ]

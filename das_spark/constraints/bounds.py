@@ -196,24 +196,6 @@ def _sum_over(values: Counts, parent: NDArray[np.int64]) -> Counts:
 _INFEASIBLE = 2
 
 
-def flow_feasible(
-    margins: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], total: NDArray[np.int64]
-) -> bool:
-    """Whether whole flows (C-5) exist.
-
-    Args:
-        margins: People by class of the geounit, (C,).
-        lower: Fewest people by area and class, (D, C).
-        upper: Most people by area and class, (D, C).
-        total: People of each area, (D,).
-
-    Raises:
-        InputError: The shapes do not fit together.
-        EstimationError: The linear program was neither solved nor refuted.
-    """
-    return find_flows(margins, lower, upper, total) is not None
-
-
 def find_flows(
     margins: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], total: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:

@@ -16,7 +16,7 @@ audits, studies and small runs; Spark, for everything else. Both give the same b
 or clocks.
 """
 
-from das_spark.core.estimators import DEFAULT_ESTIMATOR, ESTIMATORS, Estimator, Needs, TopDown
+from das_spark.core.estimators import ESTIMATORS, Estimator, Needs, TopDown
 from das_spark.core.family import (
     UNMEASURED,
     ConfidentialFamily,
@@ -32,7 +32,6 @@ from das_spark.core.levels import GROUP_TOTAL, Executor, LevelPlan, LevelStep, W
 from das_spark.core.measure import MeasurementPlan, measure_family
 
 __all__ = [
-    "DEFAULT_ESTIMATOR",
     "ESTIMATORS",
     "GROUP_TOTAL",
     "UNMEASURED",

@@ -17,7 +17,6 @@ from das_spark.estimation.problem import (
     FamilyResult,
     FamilyStatus,
     OuterPass,
-    SolverAttempt,
 )
 from das_spark.estimation.solvers import SOLVERS
 
@@ -35,6 +34,5 @@ __all__ = [
     "FamilyResult",
     "FamilyStatus",
     "OuterPass",
-    "SolverAttempt",
     "estimate_family",
 ]

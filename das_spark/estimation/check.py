@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.constraints import flow_feasible
+from das_spark.constraints import find_flows
 
 if TYPE_CHECKING:
     from das_spark.estimation.problem import Booleans, FamilyFlows, FamilyPlan, FamilyProblem, Integers
@@ -84,7 +84,7 @@ def divisible(margins: Integers, flows: FamilyFlows) -> Booleans:
     if margins.shape[1] <= MOST_CLASSES:
         return divisible_margins(margins, flows)
     found = [
-        flow_feasible(margin, flows.lower[own], flows.upper[own], flows.total[own])
+        find_flows(margin, flows.lower[own], flows.upper[own], flows.total[own]) is not None
         for margin, own in ((margins[child], flows.child == child) for child in range(len(margins)))
     ]
     return np.array(found, dtype=np.bool_)

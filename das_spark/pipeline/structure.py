@@ -232,10 +232,10 @@ def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
         areas[name] = pa.array([_area(name, place // (number + 2)) for place in range(len(geocodes))])
     _write(folder / "areas", pa.table(areas), 1)
     people_are, units_are = str(folder / "persons"), str(folder / "units")
-    source = InputSettings(reader="tidy_counts", persons=people_are, geography=units_are)
+    units, geography = (units_are, None) if plan.invariants.units else (None, units_are)
     return replace(
         plan,
-        input=replace(source, geography=None, units=units_are) if plan.invariants.units else source,
+        input=InputSettings(reader="tidy_counts", persons=people_are, units=units, geography=geography),
         geography=replace(plan.geography, reader="tidy", path=str(folder / "areas"), crosswalk=None),
         output=replace(plan.output, root=str(folder.parent / "runs"), public=None, restricted=None),
         evaluation=EvaluationSettings(enabled=False),

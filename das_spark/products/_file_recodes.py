@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from das_spark.histogram import Schema
+from das_spark.histogram import Schema
 
 BLANK: Final = "blank"
 

@@ -93,17 +93,17 @@ def test_records_of_persons_are_needed_where_people_are_counted(cef, tmp_path):
 
 
 def test_units_that_say_which_geounits_exist_are_declared_as_what_they_are(tmp_path):
-    (sentence,) = geounit_sentences(InputSettings("ipums_1940", path="EXT1940USCB.dat"))
+    (sentence,) = geounit_sentences(InputSettings(reader="ipums_1940", path="EXT1940USCB.dat"))
     assert "read from the records or counts of units themselves, not from a public list" in sentence
-    assert geounit_sentences(InputSettings("tidy_records", path=str(tmp_path))) == (sentence,)
+    assert geounit_sentences(InputSettings(reader="tidy_records", path=str(tmp_path))) == (sentence,)
     (tmp_path / "geography.csv").write_text("geocode\n")
-    assert geounit_sentences(InputSettings("tidy_records", path=str(tmp_path))) == ()
-    assert geounit_sentences(InputSettings("ipums_1940", path=str(tmp_path))) == (sentence,)
-    assert geounit_sentences(InputSettings("tidy_counts", persons="p", units="u")) == (sentence,)
-    assert geounit_sentences(InputSettings("tidy_counts", persons="p", units="u", geography="g")) == ()
-    assert geounit_sentences(InputSettings("tidy_counts")) == ()
+    assert geounit_sentences(InputSettings(reader="tidy_records", path=str(tmp_path))) == ()
+    assert geounit_sentences(InputSettings(reader="ipums_1940", path=str(tmp_path))) == (sentence,)
+    assert geounit_sentences(InputSettings(reader="tidy_counts", persons="p", units="u")) == (sentence,)
+    assert geounit_sentences(InputSettings(reader="tidy_counts", persons="p", units="u", geography="g")) == ()
+    assert geounit_sentences(InputSettings(reader="tidy_counts")) == ()
     for public in ("cef_2020", "pl94_summary", "simulated"):
-        assert geounit_sentences(InputSettings(public, path="files")) == ()
+        assert geounit_sentences(InputSettings(reader=public, path="files")) == ()
 
 
 def test_units_from_people_that_nobody_would_see_are_refused(write_run_file):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from das_spark.constraints import flow_feasible
+from das_spark.constraints import find_flows
 from das_spark.estimation import FamilyFlows
 from das_spark.estimation.check import divisible_margins
 from das_spark.estimation.program import tightened
@@ -28,7 +28,7 @@ def made(seed, members=3, classes=3):
 def by_program(margin, flows, child):
     """What the constraints room, which has its own linear program, says."""
     own = flows.child == child
-    return flow_feasible(margin, flows.lower[own], flows.upper[own], flows.total[own])
+    return find_flows(margin, flows.lower[own], flows.upper[own], flows.total[own]) is not None
 
 
 def all_margins(flows, child):

@@ -86,9 +86,9 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
     simulate(tmp_path / "tidy", "1940", TINY, "tidy", seed=5)
     simulate(tmp_path / "ipums", "1940", TINY, "ipums", seed=5, compress=True)
     settings = [
-        InputSettings("tidy_counts", path=str(tmp_path / "tidy")),
-        InputSettings("ipums_1940", path=str(tmp_path / "ipums")),
-        InputSettings("simulated", simulate=SimulateSettings("1940", 5, TINY)),
+        InputSettings(reader="tidy_counts", path=str(tmp_path / "tidy")),
+        InputSettings(reader="ipums_1940", path=str(tmp_path / "ipums")),
+        InputSettings(reader="simulated", simulate=SimulateSettings(like="1940", seed=5, share=TINY)),
     ]
     found = []
     for each in settings:
@@ -111,9 +111,9 @@ def test_records_of_2020_give_the_histograms_of_the_population_they_were_written
     summary = simulate(tmp_path / "tidy", "2020-state", share, "tidy", seed=5)
     simulate(tmp_path / "cef", "2020-state", share, "cef", seed=5, compress=True)
     settings = [
-        InputSettings("tidy_counts", path=str(tmp_path / "tidy")),
-        InputSettings("cef_2020", path=str(tmp_path / "cef")),
-        InputSettings("simulated", simulate=SimulateSettings("2020-state", 5, share)),
+        InputSettings(reader="tidy_counts", path=str(tmp_path / "tidy")),
+        InputSettings(reader="cef_2020", path=str(tmp_path / "cef")),
+        InputSettings(reader="simulated", simulate=SimulateSettings(like="2020-state", seed=5, share=share)),
     ]
     found = []
     for each, name in [*((each, "pl94_2020_person") for each in settings), (settings[1], "pl94_2020_unit")]:

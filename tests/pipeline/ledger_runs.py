@@ -40,7 +40,7 @@ def plan_of(*, total: str = "1/4", record: str = "person", dataset: str | None =
         product=product,
         spine=spine,
         invariants=Invariants(ledger.pop("total_at", "State"), units=False),
-        input=InputSettings(reader, dataset=dataset, persons=None if persons is None else str(persons)),
+        input=InputSettings(reader=reader, dataset=dataset, persons=None if persons is None else str(persons)),
         ledger=LedgerSettings(**ledger),
         acknowledged=(),
         estimation=SimpleNamespace(estimator="top_down"),

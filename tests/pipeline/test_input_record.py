@@ -127,7 +127,7 @@ def read(tmp_path, monkeypatch):
     open_run(layout, "0" * 64)
     levels = tuple(LevelBudget(name, Fraction(1, 2), (QueryShare("detailed", Fraction(1)),)) for name in LEVELS)
     budget = Budget(Framework.PURE_DP, Fraction(1, 4), levels)
-    settings = InputSettings("tidy_counts", persons=str(tmp_path / "persons.csv"))
+    settings = InputSettings(reader="tidy_counts", persons=str(tmp_path / "persons.csv"))
     context = SimpleNamespace(layout=layout, plan=SimpleNamespace(input=settings, budget=budget))
     identity, files = input_record.fingerprint(settings)
     leaves = layout.restricted.table("leaves")

@@ -113,7 +113,7 @@ def test_a_readme_beside_the_tables_makes_no_other_people(tables):
     (tables / "README.md").write_text("how these tables were made")
     (tables / "geography.csv").write_text("public")
     assert people_of(whole) == people_of(by_file) == alone
-    assert people_of(replace(by_file, geography=str(tables / "geography.csv"))) == alone
+    assert people_of(by_file.model_copy(update={"geography": str(tables / "geography.csv")})) == alone
     assert input_record.fingerprint(whole)[0] != input_record.fingerprint(by_file)[0], (
         "a resumed run must read the same geography"
     )
@@ -148,7 +148,10 @@ def test_where_nothing_looks_like_records_everything_is_confidential(tmp_path):
 def test_a_named_dataset_is_one_ledger_whatever_files_it_is_read_from(tables, tmp_path):
     (tmp_path / "persons.parquet").write_text("the same people in another form")
     forms = [settings(path=str(tables)), settings(persons=str(tmp_path / "persons.parquet"))]
-    names = {DatasetLedger.of(tmp_path, replace(each, dataset="census-2020"), ("f" * 64,)).file for each in forms}
+    names = {
+        DatasetLedger.of(tmp_path, each.model_copy(update={"dataset": "census-2020"}), ("f" * 64,)).file
+        for each in forms
+    }
     assert names == {tmp_path / f"census-2020{LEDGER_SUFFIX}"}
     assert len({people_of(each) for each in forms}) == 2
 

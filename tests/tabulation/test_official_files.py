@@ -30,7 +30,7 @@ def wide(level: str, geocode: str) -> str:
 @pytest.fixture(scope="module")
 def read(spark, census_data: Path) -> tuple[pa.Table, pa.Table]:
     product = PRODUCTS["e2e_2018"]
-    settings = InputSettings("pl94_summary", path=str(census_data / FOLDER))
+    settings = InputSettings(reader="pl94_summary", path=str(census_data / FOLDER))
     tables = READERS["pl94_summary"].read(spark, settings, product, product.spine())
     return tables.counts.toArrow(), tables.geounits.toArrow()
 

@@ -6,9 +6,7 @@ from typing import Final
 from das_spark.core.estimators.base import Estimator, Needs
 from das_spark.core.estimators.top_down import TopDown
 
-#: What is taken where a run file names none.
-DEFAULT_ESTIMATOR: Final = "top_down"
 #: Name in run files -> estimator.
-ESTIMATORS: Final[Mapping[str, Estimator]] = {DEFAULT_ESTIMATOR: TopDown()}
+ESTIMATORS: Final[Mapping[str, Estimator]] = {"top_down": TopDown()}
 
-__all__ = ["DEFAULT_ESTIMATOR", "ESTIMATORS", "Estimator", "Needs", "TopDown"]
+__all__ = ["ESTIMATORS", "Estimator", "Needs", "TopDown"]

@@ -33,7 +33,7 @@ def inputs(tmp_path: Path) -> Callable[[str, bytes], InputSettings]:
     def make(name: str, content: bytes) -> InputSettings:
         (tmp_path / "units.csv").write_text(UNITS)
         (tmp_path / name).write_bytes(content)
-        return InputSettings("tidy_counts", persons=str(tmp_path / name), units=str(tmp_path / "units.csv"))
+        return InputSettings(reader="tidy_counts", persons=str(tmp_path / name), units=str(tmp_path / "units.csv"))
 
     return make
 

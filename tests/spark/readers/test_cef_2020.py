@@ -84,7 +84,7 @@ def read(spark: SparkSession, of_product: Callable) -> Callable:
         given, spine = of_product(product)
         settings = {"path": str(files.write())} | settings
         return READERS["cef_2020"].read(
-            spark, InputSettings("cef_2020", **settings), given, Spine(spine.levels[:levels])
+            spark, InputSettings(reader="cef_2020", **settings), given, Spine(spine.levels[:levels])
         )
 
     return run
@@ -372,6 +372,6 @@ def test_files_without_a_record_are_refused(read: Callable, files: Files, name: 
 def test_another_product_and_a_missing_path_are_refused(
     spark: SparkSession, of_product: Callable, files: Files, product: str, error: str
 ):
-    settings = InputSettings("cef_2020", persons=str(files.write() / "persons.txt"))
+    settings = InputSettings(reader="cef_2020", persons=str(files.write() / "persons.txt"))
     with pytest.raises(ConfigurationError, match=re.escape(error)):
         READERS["cef_2020"].read(spark, settings, *of_product(product))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,11 +37,11 @@ OF_FILES = [name for name in READERS if name != "simulated"]
 A, B = "5300100001", "5300100002"
 
 
-def _tables(folder: Path, persons: dict, units: dict) -> InputSettings:
+def _tables(reader: str, folder: Path, persons: dict, units: dict) -> InputSettings:
     folder.mkdir(exist_ok=True)
     pq.write_table(pa.table(persons), folder / "persons.parquet")
     pq.write_table(pa.table(units), folder / "units.parquet")
-    return InputSettings("", path=str(folder))
+    return InputSettings(reader=reader, path=str(folder))
 
 
 @pytest.fixture
@@ -54,22 +53,22 @@ def valid(tmp_path: Path, ipums: type, cef: type, official: object) -> Callable[
         if name == "ipums_1940":
             path = tmp_path / "census.dat"
             path.write_text("\n".join([ipums.household(1, A), ipums.person(1), ipums.household(2, B, "0")]) + "\n")
-            return InputSettings(name, path=str(path))
+            return InputSettings(reader=name, path=str(path))
         if name == "cef_2020":
             blocks = [cef.block(f"440070001001100{place}", place) for place in (0, 1)]
             folder = cef.write(tmp_path / "cef", [cef.person(200000000, 1)], [cef.unit(200000000, 0, pop=1)], blocks)
-            return InputSettings(name, path=str(folder))
+            return InputSettings(reader=name, path=str(folder))
         if name == "pl94_summary":
             official.block("530010001001000", {(1, 0, 0): 1}, housing=(1, 0))
             official.block("530010001001001")
-            return InputSettings(name, path=str(official.write(tmp_path / "official")))
+            return InputSettings(reader=name, path=str(official.write(tmp_path / "official")))
         if name == "tidy_counts":
             units = {"geocode": [A, B], "hhgq": [0, 0], "units": [1, 0]}
-            return replace(_tables(tmp_path / "t", {"geocode": [A], **attributes, "count": [1]}, units), reader=name)
+            return _tables(name, tmp_path / "t", {"geocode": [A], **attributes, "count": [1]}, units)
         if name == "tidy_records":
             units = {"unit": [1, 2], "geocode": [A, B], "hhgq": [0, 0], "vacant": [0, 1]}
-            return replace(_tables(tmp_path / "r", {"unit": [1], **attributes}, units), reader=name)
-        return InputSettings(name, simulate=SimulateSettings(seed=1))
+            return _tables(name, tmp_path / "r", {"unit": [1], **attributes}, units)
+        return InputSettings(reader=name, simulate=SimulateSettings(seed=1))
 
     return make
 
@@ -146,7 +145,10 @@ def test_reading_twice_gives_the_same(name: str, valid: Callable, read: Callable
 @pytest.mark.parametrize("name", OF_FILES)
 def test_a_missing_file_is_named(name: str, door: Callable, tmp_path: Path) -> None:
     missing = str(tmp_path / "nowhere")
-    for settings in (InputSettings(name, path=missing), InputSettings(name, persons=missing, units=missing)):
+    for settings in (
+        InputSettings(reader=name, path=missing),
+        InputSettings(reader=name, persons=missing, units=missing),
+    ):
         if settings.path or name.startswith("tidy"):
             with pytest.raises(InputError, match="no such file or folder") as caught:
                 door(settings)
@@ -158,13 +160,13 @@ def test_a_missing_file_is_named(name: str, door: Callable, tmp_path: Path) -> N
 def test_an_empty_folder_is_refused(name: str, door: Callable, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no file"):
-        door(InputSettings(name, path=str(tmp_path / "empty")))
+        door(InputSettings(reader=name, path=str(tmp_path / "empty")))
 
 
 @pytest.mark.parametrize("name", OF_FILES)
 def test_a_reader_without_a_path_says_which_key_it_needs(name: str, door: Callable) -> None:
     with pytest.raises(ConfigurationError, match=r"input\.(path|persons)"):
-        door(InputSettings(name))
+        door(InputSettings(reader=name))
 
 
 @pytest.mark.parametrize("name", OF_FILES)
@@ -220,7 +222,7 @@ def test_a_look_finds_each_damaged_file_and_quotes_nothing(
 def test_a_folder_of_other_files_is_not_passed(name: str, look: Callable, tmp_path: Path) -> None:
     (tmp_path / "README").write_text("The files were here.")
     with pytest.raises((InputError, ConfigurationError)):
-        look(InputSettings(name, path=str(tmp_path)))
+        look(InputSettings(reader=name, path=str(tmp_path)))
 
 
 @pytest.mark.parametrize("name", ["tidy_counts", "tidy_records"])

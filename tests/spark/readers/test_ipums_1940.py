@@ -31,7 +31,7 @@ def read(spark: SparkSession, of_product: Callable, tmp_path: Path) -> Callable:
             path.write_bytes(gzip.compress(text.encode()))
         else:
             path.write_text(text)
-        settings = InputSettings("ipums_1940", path=str(tmp_path / name.split("/", maxsplit=1)[0]))
+        settings = InputSettings(reader="ipums_1940", path=str(tmp_path / name.split("/", maxsplit=1)[0]))
         return READERS["ipums_1940"].read(spark, settings, *of_product(product))
 
     return run

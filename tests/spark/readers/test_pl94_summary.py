@@ -29,7 +29,7 @@ def read(spark: SparkSession, of_product: Callable) -> Callable:
     def run(folder: Path, spine: Spine | None = None):
         product, own = of_product("e2e_2018")
         return READERS["pl94_summary"].read(
-            spark, InputSettings("pl94_summary", path=str(folder)), product, spine or own
+            spark, InputSettings(reader="pl94_summary", path=str(folder)), product, spine or own
         )
 
     return run
@@ -64,7 +64,7 @@ def test_housing_units_are_those_of_h1(
 ) -> None:
     _two_blocks(official)
     product, spine = of_product("pl94_2020_unit")
-    settings = InputSettings("pl94_summary", path=str(official.write(tmp_path)))
+    settings = InputSettings(reader="pl94_summary", path=str(official.write(tmp_path)))
     counts, units = contents(READERS["pl94_summary"].read(spark, settings, product, spine))
     assert counts == {(CODE_1, 0): 4, (CODE_1, 1): 2, (CODE_2, 0): 7}
     assert units == {CODE_1: ([2, 1, 0, 1, 0, 0, 0, 0], 4), CODE_2: ([0] * 8, 7)}
@@ -250,7 +250,7 @@ def test_a_folder_of_other_files_says_what_is_looked_for(read: Callable, tmp_pat
 
 def test_another_schema_is_refused(spark: SparkSession, of_product: Callable) -> None:
     with pytest.raises(ConfigurationError, match=r"e2e_1940.*no recodes"):
-        READERS["pl94_summary"].read(spark, InputSettings("pl94_summary", path="."), *of_product("e2e_1940"))
+        READERS["pl94_summary"].read(spark, InputSettings(reader="pl94_summary", path="."), *of_product("e2e_1940"))
 
 
 @pytest.mark.real_data

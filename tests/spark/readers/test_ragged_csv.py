@@ -37,7 +37,7 @@ import sys
 from das_spark.spark.readers._tables import TidyTable
 from das_spark.config import InputSettings
 from das_spark.spark.session import session
-table = TidyTable.open(session("test"), sys.argv[1], InputSettings("tidy_counts"))
+table = TidyTable.open(session("test"), sys.argv[1], InputSettings(reader="tidy_counts"))
 table.geocode(16)
 print(table.problems())
 """
@@ -54,7 +54,7 @@ def read(spark: SparkSession, of_product: Callable, tmp_path: Path) -> Callable:
             (folder / f"part-{number}.csv").write_text("\n".join(lines) + "\n")
         units = tmp_path / "units.csv"
         units.write_text(f"geocode,hhgq,units\n{A},0,2\n")
-        settings = InputSettings("tidy_counts", persons=str(folder), units=str(units))
+        settings = InputSettings(reader="tidy_counts", persons=str(folder), units=str(units))
         return READERS["tidy_counts"].read(spark, settings, *of_product("e2e_1940"))
 
     return run

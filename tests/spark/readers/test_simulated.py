@@ -35,7 +35,7 @@ pytestmark = pytest.mark.spark
 def test_impossible_settings_are_refused(
     spark: SparkSession, of_product: Callable, simulate: dict[str, Any], product: str, key: str
 ) -> None:
-    settings = InputSettings("simulated", simulate=SimulateSettings(**simulate))
+    settings = InputSettings(reader="simulated", simulate=SimulateSettings(**simulate))
     with pytest.raises(ConfigurationError, match=key):
         READERS["simulated"].read(spark, settings, *of_product(product))
 
@@ -43,7 +43,7 @@ def test_impossible_settings_are_refused(
 def test_housing_units_are_counted_vacant_and_occupied(
     spark: SparkSession, of_product: Callable, contents: Callable
 ) -> None:
-    settings = InputSettings("simulated", simulate=SimulateSettings("2020", share=Fraction(1, 100_000)))
+    settings = InputSettings(reader="simulated", simulate=SimulateSettings(like="2020", share=Fraction(1, 100_000)))
     counts, units = contents(READERS["simulated"].read(spark, settings, *of_product("pl94_2020_unit")))
     expected = {(code, cell): number for code, (each, n) in units.items() for cell, number in ((0, n), (1, each[0]))}
     assert counts == {key: number for key, number in expected.items() if number}
@@ -51,7 +51,7 @@ def test_housing_units_are_counted_vacant_and_occupied(
 
 def test_another_seed_makes_another_population(spark: SparkSession, of_product: Callable, contents: Callable) -> None:
     def read(seed: int) -> tuple[dict, dict]:
-        settings = InputSettings("simulated", simulate=SimulateSettings(seed=seed))
+        settings = InputSettings(reader="simulated", simulate=SimulateSettings(seed=seed))
         return contents(READERS["simulated"].read(spark, settings, *of_product("e2e_2018")))
 
     assert read(1) != read(2)

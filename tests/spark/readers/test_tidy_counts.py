@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +54,7 @@ def read(spark: SparkSession, of_product: Callable, tmp_path: Path) -> Callable:
             else:
                 pc.write_csv(pa.table(table), path)
         given = {"persons": str(tmp_path / f"persons.{kind}"), "units": str(tmp_path / f"units.{kind}"), **settings}
-        return READERS["tidy_counts"].read(spark, InputSettings("tidy_counts", **given), *of_product("e2e_1940"))
+        return READERS["tidy_counts"].read(spark, InputSettings(reader="tidy_counts", **given), *of_product("e2e_1940"))
 
     return run
 
@@ -107,12 +106,12 @@ def test_census_blocks_of_15_digits_stand_for_geocodes(
         pq.write_table(pa.table(table), tmp_path / f"{name}.parquet")
     columns = {"block": "geoid", "votingage": "voting_age", "count": "n"}
     base = {"votingage": 1, "hispanic": 1, "cenrace": 1}
-    settings = InputSettings("tidy_counts", path=str(tmp_path), columns=columns, code_base=base)
+    settings = InputSettings(reader="tidy_counts", path=str(tmp_path), columns=columns, code_base=base)
     counts, geounits = contents(READERS["tidy_counts"].read(spark, settings, product, spine))
     wide = [block[:12] + block[11:] for block in blocks]
     assert counts == {(wide[0], int(product.schema.ravel(np.array([[0, 1, 0, 62]]))[0])): 4}
     assert geounits == {wide[0]: (list(range(8)), 3), wide[1]: (ZEROS, 9)}
-    short = replace(settings, columns={**columns, "geocode": "geoid"})
+    short = settings.model_copy(update={"columns": {**columns, "geocode": "geoid"}})
     with pytest.raises(InputError, match="16 digits"):
         READERS["tidy_counts"].read(spark, short, product, spine)
 
@@ -126,7 +125,7 @@ def test_housing_units_are_read_with_the_table_of_units(
     units = {"geocode": blocks, **{f"units_{each}": [each + 7, 0] for each in range(8)}}
     for name, table in (("persons", housing), ("units", units)):
         pq.write_table(pa.table(table), tmp_path / f"{name}.parquet")
-    settings = InputSettings("tidy_counts", path=str(tmp_path))
+    settings = InputSettings(reader="tidy_counts", path=str(tmp_path))
     counts, geounits = contents(READERS["tidy_counts"].read(spark, settings, product, spine))
     assert counts == {(blocks[0], 0): 2, (blocks[0], 1): 5}
     assert geounits == {blocks[0]: (list(range(7, 15)), 0), blocks[1]: (ZEROS, 0)}
@@ -258,7 +257,7 @@ def test_a_file_that_is_no_table_is_refused_without_quoting_it(
 ) -> None:
     path = tmp_path / "persons.parquet"
     path.write_text("confidential text, not Parquet")
-    settings = InputSettings("tidy_counts", persons=str(path), units=str(path))
+    settings = InputSettings(reader="tidy_counts", persons=str(path), units=str(path))
     with pytest.raises(InputError, match="cannot be read") as caught:
         READERS["tidy_counts"].read(spark, settings, *of_product("e2e_1940"))
     assert "confidential" not in str(caught.value)
@@ -268,7 +267,7 @@ def test_a_file_that_is_no_table_is_refused_without_quoting_it(
 def test_texas_with_dallas_by_block_is_read(spark: SparkSession, of_product: Callable, census_data: Path) -> None:
     folder = census_data / "dallas_2010"
     settings = InputSettings(
-        "tidy_counts",
+        reader="tidy_counts",
         persons=str(folder / "texas_persons.parquet"),
         units=str(folder / "texas_units.parquet"),
         columns={"geocode": "geocode16", "age18plus": "va", "hispanic": "hisp"},

@@ -39,7 +39,9 @@ def read(spark: SparkSession, of_product: Callable, tmp_path: Path) -> Callable:
             path = tmp_path / f"{name}.{kind}"
             (pq.write_table if kind == "parquet" else pc.write_csv)(pa.table(table), path)
         given = {"persons": str(tmp_path / f"persons.{kind}"), "units": str(tmp_path / f"units.{kind}"), **settings}
-        return READERS["tidy_records"].read(spark, InputSettings("tidy_records", **given), *of_product("e2e_1940"))
+        return READERS["tidy_records"].read(
+            spark, InputSettings(reader="tidy_records", **given), *of_product("e2e_1940")
+        )
 
     return run
 

@@ -27,7 +27,7 @@ A, B, C = "01001", "01003", "56045"
 def read(spark: SparkSession, of_product: Callable) -> Callable:
     def run(reader: str, product: str = "pl94_2020_person", levels: int = 3, **settings: Any):
         given, spine = of_product(product)
-        made = InputSettings(reader, units_from_people=True, **settings)
+        made = InputSettings(reader=reader, units_from_people=True, **settings)
         return READERS[reader].read(spark, made, given, Spine(spine.levels[:levels]))
 
     return run
@@ -155,6 +155,6 @@ def test_official_files_give_facilities_that_hold_everybody(
     spark: SparkSession, of_product: Callable, official: Any, tmp_path: Path, contents: Callable, made: bool
 ):
     official.block("530010001001000", {(1, 0, 0): 250_000}, quarters={8: 250_000})
-    settings = InputSettings("pl94_summary", path=str(official.write(tmp_path / "o")), units_from_people=made)
+    settings = InputSettings(reader="pl94_summary", path=str(official.write(tmp_path / "o")), units_from_people=made)
     tables = READERS["pl94_summary"].read(spark, settings, *of_product("pl94_2020_person"))
     assert contents(tables)[1] == {"5300100010011000": ([0, 0, 0, 0, 0, 0, 3, 0], 0)}

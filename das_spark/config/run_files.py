@@ -1,7 +1,7 @@
-"""Run files of joint runs: several runs, such as persons and their housing units, from one file and one input.
+"""From run files to plans: of single runs, and of joint runs, such as persons and their housing units from one input.
 
-Such a file names the run files of its parts; every other table in it is laid over each of them, and so are overlays and
-settings. Of what it acknowledges, every part is given what it needs.
+The run file of a joint run names those of its parts; every other table in it is laid over each of them, and so are
+overlays and settings. Of what it acknowledges, every part is given what it needs.
 
     [run]
     name = "pl94-2020"
@@ -10,10 +10,10 @@ settings. Of what it acknowledges, every part is given what it needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field, Strict, ValidationError
 
@@ -21,9 +21,12 @@ from das_spark.config.acknowledgements import GIVEN_UP, KEY, given_up
 from das_spark.config.load import merged, read_tables, run_file_of, run_file_path, sentence_of
 from das_spark.config.model import ConfigVersion, Name, Section
 from das_spark.config.plan import JointPlan, RunPlan
-from das_spark.config.resolve import names_parts, plan_of
+from das_spark.config.resolve import resolve
 from das_spark.errors import ConfigurationError
 from das_spark.products import PRODUCTS
+
+#: Key of `[run]` that makes a file that of a joint run.
+PARTS: Final = "parts"
 
 
 class JointRun(Section):
@@ -56,37 +59,69 @@ def load_run(
         path: The TOML file.
         overlays: Further TOML files, each laid over what came before.
         settings: Texts `key.path=value`, applied last; in a joint run to every part, and `run.name` to the whole.
-        files: Whether the input files must be there.
+        files: Whether the input files must be there; a plan can be looked at without them.
         named: Whether files must have the name of a dataset: a real key is used on them.
 
     Raises:
         ConfigurationError: With all problems of a file together, each with its key path.
     """
     data = read_tables(path, overlays, settings)
-    if names_parts(data):
+    if _names_parts(data):
         return _joined(data, run_file_path(path), files=files, named=named)
     return plan_of(data, str(path), files=files, named=named)
 
 
-def load_parts(
+def load_plan(
     path: str | Path,
     overlays: Sequence[str | Path] = (),
     settings: Sequence[str] = (),
     *,
     files: bool = True,
+    named: bool = False,
+) -> RunPlan:
+    """`load_run` where nothing but the run file of a single run will do."""
+    return plan_of(read_tables(path, overlays, settings), str(path), files=files, named=named)
+
+
+def load_parts(
+    path: str | Path, overlays: Sequence[str | Path] = (), settings: Sequence[str] = (), *, files: bool = True
 ) -> JointPlan:
-    """Read the run file of a joint run: `load_run` where nothing else will do.
+    """`load_run` where nothing but the run file of a joint run will do."""
+    return _joined(read_tables(path, overlays, settings), run_file_path(path), files=files)
+
+
+def plan_of(data: dict[str, Any], source: str, *, files: bool = True, named: bool = False) -> RunPlan:
+    """Resolve the tables of the run file of a single run.
 
     Args:
-        path: The TOML file.
-        overlays: As for `load_run`.
-        settings: As for `load_run`.
-        files: Whether the input files must be there.
+        data: The tables.
+        source: The file, for messages.
+        files: As for `load_run`.
+        named: As for `load_run`.
 
     Raises:
-        ConfigurationError: As `load_run`, and where the file is that of a single run.
+        ConfigurationError: With all problems together, each with its key path.
     """
-    return _joined(read_tables(path, overlays, settings), run_file_path(path), files=files)
+    refuse_parts(data, source)
+    run_file, problems = run_file_of(data, source)
+    plan = resolve(run_file, problems, files=files, named=named) if run_file is not None else None
+    problems.raise_if_any()
+    if plan is None:
+        raise ConfigurationError(f"{source}: is not a run file")
+    return plan
+
+
+def _names_parts(data: Mapping[str, Any]) -> bool:
+    run = data.get("run")
+    return isinstance(run, Mapping) and PARTS in run
+
+
+def refuse_parts(data: Mapping[str, Any], source: str) -> None:
+    """Refuse a run file of several runs where one is asked for."""
+    if _names_parts(data):
+        raise ConfigurationError(
+            f"{source}: names several runs (run.{PARTS}), and one is asked for", hint="name the run file of one part"
+        )
 
 
 def _joint_file(data: dict[str, Any], path: str | Path) -> JointFile:
