@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.errors import ConfigurationError, QueryError
-from das_spark.histogram import SEPARATOR, Query, Schema
+
+if TYPE_CHECKING:
+    from das_spark.histogram import Query, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,7 @@ class StructuralZero:
                     hint="give the attribute a recode with these levels as its only group",
                 )
             names.append(spelled[0])
-        return SEPARATOR.join(names)
+        return " * ".join(names)
 
 
 class Sense(StrEnum):
