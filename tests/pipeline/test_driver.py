@@ -12,7 +12,7 @@ import pytest
 from made_runs import SPARK
 
 from das_spark.errors import EnvironmentProblemError, InputError, OutputError, PrivacyGuardError
-from das_spark.pipeline import driver, estimate_from, reestimate, run_stages, runner
+from das_spark.pipeline import driver, estimate_from, run_stages, runner
 from das_spark.pipeline.driver import driver_attempt
 from das_spark.pipeline.progress import Progress
 from das_spark.privacy import RunKey
@@ -27,7 +27,10 @@ def run_of(workshop: Any) -> None:
 
 
 def estimate_of(workshop: Any) -> None:
-    source = SimpleNamespace(plan=workshop.plan(), entry=ENTRY, check=lambda _: None)
+    def write_tables(_: Any) -> None:
+        pytest.fail("at work in another run")
+
+    source = SimpleNamespace(plan=workshop.plan(), entry=ENTRY, check=lambda _: None, write_tables=write_tables)
     estimate_from(source, run_id="mine", spark=SPARK)
 
 
@@ -44,7 +47,6 @@ def test_a_driver_whose_run_was_made_another_before_it_held_it_stops(
 
     monkeypatch.setattr(driver, "hold_run", held_late)
     monkeypatch.setattr(runner, "carry_out", lambda *_: pytest.fail("at work in another run"))
-    monkeypatch.setattr(reestimate, "_import_tables", lambda *_: pytest.fail("at work in another run"))
     with pytest.raises(OutputError, match="belongs to another run"):
         begin(dry_workshop)
     assert not is_held(dry_workshop.layout("mine"))
