@@ -251,12 +251,12 @@ def test_a_driver_that_is_killed_in_a_stage_says_nothing_more(spark_session, tmp
 @pytest.mark.spark
 def test_the_stage_of_spark_that_is_at_work_is_found_in_a_job_of_several(spark):
     context = spark.sparkContext
-    assert module._step(context, "no such group") is None
+    assert module.running_stage(context, "no such group") is None
     seen = []
 
     def watch():
         while not ended.wait(0.02):
-            seen.append(module._step(context, "counted"))
+            seen.append(module.running_stage(context, "counted"))
 
     ended = threading.Event()
     watcher = threading.Thread(target=watch)
