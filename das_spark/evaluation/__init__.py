@@ -9,7 +9,6 @@ RESTRICTED, but for spines: residuals tell of confidential counts.
 """
 
 from das_spark.evaluation.accuracy import (
-    RESTRICTED,
     TOTAL,
     AccuracyReport,
     Entry,
@@ -125,7 +124,6 @@ __all__ = [
     "LOSS",
     "MARGINAL_PRODUCT",
     "REPLICATES",
-    "RESTRICTED",
     "SHARES",
     "SHARES_OF_FIGURE_2",
     "TOTAL",

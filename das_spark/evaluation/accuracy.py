@@ -48,9 +48,8 @@ from das_spark.evaluation.metrics import (
 )
 from das_spark.evaluation.statistics import STATISTICS
 from das_spark.evaluation.tallies import FIFTIES
-from das_spark.report import json_text
+from das_spark.report import RESTRICTED, json_text
 
-RESTRICTED: Final = "RESTRICTED: compares with confidential counts; not part of the protected release"
 TOTAL: Final = "total"
 
 

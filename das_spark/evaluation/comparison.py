@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any, Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.accuracy import RESTRICTED, AccuracyReport
+from das_spark.evaluation.accuracy import AccuracyReport
 from das_spark.evaluation.metrics import Frequencies
 from das_spark.evaluation.study import PooledStatistic, statistics_of
 from das_spark.evaluation.uncertainty import (
@@ -31,6 +31,7 @@ from das_spark.evaluation.uncertainty import (
 from das_spark.report import (
     CSV,
     PEOPLE,
+    RESTRICTED,
     Axis,
     Cell,
     Figure,

@@ -9,7 +9,6 @@ from math import nan
 from typing import Final
 
 from das_spark.evaluation.accuracy import (
-    RESTRICTED,
     TOTAL,
     AccuracyReport,
     Entry,
@@ -30,6 +29,7 @@ from das_spark.report import (
     JSON,
     PAGE,
     PEOPLE,
+    RESTRICTED,
     TERMINAL,
     Axis,
     Block,

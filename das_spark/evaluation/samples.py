@@ -27,13 +27,13 @@ from numpy.random import PCG64, Generator, SeedSequence  # noqa: TID251 - evalua
 from numpy.typing import NDArray
 
 from das_spark.errors import InputError
-from das_spark.evaluation.accuracy import RESTRICTED, TOTAL, reading
+from das_spark.evaluation.accuracy import TOTAL, reading
 from das_spark.evaluation.metric_rows import figures_json, frequencies_of_json, residuals_json
 from das_spark.evaluation.metrics import FIGURES, ErrorFigures, Frequencies, frequencies_of, pooled, summed
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.geography import ROOT_GEOCODE
 from das_spark.histogram import NO_GROUP, Query
-from das_spark.report import JSON, ReportColumn, ReportTable, json_text
+from das_spark.report import JSON, RESTRICTED, ReportColumn, ReportTable, json_text
 
 #: Below this many people numpy draws multivariate hypergeometric numbers.
 _TOO_MANY_PEOPLE: Final = 10**9

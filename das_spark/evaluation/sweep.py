@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Final, Literal
 
 from das_spark.errors import InputError
-from das_spark.evaluation.accuracy import RESTRICTED, TOTAL, AccuracyReport, Entry, definitions, pool
+from das_spark.evaluation.accuracy import TOTAL, AccuracyReport, Entry, definitions, pool
 from das_spark.evaluation.metrics import ErrorFigures
 from das_spark.evaluation.privacy_loss import AS_CODED, LossSettings, PrivacyLoss, empirical_privacy_loss
 from das_spark.evaluation.samples import (
@@ -36,6 +36,7 @@ from das_spark.evaluation.uncertainty import LEVEL, Interval, over_runs
 from das_spark.report import (
     CSV,
     PAGE,
+    RESTRICTED,
     TERMINAL,
     Block,
     Cell,

@@ -6,16 +6,7 @@ into noise by the mechanism's cumulative table. What runs cost together is added
 of the dataset, limited by `Cap`, and said in a privacy statement. README.md says what is claimed, and what is not.
 """
 
-from das_spark.privacy.accounting import (
-    PUBLISHED_DELTA,
-    Framework,
-    Loss,
-    attribute_losses,
-    compose,
-    epsilon_bun_steinke,
-    epsilon_cks,
-    within_geolevel_losses,
-)
+from das_spark.privacy.accounting import PUBLISHED_DELTA, Framework, compose, epsilon_bun_steinke, epsilon_cks
 from das_spark.privacy.budget import Budget, Cap, LevelBudget, QueryShare, exact
 from das_spark.privacy.keyed import GeounitAddresses, KeyedStream, RunKey, StreamDomain, geounit_key
 from das_spark.privacy.ledger import (
@@ -27,6 +18,7 @@ from das_spark.privacy.ledger import (
     LedgerEntry,
     line_of,
 )
+from das_spark.privacy.losses import Loss, attribute_losses, within_geolevel_losses
 from das_spark.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 from das_spark.privacy.sampling import CumulativeTable, cumulative_table, require_table, sample
 from das_spark.privacy.statement import JointPart, StatementFacts, joint_costs, joint_statement, privacy_statement

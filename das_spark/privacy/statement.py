@@ -12,12 +12,12 @@ from das_spark.privacy.accounting import (
     PUBLISHED_DELTA,
     Composition,
     Framework,
-    Loss,
     Release,
     compose,
     epsilon_bun_steinke,
     epsilon_cks,
 )
+from das_spark.privacy.losses import Loss
 from das_spark.privacy.mechanisms import DiscreteLaplace
 
 if TYPE_CHECKING:

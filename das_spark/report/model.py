@@ -20,6 +20,8 @@ PAGE: Final[frozenset[Medium]] = frozenset({"page"})
 TERMINAL: Final[frozenset[Medium]] = frozenset({"terminal"})
 CSV: Final[frozenset[Medium]] = frozenset({"csv"})
 JSON: Final[frozenset[Medium]] = frozenset({"json"})
+#: Why few may see a report that compares with the truth.
+RESTRICTED: Final = "RESTRICTED: compares with confidential counts; not part of the protected release"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from das_spark.errors import OutputError
-from das_spark.evaluation import RESTRICTED
+from das_spark.report import RESTRICTED
 from das_spark.store.commit import names_in, write_durably
 from das_spark.store.filesystem import disk_errors
 

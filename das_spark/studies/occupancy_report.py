@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from das_spark.evaluation import RESTRICTED
 from das_spark.report import (
     PROGRAMS,
+    RESTRICTED,
     Axis,
     Boxes,
     Cell,

@@ -32,7 +32,6 @@ from das_spark.evaluation import (
     LOSS,
     MARGINAL_PRODUCT,
     REPLICATES,
-    RESTRICTED,
     SHARES_OF_FIGURE_2,
     TOTAL,
     AccuracyReport,
@@ -50,6 +49,7 @@ from das_spark.products.e2e_1940 import STRATA
 from das_spark.report import (
     PAGE,
     PROGRAMS,
+    RESTRICTED,
     Axis,
     Cell,
     Curve,
