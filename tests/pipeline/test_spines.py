@@ -13,7 +13,7 @@ import pytest
 from das_spark.cli.main import main
 from das_spark.config import RunPlan, load_plan
 from das_spark.errors import InputError
-from das_spark.pipeline import estimate_from, open_source, run_stages, runner, spines, verify_run
+from das_spark.pipeline import estimate_from, levels, open_source, run_stages, runner, spines, verify_run
 from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline.charge import open_ledger
 from das_spark.pipeline.context import RunContext, RunOptions
@@ -169,8 +169,8 @@ def test_a_share_that_was_changed_is_found(optimised, tmp_path, spark):
 
 def test_a_run_that_dies_resumes_on_the_same_spine(optimised, population, tmp_path, spark, tools):
     plan = plan_of(population, tmp_path, "geography.spine=optimised")
-    for place in ("measure", "publish_census", "publish_tables"):
-        with tools.dying(runner, place):
+    for module, place in ((levels, "measure"), (runner, "publish_census"), (runner, "publish_tables")):
+        with tools.dying(module, place):
             run_stages(plan, run_id="optimised", test_key=KEY, spark=spark)
     layout = run_stages(plan, run_id="optimised", test_key=KEY, spark=spark).layout
     for table in ("measurements", "estimates"):
