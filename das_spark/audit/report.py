@@ -158,11 +158,11 @@ _ORDINALS = {"first": "second", "second": "first"}
 def _claim(report: AuditReport) -> str:
     """What is claimed, in one sentence."""
     claim = report.claim
-    told = f"{claim.currency} = {claim.total} (exact)"
+    loss = f"{claim.currency} = {claim.total} (exact)"
     if claim.currency == "rho":
-        told += f", that is epsilon {claim.epsilon:.4f} at delta {float(claim.delta):g}"
+        loss += f", that is epsilon {claim.epsilon:.4f} at delta {float(claim.delta):g}"
     share = float(Fraction(report.exercised) / claim.total)
-    return f"Claimed: {told}; {share:.1%} of it is spent on answers in which the inputs differ."
+    return f"Claimed: {loss}; {share:.1%} of it is spent on answers in which the inputs differ."
 
 
 def _bound(report: AuditReport) -> str:
@@ -170,11 +170,11 @@ def _bound(report: AuditReport) -> str:
     found, judgement = report.best, report.judgement
     if found is None:
         return "Proven: nothing; no event was found."
-    told = f"{report.claim.currency} >= {found.bound:.4f}"
+    loss = f"{report.claim.currency} >= {found.bound:.4f}"
     if report.claim.currency == "rho":
-        told += f" (epsilon >= {found.epsilon:.4f} at delta {float(report.claim.delta):g})"
+        loss += f" (epsilon >= {found.epsilon:.4f} at delta {float(report.claim.delta):g})"
     return (
-        f"Proven, at confidence {judgement.level:g} for all {len(judgement.findings)} events together: {told}, by "
+        f"Proven, at confidence {judgement.level:g} for all {len(judgement.findings)} events together: {loss}, by "
         f"{found.event.text}."
     )
 

@@ -36,7 +36,7 @@ class _SharedRows:
 
 @dataclass(slots=True, eq=False)
 class _Elimination:
-    """Collects what each variable is told by the rows that count it alone."""
+    """Collects what the rows that count one variable alone say of it."""
 
     support: Support  # the family
     child: Integers  # child of each variable, shape (N,)

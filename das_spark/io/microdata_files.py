@@ -18,7 +18,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +32,6 @@ from das_spark.io.microdata_formats import (
     SINGLE,
     WRITERS,
     FileColumns,
-    Heads,
     Rows,
     Scope,
     Sink,
@@ -68,72 +66,84 @@ class WrittenFolder:
     files: tuple[FileRecord, ...]
 
 
-def write_one_slice(
-    leaves: pa.RecordBatch,
-    product: Product,
-    layout: PublicLayout,
-    formats: Sequence[str],
-    *,
-    staging: Staging,
-    created: str,
-    notices: tuple[str, ...] = (),
-    form: str = PARTS,
-) -> tuple[WrittenFolder, ...]:
-    """Write the microdata of a few geounits in this process, without Spark, by the same steps as those of a run."""
-    zeros = {name: pa.array([0] * leaves.num_rows, kind) for name, kind in _OF_SLICE.items()}
-    whole = pa.RecordBatch.from_pydict({**zeros, **{name: leaves.column(name) for name in leaves.schema.names}})
-    return write_files(
-        lambda task: [row for report in task(iter([whole])) for row in report.to_pylist()],
-        product,
-        layout,
-        formats,
-        units=leaves.column("units").null_count == 0,
-        staging=staging,
-        created=created,
-        notices=notices,
-        form=form,
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class MicrodataWriting:
+    """Where the microdata of a run go, and in which form."""
 
+    product: Product
+    layout: PublicLayout
+    formats: Sequence[str]
+    staging: Staging  # where they are written first
+    created: str  # when the run began
+    notices: tuple[str, ...] = ()  # what every file must say
+    form: str = PARTS
 
-def write_files(  # noqa: PLR0913 - each is what another package decides
-    run: Callable[[WriteTask], list[dict[str, Any]]],
-    product: Product,
-    layout: PublicLayout,
-    formats: Sequence[str],
-    *,
-    units: bool,
-    staging: Staging,
-    created: str,
-    notices: tuple[str, ...],
-    form: str,
-) -> tuple[WrittenFolder, ...]:
-    """Let a task write all parts, by whatever carries it out, and promote what it reports."""
-    files = files_of(product, formats, units=units, form=form)
-    folder = staging.folder
-    discard(folder)
-    with disk_errors(layout.path):
-        for format, columns in files:
-            (folder / f"{columns.kind}.{format}").mkdir(parents=True)
-        reports = run(_task(product, files, folder, notices, units=units))
-        _refuse_unassignable(reports)
-        staging.guard()
-        # All go before the first one comes: parts of units and of persons belong together.
-        for format, columns in files:
-            discard(layout.microdata(columns.kind, format))
-        written = tuple(
-            _finish(
-                reports,
-                columns.kind,
-                format,
-                folder,
-                layout,
-                form,
-                partial(heads_of, product, format, columns, form, created=created, notices=notices),
-            )
-            for format, columns in files
+    def write(self, run: Callable[[WriteTask], list[dict[str, Any]]], *, units: bool) -> tuple[WrittenFolder, ...]:
+        """Let a task write all parts, by whatever carries it out, and promote what it reports."""
+        files = files_of(self.product, self.formats, units=units, form=self.form)
+        folder = self.staging.folder
+        discard(folder)
+        with disk_errors(self.layout.path):
+            for format, columns in files:
+                (folder / f"{columns.kind}.{format}").mkdir(parents=True)
+            reports = run(self._task(files, units=units))
+            _refuse_unassignable(reports)
+            self.staging.guard()
+            # All go before the first one comes: parts of units and of persons belong together.
+            for format, columns in files:
+                discard(self.layout.microdata(columns.kind, format))
+            written = tuple(self._finished(reports, format, columns) for format, columns in files)
+        discard(folder)
+        return written
+
+    def write_one_slice(self, leaves: pa.RecordBatch) -> tuple[WrittenFolder, ...]:
+        """Write the microdata of a few geounits in this process, without Spark, by the same steps as those of a run."""
+        zeros = {name: pa.array([0] * leaves.num_rows, kind) for name, kind in _OF_SLICE.items()}
+        whole = pa.RecordBatch.from_pydict({**zeros, **{name: leaves.column(name) for name in leaves.schema.names}})
+        return self.write(
+            lambda task: [row for report in task(iter([whole])) for row in report.to_pylist()],
+            units=leaves.column("units").null_count == 0,
         )
-    discard(folder)
-    return written
+
+    def _task(self, files: tuple[tuple[str, FileColumns], ...], *, units: bool) -> WriteTask:
+        """What writes the parts; units that are known and in no file are left out."""
+        product = self.product
+        classes, known = len(product.unit_classes), units and any(columns.kind == "unit" for _, columns in files)
+        return WriteTask(
+            product.record,
+            files,
+            len(product.files(units=known)) > 1,
+            product.schema.size if known and lists_quarters(product) else None,
+            class_codes(product),
+            classes,
+            np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
+            self.staging.folder.absolute(),
+            self.notices,
+        )
+
+    def _finished(self, reports: Sequence[Mapping[str, Any]], format: str, columns: FileColumns) -> WrittenFolder:
+        """Promote the reported parts of one folder, and nothing else, with the texts that stand before and beside."""
+        kind, layout = columns.kind, self.layout
+        folder = self.staging.folder / f"{kind}.{format}"
+        chosen = [row for row in reports if (row["kind"], row["format"]) == (kind, format)]
+        records = []
+        for row in sorted(chosen, key=itemgetter("file")):
+            name = f"part-{row['slice']:05d}{WRITERS[format].suffix}"
+            (folder / row["file"]).replace(folder / name)
+            records.append(FileRecord(name, row["size"], row["sha256"]))
+        rows = sum(row["rows"] for row in chosen)
+        texts = heads_of(
+            self.product, format, columns, self.form, created=self.created, notices=self.notices, rows=rows
+        )
+        if WRITERS[format].has_metadata_file and self.form == SINGLE:
+            single = layout.microdata_single(kind, format)
+            records = [_joined(texts.before, [folder / record.name for record in records], folder / single.name)]
+        target = layout.microdata(kind, format)
+        if texts.beside:
+            target.mkdir(parents=True)
+        for name, text in texts.beside.items():
+            write_durably(target / name, text)
+        return WrittenFolder(kind, format, rows, promote(folder, target, records, check=False))
 
 
 def files_of(
@@ -149,29 +159,6 @@ def files_of(
     return tuple((format, replace(columns, names_inside=False)) for format, columns in (*counted, *of_units))
 
 
-def _task(
-    product: Product,
-    files: tuple[tuple[str, FileColumns], ...],
-    staging: Path,
-    notices: tuple[str, ...],
-    *,
-    units: bool,
-) -> WriteTask:
-    """What writes the parts; units that are known and in no file are left out."""
-    classes, known = len(product.unit_classes), units and any(columns.kind == "unit" for _, columns in files)
-    return WriteTask(
-        product.record,
-        files,
-        len(product.files(units=known)) > 1,
-        product.schema.size if known and lists_quarters(product) else None,
-        class_codes(product),
-        classes,
-        np.array(product.unit_bounds.least if product.unit_bounds else [0] * classes, dtype=np.int64),
-        staging.absolute(),
-        notices,
-    )
-
-
 def _refuse_unassignable(reports: Sequence[Mapping[str, Any]]) -> None:
     stuck = sorted(row["file"] for row in reports if row["kind"] == _PROBLEM)
     if stuck:
@@ -179,36 +166,6 @@ def _refuse_unassignable(reports: Sequence[Mapping[str, Any]]) -> None:
             f"geounits {', '.join(stuck[:10])}: their people cannot be assigned to their units",
             hint="estimates and unit invariants do not belong together: run verify",
         )
-
-
-def _finish(
-    reports: Sequence[Mapping[str, Any]],
-    kind: str,
-    format: str,
-    staging: Path,
-    layout: PublicLayout,
-    form: str,
-    heads: Callable[..., Heads],
-) -> WrittenFolder:
-    """Promote the reported parts of one folder, and nothing else, with the texts that stand before and beside them."""
-    folder = staging / f"{kind}.{format}"
-    chosen = [row for row in reports if (row["kind"], row["format"]) == (kind, format)]
-    records = []
-    for row in sorted(chosen, key=itemgetter("file")):
-        name = f"part-{row['slice']:05d}{WRITERS[format].suffix}"
-        (folder / row["file"]).replace(folder / name)
-        records.append(FileRecord(name, row["size"], row["sha256"]))
-    rows = sum(row["rows"] for row in chosen)
-    texts = heads(rows=rows)
-    if WRITERS[format].has_metadata_file and form == SINGLE:
-        single = layout.microdata_single(kind, format)
-        records = [_joined(texts.before, [folder / record.name for record in records], folder / single.name)]
-    target = layout.microdata(kind, format)
-    if texts.beside:
-        target.mkdir(parents=True)
-    for name, text in texts.beside.items():
-        write_durably(target / name, text)
-    return WrittenFolder(kind, format, rows, promote(folder, target, records, check=False))
 
 
 def _joined(before: str, parts: Sequence[Path], single: Path) -> FileRecord:

@@ -187,7 +187,7 @@ def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
     """Write every bound that follows from the invariants of the run and from public constants."""
     plan = context.plan
     invariants, formulas = context.tables.read_all("invariants"), plan.product.unit_bounds
-    staging = staging_of(context.layout, context.layout.public) / "boxes"
+    staging = staging_of(context.layout, context.layout.public) / "class_bounds"
     frame = bounds.all_bounds(
         invariants,
         context.tables.read_all("geounits"),

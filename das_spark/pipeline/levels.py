@@ -38,10 +38,8 @@ from das_spark.store import (
     discard,
     disk_errors,
     finished,
-    level_folder,
     replace_folder,
     require_held,
-    staging_of,
 )
 from das_spark.store.parquet import ParquetTables, TableFolder
 from das_spark.store.tables import TABLES
@@ -198,7 +196,7 @@ def carry_upward(context: RunContext, geolevel: str) -> None:
     if geolevel != _upward_levels(context)[-1]:
         context.tables.require_every_geounit("upward_sums", geolevel)
         sums = context.tables.read("upward_sums", geolevel)
-    staging = _fresh_staging(context, "upward", geolevel)
+    staging = context.tables.fresh_staging("upward", geolevel)
     # The level itself comes last, since it says that the pass through it is done.
     folders = {} if above is None else {"upward_sums": context.tables.folder("upward_sums", above)}
     folders["upward"] = target
@@ -230,7 +228,7 @@ def estimate(context: RunContext, geolevel: str) -> None:
     arrays = bool(needs_of(context.plan).arrays)
     if arrays and above is not None:
         context.tables.require_every_geounit("estimate_arrays", above)
-    staging = _fresh_staging(context, "estimates", geolevel)
+    staging = context.tables.fresh_staging("estimates", geolevel)
     # One job makes all tables side by side; the estimates come last, since they say that the level is done.
     names = ("diagnostics", *(["estimate_arrays"] if arrays else []), "estimates")
     writer = _writer({table: staging / table for table in (*names, "seconds")})
@@ -271,12 +269,6 @@ def _public_level(context: RunContext, geolevel: str, known: DataFrame | None) -
 
 def _writer(folders: Mapping[str, Path]) -> ParquetTables:
     return ParquetTables({name: TableFolder(path.absolute(), TABLES[name].schema) for name, path in folders.items()})
-
-
-def _fresh_staging(context: RunContext, table: str, geolevel: str) -> Path:
-    staging = staging_of(context.layout, context.layout.public) / table / level_folder(geolevel)
-    discard(staging)
-    return staging
 
 
 def _commit(

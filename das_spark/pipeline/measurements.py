@@ -25,11 +25,11 @@ from das_spark.store import (
     copy_parts,
     discard,
     disk_errors,
-    finished,
     level_folder,
     open_public,
     promote,
     record_of,
+    require_finished,
     set_times,
     sync_folder,
     write_durably,
@@ -112,10 +112,7 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
             f"{plan.spine.kind!r}) cannot be published as a folder of their own yet",
             hint="publish the public folder of the run: das-spark estimate RUN estimates from it",
         )
-    for table in _NEEDED:
-        for name in plan.spine.names:
-            if not finished(public.level(table, name)):
-                raise OutputError(f"{run_folder}: {table} of {name} are not there", hint="finish the run first")
+    require_finished(public, _NEEDED, plan.spine.names)
 
 
 def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout: NoisyLayout) -> dict[str, int]:

@@ -286,7 +286,7 @@ class ExternalSource(_RowsSource):
         plan, declared = self.plan, self.plan.invariants
         totals = context.tables.read_all("invariants")
         added = tuple((each, plan.product.schema.query(each.query)) for each in plan.added)
-        staging = staging_of(context.layout, context.layout.public) / "boxes"
+        staging = staging_of(context.layout, context.layout.public) / "class_bounds"
         frames = [all_bounds(totals, geounits, plan.spine, declared, None, None, added)]
         try:
             if self._bounded:

@@ -11,7 +11,7 @@ from das_spark.config import (
     stages_from_measurements,
     stages_of,
 )
-from das_spark.io.microdata_files import records_of
+from das_spark.io.microdata_files import MicrodataWriting, records_of
 from das_spark.pipeline.spines import load_spine
 from das_spark.pipeline.statement import ledger_text, planned_manifest, solver_facts_of, statement_of
 from das_spark.privacy import PUBLISHED_DELTA, LedgerEntry
@@ -24,6 +24,7 @@ from das_spark.store import (
     StageRecord,
     finished,
     guarded_staging,
+    level_folder,
     public_files,
     require_held,
     write_durably,
@@ -52,16 +53,19 @@ def publish_microdata(context: RunContext) -> None:
         return
     leaf = plan.spine.leaf.name
     declared = context.tables.read("invariants", leaf) if plan.invariants.units else None
-    written = write_microdata(
-        context.tables.read(context.published, leaf),
-        on_census(declared) if declared is not None and context.has_shares else declared,
+    writing = MicrodataWriting(
         plan.product,
         context.layout.public,
         plan.output.microdata,
-        staging=guarded_staging(context.layout, context.layout.public, "microdata"),
-        created=context.created,
-        notices=context.notices,
-        form=plan.output.microdata_files,
+        guarded_staging(context.layout, context.layout.public, "microdata"),
+        context.created,
+        context.notices,
+        plan.output.microdata_files,
+    )
+    written = write_microdata(
+        writing,
+        context.tables.read(context.published, leaf),
+        on_census(declared) if declared is not None and context.has_shares else declared,
     )
     rows = records_of(written)
     write_durably(rows_file, json.dumps(rows))
@@ -155,7 +159,7 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
 
 def _output(name: str, stage: Stage) -> str:
     """What a stage wrote, as a path below the root."""
-    return f"{name}/level={stage.geolevel}" if stage.geolevel else name
+    return f"{name}/{level_folder(stage.geolevel)}" if stage.geolevel else name
 
 
 def _rows(context: RunContext) -> dict[str, int]:

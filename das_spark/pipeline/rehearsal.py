@@ -20,7 +20,7 @@ from das_spark.errors import ConfigurationError, EstimationError
 from das_spark.estimation import FamilyStatus
 from das_spark.histogram import Histogram
 from das_spark.io.microdata_digest import FAULT, PERSONS, digest_part, microdata_parts
-from das_spark.io.microdata_files import write_one_slice
+from das_spark.io.microdata_files import MicrodataWriting
 from das_spark.io.table_files import CSV, GEOCODE, csv_header, rows_of
 from das_spark.pipeline.statement import declared_invariants, ledger_text, notices_of, planned_manifest, statement_of
 from das_spark.pipeline.tabulate import TablesWriting
@@ -49,6 +49,9 @@ _CREATED: Final = "2000-01-01T00:00:00+00:00"
 _RUN: Final = "rehearsal"
 #: Cells that the parent of a synthetic family occupies, besides one of each class: a solve of milliseconds.
 _CELLS: Final = 8
+#: Cells of a schema that are all rehearsed. Of a larger one a family has those that its synthetic people occupy alone,
+#: and there are records of some: a million cells would take minutes and say no more.
+_MOST_CELLS: Final = 1 << 16
 #: Noise of synthetic answers, added in turn, so that there is something to fit.
 _NOISE: Final = (1, -1, 0)
 _USABLE: Final = frozenset(status for status in FamilyStatus if status.is_usable)
@@ -89,7 +92,7 @@ class SyntheticGeounits:
 
 def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
     """Estimate a synthetic family of a geolevel, and by the failsafe one that cannot be, where that is on."""
-    level = level_plan(plan, geolevel)
+    level = _level_plan(plan, geolevel)
     _require_estimated(plan, level, synthetic_family(plan, geolevel), _USABLE)
     if plan.estimation.failsafe and plan.product.class_query and plan.spine.index(geolevel):
         impossible = synthetic_family(plan, geolevel, demanding=True)
@@ -98,7 +101,7 @@ def rehearse_estimation(plan: RunPlan, geolevel: str) -> None:
 
 def rehearse_solver(plan: RunPlan, solver: str) -> None:
     """Let one solver of the chain try a family, which is otherwise asked only where those before it do not succeed."""
-    level = level_plan(plan, plan.spine.leaf.name)
+    level = _level_plan(plan, plan.spine.leaf.name)
     # One pass: whether this solver alone could prove every pass of the level is not asked, but that it solves.
     alone = replace(level.family, solvers=(solver,), passes=(), failsafe=False)
     level.estimator.estimate(synthetic_family(plan, plan.spine.leaf.name), alone)
@@ -110,16 +113,9 @@ def rehearse_microdata(plan: RunPlan, format: str, folder: Path) -> None:
     made = SyntheticGeounits.of(product, product.census(plan.spine).leaf.length, _everyone(product))
     layout = PublicLayout(folder)
     folder.mkdir()
-    write_one_slice(
-        made.batch(units=units),
-        product,
-        layout,
-        [format],
-        staging=Staging(folder / ".staging"),
-        created=_CREATED,
-        notices=notices_of(plan, insecure=False),
-        form=form,
-    )
+    notices = notices_of(plan, insecure=False)
+    writing = MicrodataWriting(product, layout, [format], Staging(folder / ".staging"), _CREATED, notices, form)
+    writing.write_one_slice(made.batch(units=units))
     codes, kinds = microdata_codes(product, units=units), product.files(units=units)
     parts = microdata_parts(layout, [format], units=len(kinds) > 1, record=product.record, form=form)
     rows = [row for part in parts for batch in digest_part(part, codes) for row in batch.to_pylist()]
@@ -200,7 +196,7 @@ def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -
     A level that the estimator goes through upwards first is synthetic as a top level: what its parent would bring along
     is the estimator's own.
     """
-    spine, product, level = plan.spine, plan.product, level_plan(plan, geolevel)
+    spine, product, level = plan.spine, plan.product, _level_plan(plan, geolevel)
     counts = _few(product)
     upwards = geolevel in level.estimator.needs.upward_levels(spine.names)
     top = upwards or not spine.index(geolevel)
@@ -216,9 +212,18 @@ def synthetic_family(plan: RunPlan, geolevel: str, *, demanding: bool = False) -
     return replace(family, upward=level.estimator.upward(family, level.family).children) if upwards else family
 
 
+def _level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
+    """How families of a level are estimated; of a large schema, as if no cell but the synthetic ones were possible."""
+    level, product = level_plan(plan, geolevel), plan.product
+    if product.schema.size <= _MOST_CELLS:
+        return level
+    others = np.flatnonzero(~_few(product).any(axis=0)).astype(np.int32)
+    return replace(level, family=replace(level.family, zero_cells=others))
+
+
 def _given_with_the_parent(plan: RunPlan, geolevel: str) -> GeounitArrays | None:
     """What the estimator gives with the estimate of a geounit of a level, where it gives anything."""
-    level = level_plan(plan, geolevel)
+    level = _level_plan(plan, geolevel)
     if not level.estimator.needs.arrays:
         return None
     return level.estimator.estimate(synthetic_family(plan, geolevel), level.family).arrays[0]
@@ -296,8 +301,14 @@ def _require_estimated(
 
 
 def _everyone(product: Product) -> Counts:
-    """One of every possible kind in the first geounit, and two of the first kind in the second."""
+    """One of every possible kind in the first geounit, and two of the first kind in the second.
+
+    Of a large schema some kinds, with every level of every attribute among them: codes and columns follow from levels.
+    """
     cells = np.flatnonzero(~product.zero_cells())
+    if len(cells) > _MOST_CELLS:
+        chosen = [np.unique(levels, return_index=True)[1] for levels in np.unravel_index(cells, product.schema.shape)]
+        cells = cells[np.unique(np.concatenate([*chosen, np.linspace(0, len(cells) - 1, _MOST_CELLS // 2, dtype=int)]))]
     counts = np.zeros((2, product.schema.size), dtype=np.int64)
     counts[0, cells] = 1
     counts[1, cells[0]] = 2

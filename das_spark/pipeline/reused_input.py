@@ -1,4 +1,4 @@
-"""The ingested input of another run: taken over where nothing but the budget differs, so that it is not read again.
+"""The ingested input of another run: reused where nothing but the budget differs, so that it is not read again.
 
 Everything that ingestion writes follows from the input and from the configuration without the total of the budget. The
 files are shared by hard links: they are written once, and each run can destroy its own names of them.
@@ -72,13 +72,13 @@ def reuse_input(context: RunContext, source: RunLayout, identity: str) -> None:
 
 
 def _checked(context: RunContext, source: RunLayout, identity: str) -> dict[str, Any]:
-    """The input record of the other run, which may be taken over."""
+    """The input record of the other run, which may be reused."""
     manifest = PublicManifest.load(source.public.manifest)
     theirs = plan_from_config(manifest.config, source=str(source.public.manifest))
     differing = difference(without_total(theirs), without_total(context.plan))
     if differing:
         raise OutputError(
-            f"the input of run {source.run_id} cannot be taken over: besides the budget there is another {differing}",
+            f"the input of run {source.run_id} cannot be reused: besides the budget there is another {differing}",
             hint="let the run read its input itself",
         )
     if not holds_input(source, context.plan):
@@ -105,7 +105,7 @@ def _folder(layout: RunLayout, table: str, geolevel: str) -> Path:
 
 
 def _link(source: Path, target: Path, mine: RunLayout, side: PublicLayout | RestrictedLayout) -> None:
-    staging = staging_of(mine, side) / "taken-over"
+    staging = staging_of(mine, side) / "reused"
     discard(staging)
     link_parts(source, staging)
     require_held(mine)

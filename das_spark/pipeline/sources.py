@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from das_spark.config import MeasurementOrigin, OriginKind, estimation_plan, plan_from_config, same_estimation
-from das_spark.errors import ConfigurationError, InputError, OutputError, PrivacyGuardError
+from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.pipeline.noisy_checks import Findings
 from das_spark.pipeline.spines import copy_spine
 from das_spark.privacy import LedgerEntry
@@ -22,16 +22,14 @@ from das_spark.store import (
     PublicLayout,
     PublicManifest,
     copy_parts,
-    discard,
     disk_errors,
     finished,
-    level_folder,
     open_public,
     part_files,
     record_of,
     replace_folder,
+    require_finished,
     require_held,
-    staging_of,
 )
 
 if TYPE_CHECKING:
@@ -114,10 +112,7 @@ def open_run_source(path: Path, settings: Sequence[str]) -> RunSource:
     where = str(public.manifest)
     measured = plan_from_config(manifest.config, source=where)
     levels = measured.spine.names
-    for table in IMPORTED:
-        for name in levels:
-            if not finished(public.level(table, name)):
-                raise OutputError(f"{path}: {table} of {name} are not there", hint="finish the run first")
+    require_finished(public, IMPORTED, levels)
     entry = entry_of(manifest.ledger, where)
     digest = digest_of(_parts(public, levels), public.path)
     origin = MeasurementOrigin(OriginKind.RUN, manifest.run_id, manifest.created, digest, entry.run_id, measured.origin)
@@ -154,8 +149,7 @@ def copy_level(context: RunContext, table: str, geolevel: str, source: Path) -> 
     target = context.tables.folder(table, geolevel)
     if finished(target):
         return
-    staging = staging_of(context.layout, context.layout.public) / table / level_folder(geolevel)
-    discard(staging)
+    staging = context.tables.fresh_staging(table, geolevel)
     with disk_errors(staging):
         copy_parts(source, staging)
         require_held(context.layout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from importlib import metadata
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from das_spark import __version__
 from das_spark.config import (
@@ -25,7 +25,7 @@ from das_spark.store import PublicManifest
 from das_spark.store.tables import of_estimator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from das_spark.config import MeasurementOrigin, RunPlan
     from das_spark.evaluation import SharePath
@@ -68,14 +68,19 @@ def planned_manifest(plan: RunPlan, entry: LedgerEntry, *, run_id: str, created:
         invariants=declared_invariants(plan),
         public_rules=public_rules_of(plan),
         notices=notices_of(plan, insecure=insecure),
-        data_dictionary=data_dictionary(
-            plan.product,
-            plan.output.microdata,
-            units=plan.invariants.units,
-            tabulated=bool(plan.output.tables),
-            areas=not plan.spine.is_census,
-            added=of_estimator(needs_of(plan), plan.spine.names),
-        ),
+        data_dictionary=dictionary_of(plan, tabulated=bool(plan.output.tables)),
+    )
+
+
+def dictionary_of(plan: RunPlan, *, tabulated: bool) -> tuple[Mapping[str, Any], ...]:
+    """What a row and a column of every output of a run is; its tables may be made, or dropped, after it ended."""
+    return data_dictionary(
+        plan.product,
+        plan.output.microdata,
+        units=plan.invariants.units,
+        tabulated=tabulated,
+        areas=not plan.spine.is_census,
+        added=of_estimator(needs_of(plan), plan.spine.names),
     )
 
 

@@ -6,18 +6,16 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from das_spark.config import GEOUNITS_OF_UNITS, config_hash, needs_of
-from das_spark.io.dictionary import data_dictionary
+from das_spark.config import GEOUNITS_OF_UNITS, config_hash
 from das_spark.io.microdata_files import files_of
 from das_spark.io.microdata_formats import SINGLE, WRITERS, heads_of
 from das_spark.io.table_files import ABOUT, about_text
-from das_spark.pipeline.statement import notices_of, public_rules_of, solver_facts_of
+from das_spark.pipeline.statement import dictionary_of, notices_of, public_rules_of, solver_facts_of
 from das_spark.pipeline.tabulate import facts_of_run
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.checks import Check
 from das_spark.store import RunMarker
 from das_spark.store.spine import SpineRecord
-from das_spark.store.tables import of_estimator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,14 +49,7 @@ def text_check(run: Verified) -> Check:
 def _manifest_follows(run: Verified) -> dict[str, bool]:
     manifest, plan = run.manifest, run.plan
     status, worst, relaxed = solver_facts_of(run.layout, run.spine.names)
-    described = data_dictionary(
-        plan.product,
-        plan.output.microdata,
-        units=plan.invariants.units,
-        tabulated=bool(manifest.tables),
-        areas=not run.spine.is_census,
-        added=of_estimator(needs_of(plan), plan.spine.names),
-    )
+    described = dictionary_of(plan, tabulated=bool(manifest.tables))
     return {
         "product": manifest.product == plan.product.name,
         "config_hash": manifest.config_hash == config_hash(manifest.config),

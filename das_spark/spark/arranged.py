@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import without_values
 from das_spark.spark.lists import slices
+from das_spark.store import level_folder
 from das_spark.store.parquet import REPORT
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def level_files(starts: FileStarts, level: Column, geocode: Column) -> Column:
     for name, codes in starts.items():
         if codes:
             number = F.when(level == name, file_number(codes, geocode)).otherwise(number)
-    return F.format_string("level=%s/part-%05d", level, number)
+    return F.format_string(f"{level_folder('%s')}/part-%05d", level, number)
 
 
 def write_levels(

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from das_spark.errors import InputError, without_values
 from das_spark.evaluation import TOTAL, ComparedSide, Frequencies, absolute_differences
-from das_spark.spark.lists import flat_histograms
+from das_spark.spark.lists import cut, flat_histograms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,9 +64,7 @@ class _Differences:
     strata: Query
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for begin in range(0, batch.num_rows, _GEOUNITS):
-                yield self._rows(batch.slice(begin, _GEOUNITS))
+        yield from map(self._rows, cut(batches, _GEOUNITS))
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         sides = [ComparedSide(*flat_histograms(batch, f"{name}_")) for name in _SIDES]

@@ -18,7 +18,7 @@ from das_spark.errors import InputError, without_values
 from das_spark.evaluation import TOTAL, Entry, Frequencies
 from das_spark.geography import ENTITY_CODES
 from das_spark.io.area_files import require_areas
-from das_spark.spark.lists import flat_histograms
+from das_spark.spark.lists import cut, flat_histograms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,9 +93,7 @@ class _AreaSums:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         step = max(1, _DENSE // self.strata.rows)
-        for batch in batches:
-            for begin in range(0, batch.num_rows, step):
-                yield self._sums(batch.slice(begin, step))
+        yield from map(self._sums, cut(batches, step))
 
     def _sums(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         encoded = batch.column("area").dictionary_encode()

@@ -38,6 +38,13 @@ def flat_histograms(
     return np.repeat(np.arange(batch.num_rows), np.diff(offsets)), cells, counts
 
 
+def cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of at most so many."""
+    for batch in batches:
+        for begin in range(0, batch.num_rows, rows):
+            yield batch.slice(begin, rows)
+
+
 def slices(batch: pa.RecordBatch, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
     """Cut a batch where the value of a column changes; each value with its rows."""
     if not batch.num_rows:

@@ -17,16 +17,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from das_spark.errors import without_values
 from das_spark.io.microdata_digest import DIGEST, FAULT, PART, PERSONS, UNITS, DigestTask, FilePart
-from das_spark.io.microdata_files import REPORT, WriteTask, WrittenFolder, write_files
-from das_spark.io.microdata_formats import PARTS
+from das_spark.io.microdata_files import REPORT
 from das_spark.spark.lists import list_total
 from das_spark.store import discard, disk_errors, part_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from das_spark.io.microdata_files import MicrodataWriting, WriteTask, WrittenFolder
     from das_spark.products import MicrodataCodes, Product
-    from das_spark.store import PublicLayout, Staging
 
 
 #: Records (persons and units) that a file holds, about.
@@ -37,29 +36,13 @@ _LEAST_FILES = 4
 _GEOUNIT_COST = 20
 
 
-def write_microdata(  # noqa: PLR0913 - each is what another package decides
-    estimates: DataFrame,
-    invariants: DataFrame | None,
-    product: Product,
-    layout: PublicLayout,
-    formats: Sequence[str],
-    *,
-    staging: Staging,
-    created: str,
-    notices: tuple[str, ...] = (),
-    form: str = PARTS,
+def write_microdata(
+    writing: MicrodataWriting, estimates: DataFrame, invariants: DataFrame | None
 ) -> tuple[WrittenFolder, ...]:
     """Write the microdata of a run in the place of what an earlier driver left."""
-    return write_files(
-        lambda task: _run(estimates, invariants if task.knows_units else None, product, task),
-        product,
-        layout,
-        formats,
+    return writing.write(
+        lambda task: _run(estimates, invariants if task.knows_units else None, writing.product, task),
         units=invariants is not None,
-        staging=staging,
-        created=created,
-        notices=notices,
-        form=form,
     )
 
 

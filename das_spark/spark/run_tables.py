@@ -71,6 +71,14 @@ class LevelTables:
         frames = [self.read(table, name).select(F.lit(name).alias("level"), "*") for name in self.spine.names]
         return union(frames)
 
+    def fresh_staging(self, table: str, geolevel: str = "") -> Path:
+        """An empty place where this driver writes a table, or one level of it, before it is promoted."""
+        staging = staging_of(self.layout, self.layout.side(restricted=TABLES[table].restricted)) / table
+        if geolevel:
+            staging /= level_folder(geolevel)
+        discard(staging)
+        return staging
+
     def rows(self, table: str, geolevel: str) -> int:
         """Rows of one level of a table, from the footers of its files; raises as `store.parquet.read_metadata`."""
         return count_rows(self.folder(table, geolevel))
@@ -119,8 +127,7 @@ class LevelTables:
         which geounits exist, and never from the order or size of what it was made of.
         """
         schema, restricted = LEVEL_TABLES[table], TABLES[table].restricted
-        staging = staging_of(self.layout, self.layout.side(restricted=restricted)) / table
-        discard(staging)
+        staging = self.fresh_staging(table)
         names = levels or self.spine.names
         with disk_errors(staging):
             written = None

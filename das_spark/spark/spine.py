@@ -46,7 +46,7 @@ from das_spark.geography import (
 )
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import unknown_blocks
-from das_spark.spark.lists import together
+from das_spark.spark.lists import cut, together
 from das_spark.spark.readers import MOST_EXAMPLES, Problem, reading, refuse
 from das_spark.store.parquet import ParquetTables, TableFolder
 
@@ -281,9 +281,7 @@ def _with_primitive(blocks: DataFrame, settings: SpineSettings, primitive: DataF
 def _path_batches(task: _Task, national: NationalSpine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, rows in together(batches, COUNTY):
         for spine in task.spines(rows):
-            whole = path_rows(county_paths(spine, national))
-            for start in range(0, whole.num_rows, _ROWS_OF_A_BATCH):
-                yield whole.slice(start, _ROWS_OF_A_BATCH)
+            yield from cut([path_rows(county_paths(spine, national))], _ROWS_OF_A_BATCH)
 
 
 def _summary(text: str) -> CountySummary:

@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from das_spark.errors import without_values
 from das_spark.io.table_files import CSV, PARQUET, csv_header
 from das_spark.spark.arranged import write_levels
-from das_spark.spark.lists import flat_lists
+from das_spark.spark.lists import cut, flat_lists
 from das_spark.spark.tables import with_level
 from das_spark.spark.verify_tables import PublishedTable
 from das_spark.tabulation import Incidence, incidence, tabulate
@@ -62,9 +62,7 @@ class TabulateTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sum each histogram into the columns."""
         step = max(1, _DENSE // len(self.matrix.names))
-        for batch in batches:
-            for begin in range(0, batch.num_rows, step):
-                yield self._rows(batch.slice(begin, step))
+        yield from map(self._rows, cut(batches, step))
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         cells, offsets = flat_lists(batch.column("cells"), np.int64)

@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, StructType
 
 from das_spark.config import lazy_levels, needs_of
 from das_spark.core import UNMEASURED
@@ -25,7 +24,8 @@ from das_spark.spark import bounds, tables
 from das_spark.spark.census import on_census, published_estimates, read_spine
 from das_spark.spark.checks import Check
 from das_spark.spark.published_bounds import published_class_bounds
-from das_spark.spark.tables import read_levels
+from das_spark.spark.run_tables import write_and_read
+from das_spark.spark.tables import read_folders, read_levels
 from das_spark.spark.tabulate import table_schema
 from das_spark.spark.verify import RunTables, present
 from das_spark.spark.verify_columns import (
@@ -40,7 +40,7 @@ from das_spark.spark.verify_columns import (
     parent_columns,
 )
 from das_spark.spark.verify_spine import block_columns, share_columns
-from das_spark.store import disk_errors, part_files
+from das_spark.store import part_files
 from das_spark.store.spine import BLOCKS
 from das_spark.store.tables import of_estimator
 
@@ -168,16 +168,11 @@ def _bound_rules(run: Verified, read: RunTables) -> list[Rule | None]:
     product, formulas = plan.product, plan.product.unit_bounds
     invariants = read.invariants
     if invariants is None:
-        schema = StructType([*tables.INVARIANTS.fields]).add("level", StringType(), nullable=False)
-        invariants = run.spark.createDataFrame([], schema)
+        invariants = read_folders(run.spark, "invariants", run.layout.path, [])
     of_classes = None
     if declared.units and formulas is not None:
-        computed = bounds.class_boxes(invariants, spine, formulas)
         # Read three times, and made once.
-        folder = run.scratch / "boxes"
-        with disk_errors(run.scratch):
-            computed.write.parquet(str(folder))
-        of_classes = run.spark.read.schema(computed.schema).parquet(str(folder))
+        of_classes = write_and_read(bounds.class_boxes(invariants, spine, formulas), run.scratch / "class_bounds")
     expected = bounds.all_bounds(
         invariants,
         read.geounits,

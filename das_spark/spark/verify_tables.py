@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from das_spark.errors import without_values
 from das_spark.spark.cells import selected
 from das_spark.spark.checks import Check, Finding, Rule, findings
-from das_spark.spark.lists import flat_lists, list_total
+from das_spark.spark.lists import cut, flat_lists, list_total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -193,9 +193,7 @@ class _ColumnSums:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         step = max(1, _SUMS_AT_ONCE // len(self.columns))
-        for batch in batches:
-            for begin in range(0, batch.num_rows, step):
-                yield self._sums(batch.slice(begin, step))
+        yield from map(self._sums, cut(batches, step))
 
     def _sums(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         cells, offsets = flat_lists(batch.column("cells"), np.int64)

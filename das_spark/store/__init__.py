@@ -91,6 +91,7 @@ from das_spark.store.runs import (
     open_run,
     point_latest,
     public_files,
+    require_finished,
     require_kept,
 )
 from das_spark.store.sweep import RunState, SweepLayout, SweepRecord
@@ -162,6 +163,7 @@ __all__ = [
     "read_ledger",
     "record_of",
     "replace_folder",
+    "require_finished",
     "require_held",
     "require_kept",
     "require_space",

@@ -51,7 +51,7 @@ def update_ledger(file: Path, change: Change, mended: Mended = lambda _: None) -
     Args:
         file: The ledger; its folder is there.
         change: What to add; lines that stand there already are not written again.
-        mended: Is told of the file where its last line was cut off.
+        mended: Is given the file where its last line was cut off.
 
     Returns:
         The whole ledger, what was added included.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from das_spark.store.commit import (
     FileRecord,
     create_exclusively,
     files_below,
+    finished,
     make_folder,
     names_in,
     promoted_record,
@@ -52,10 +53,10 @@ class RunMarker:
         run_id: Name of the run.
         config_hash: Hash of its resolved configuration.
         is_restricted: Whether the folder is the restricted root of the run.
-        root: The folder of all runs, where the two roots lie apart; told by the restricted root only.
+        root: The folder of all runs, where the two roots lie apart; named by the restricted root only.
         public: The public root, in the same case.
         created: When the run was opened for the first time, UTC, ISO 8601 to the second.
-        ledger: Folder of the ledgers that the run was begun with; told by the restricted root only, and empty for a run
+        ledger: Folder of the ledgers the run was begun with; named by the restricted root only, and empty for a run
             that draws nothing. It is no part of the identity of the run.
         config: The resolved configuration, as everybody may read it in the manifest, so that another one can be told
             what differs; empty in runs by earlier versions.
@@ -338,6 +339,23 @@ def open_public(path: str | Place) -> PublicLayout[Place]:
         return find_run(path).public
     except PermissionError as error:
         raise _no_run(path, MARKER) from error
+
+
+def require_finished(public: PublicLayout[Place], tables: Iterable[str], geolevels: Sequence[str]) -> None:
+    """Refuse the public root of a run that has not come as far as is needed.
+
+    Args:
+        public: The root.
+        tables: Tables by level that are needed.
+        geolevels: Names of all levels.
+
+    Raises:
+        OutputError: One of them is not finished.
+    """
+    for table in tables:
+        for name in geolevels:
+            if not finished(public.level(table, name)):
+                raise OutputError(f"{public.path}: {table} of {name} are not there", hint="finish the run first")
 
 
 def find_run(path: str | Place) -> RunLayout[Place]:

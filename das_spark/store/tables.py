@@ -48,7 +48,7 @@ class TableDeclaration:
         row: What a row is.
         columns: Its columns; the metadata of each has its `description` and its `unit`, where it has one.
         restricted: Whether it tells of the confidential input, so that it lies under the restricted root.
-        path: Of its files below the root, as users are told it; by default one folder a geolevel.
+        path: Of its files below the root, as documents name it; by default one folder a geolevel.
     """
 
     name: str

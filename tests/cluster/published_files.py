@@ -4,7 +4,7 @@ Two runs of one configuration under one test key differ in nothing but this, and
 
 - the times at which they were made, and the four random bytes that tell two ledger entries of one name apart; both are
   replaced by a word wherever they stand in a text;
-- what lies in the staging folder: no result; a driver that was fenced off may leave some there;
+- what lies in the staging folder: no result; a driver that lost the run may leave some there;
 - how the rows of a level are spread over part files, their names, and the metadata in their footers, which follow from
   the number of tasks: a folder of part files is compared by the sorted lines or rows of all of them, floats bit by bit,
   and its columns with their types;

@@ -250,7 +250,7 @@ def test_an_executor_hangs_and_its_tasks_run_twice(scenario, calm):
 @pytest.mark.parametrize(
     ("stage", "key"), [("measure County", KEY), ("estimate County", KEY), ("measure County", None)], ids=str
 )
-def test_a_zombie_driver_is_fenced_off(scenario, calm, stage, key):
+def test_a_zombie_driver_is_refused(scenario, calm, stage, key):
     """A stopped driver loses its run to a second one, by a lock that the store forgot; then it wakes up."""
     scenario.key, end = key, "results untouched" if key else "results untouched, one draw under a real key"
     one_core = scenario.cluster.with_settings("one-core", {"spark.cores.max": "1"})
@@ -268,7 +268,7 @@ def test_a_zombie_driver_is_fenced_off(scenario, calm, stage, key):
     finally:
         signal_group(ghost, signal.SIGCONT)
     assert ghost.wait(600) in (1, 3), scenario.log.read_text()[-4000:]
-    scenario.faults.append(("zombie driver wakes up after its run was taken over", met, f"fenced off; {end}"))
+    scenario.faults.append(("zombie driver wakes up after its run was taken over", met, f"refused; {end}"))
     check_end(scenario, calm)
 
 

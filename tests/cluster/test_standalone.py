@@ -12,7 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from outcomes import EAGER
 from published_files import differences, published
+from scenarios import pipeline_tools
 from standalone import ROOT, marked_processes, pack_environment, standalone_cluster
 
 from das_spark.config import load_plan
@@ -25,13 +27,17 @@ KEY = "an open secret"
 PATIENCE = 900.0
 
 
-def on_a_cluster(folder: Path, root: Path) -> set[str]:
-    """Submit the quickstart as an operator does; returns every command line that was seen meanwhile."""
-    with standalone_cluster(folder) as cluster:
+def on_a_cluster(folder: Path, root: Path, conf: Path, until: str | None, *, packed: bool) -> set[str]:
+    """Submit a run as an operator does; returns every command line that was seen meanwhile."""
+    # Without an archive the executors run this checkout, and nothing large is sent.
+    with standalone_cluster(
+        folder, python_path="" if packed else str(ROOT), settings={} if packed else EAGER
+    ) as cluster:
         for name in ("daemons.conf", "driver.conf"):
             assert stat.S_IMODE((folder / "conf" / name).stat().st_mode) == 0o600
-        archive = pack_environment(folder / "environment.tar.gz")
-        arguments = [str(CONF), "--run-id", "one", "--test-key", KEY, "--output", str(root)]
+        archive = pack_environment(folder / "environment.tar.gz") if packed else None
+        arguments = [str(conf), "--run-id", "one", "--test-key", KEY, "--output", str(root)]
+        arguments += [] if until is None else ["--until", until]
         process = cluster.submit(arguments, archive)
         ended, seen, recovery = threading.Event(), set[str](), set[bytes]()
 
@@ -59,18 +65,28 @@ def on_a_cluster(folder: Path, root: Path) -> set[str]:
     return seen
 
 
-def test_the_quickstart_on_a_cluster_publishes_what_local_mode_does(tmp_path, spark):
-    root, seen = tmp_path / "runs", on_a_cluster(tmp_path / "cluster", tmp_path / "runs")
+@pytest.mark.parametrize(
+    ("census", "until", "tables", "files"),
+    [
+        pytest.param("tiny", "estimate Enumdist", 15, 20, id="levels of a tiny census"),
+        pytest.param("quickstart", None, 30, 50, id="all with the packed environment", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_on_a_cluster_publishes_what_local_mode_does(tmp_path, spark, census, until, tables, files):
+    packed = census == "quickstart"
+    conf = CONF if packed else pipeline_tools().Workshop(tmp_path).run_file()
+    root, seen = tmp_path / "runs", on_a_cluster(tmp_path / "cluster", tmp_path / "runs", conf, until, packed=packed)
     remote = tmp_path / "remote"
     root.rename(remote)  # the same root again: it stands in the configuration
-    run_stages(load_plan(CONF, settings=[f"output.root={root}"]), run_id="one", test_key=KEY, spark=spark)
+    plan = load_plan(conf, settings=[f"output.root={root}"])
+    run_stages(plan, run_id="one", test_key=KEY, spark=spark, until=until)
     ours, theirs = published(root / "one" / "public"), published(remote / "one" / "public")
     assert differences(ours, theirs) == []
-    assert len(ours) > 50
-    assert sum(isinstance(content, list) for content in ours.values()) > 30
+    assert len(ours) > files
+    assert sum(isinstance(content, list) for content in ours.values()) > tables
     executors = {line for line in seen if "CoarseGrainedExecutorBackend" in line}
     assert {match.group(1) for line in executors if (match := re.search(r"--cores (\d+)", line))} == {"1"}
-    assert [line for line in seen if line.startswith("./environment/bin/python -m pyspark.daemon")]
+    assert packed == any(line.startswith("./environment/bin/python -m pyspark.daemon") for line in seen)
     work = sorted((tmp_path / "cluster" / "work").glob("worker-*/app-*/*/stderr"))
     assert len({path.parts[-4] for path in work}) == 2, "both workers had an executor"
     assert all("Finished task" in path.read_text() for path in work), "both executors had tasks"

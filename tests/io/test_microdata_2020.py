@@ -1,5 +1,6 @@
 """The microdata files of 2020: numbered persons without units, and housing units with group quarters behind them."""
 
+from dataclasses import replace
 from importlib.metadata import version
 
 import pandas as pd
@@ -10,7 +11,7 @@ from dataframes import assert_rows
 from pyspark.sql import functions as F
 
 from das_spark.io.microdata_digest import microdata_parts
-from das_spark.io.microdata_files import records_of, write_one_slice
+from das_spark.io.microdata_files import MicrodataWriting, records_of
 from das_spark.products import PRODUCTS, microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.microdata import write_digest, write_microdata
@@ -50,19 +51,9 @@ class Written:
         self.spark, self.product, self.layout = spark, product, PublicLayout(path)
         self.estimates, self.declared = frames(spark, product, counted)
         path.mkdir(exist_ok=True)
-        given = self.declared if units else None
         staging = Staging(path / ".staging")
-        self.files = write_microdata(
-            self.estimates,
-            given,
-            product,
-            self.layout,
-            FORMATS,
-            staging=staging,
-            created="2030-01-01",
-            notices=notices,
-            form=form,
-        )
+        writing = MicrodataWriting(product, self.layout, FORMATS, staging, "2030-01-01", notices, form)
+        self.files = write_microdata(writing, self.estimates, self.declared if units else None)
 
     def parts(self, format):
         """Text of the parts, in order."""
@@ -326,9 +317,9 @@ def test_one_slice_without_spark_has_the_bytes_that_spark_writes(spark, tmp_path
     by_spark, alone = PublicLayout(tmp_path / "spark"), PublicLayout(tmp_path / "alone")
     for layout in (by_spark, alone):
         layout.path.mkdir()
-    given = {"created": "2030-01-01", "form": "parts"}
-    write_microdata(estimates, declared, product, by_spark, FORMATS, staging=Staging(tmp_path / "a"), **given)
-    write_one_slice(leaves, product, alone, FORMATS, staging=Staging(tmp_path / "b"), **given)
+    writing = MicrodataWriting(product, by_spark, FORMATS, Staging(tmp_path / "a"), "2030-01-01")
+    write_microdata(writing, estimates, declared)
+    replace(writing, layout=alone, staging=Staging(tmp_path / "b")).write_one_slice(leaves)
     files = [
         {str(path.relative_to(each.path)): path for path in each.path.rglob("*") if path.is_file()}
         for each in (by_spark, alone)

@@ -11,12 +11,12 @@ import pytest
 from chispa import assert_df_equality
 
 from das_spark.errors import OutputError
-from das_spark.io.microdata_files import records_of
+from das_spark.io.microdata_files import MicrodataWriting, records_of
 from das_spark.products import PRODUCTS
 from das_spark.spark.microdata import write_microdata
 from das_spark.store import PublicLayout, Staging, finished, record_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PRODUCT = PRODUCTS["e2e_1940"]
 
 #: Geocode -> {(hhgq, age18plus, hispanic, race): people}, and units by class with vacant ones last.
@@ -51,17 +51,8 @@ def write(spark, path: Path, places=PLACES, *, units=True, formats=("parquet", "
     estimates, declared = frames(spark, places)
     layout = PublicLayout(path)
     path.mkdir(parents=True, exist_ok=True)
-    written = write_microdata(
-        estimates,
-        declared if units else None,
-        PRODUCT,
-        layout,
-        formats,
-        staging=staging(path),
-        created="2030-01-01",
-        notices=notices,
-        form=form,
-    )
+    writing = MicrodataWriting(PRODUCT, layout, formats, staging(path), "2030-01-01", notices, form)
+    written = write_microdata(writing, estimates, declared if units else None)
     return layout, written
 
 
@@ -185,13 +176,13 @@ def test_where_the_run_was_lost_nothing_is_published_and_what_was_published_stay
         raise OutputError("lost")
 
     estimates, declared = frames(spark)
-    fenced = Staging(tmp_path / "mine", lost)
+    place = Staging(tmp_path / "mine", lost)
     with pytest.raises(OutputError, match="lost"):
-        write_microdata(estimates, declared, PRODUCT, layout, ("parquet",), staging=fenced, created="2031-01-01")
+        write_microdata(MicrodataWriting(PRODUCT, layout, ("parquet",), place, "2031-01-01"), estimates, declared)
     for folder in written:
-        place = layout.microdata(folder.kind, folder.format)
-        assert finished(place)
-        assert [record_of(path) for path in sorted(place.glob("part-*"))] == list(folder.files)
+        target = layout.microdata(folder.kind, folder.format)
+        assert finished(target)
+        assert [record_of(path) for path in sorted(target.glob("part-*"))] == list(folder.files)
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -207,8 +198,8 @@ def test_the_bytes_do_not_depend_on_the_partitioning_of_the_estimates(spark, tmp
     other = PublicLayout(tmp_path / "other")
     other.path.mkdir()
     shuffled = estimates.repartition(partitions, "counts")
-    place = staging(other.path)
-    write_microdata(shuffled, declared, PRODUCT, other, ("parquet", "text"), staging=place, created="2030-01-01")
+    writing = MicrodataWriting(PRODUCT, other, ("parquet", "text"), staging(other.path), "2030-01-01")
+    write_microdata(writing, shuffled, declared)
     for kind in ("person.parquet", "person.text", "unit.parquet", "unit.text"):
         both = [sorted((layout.path / "microdata" / kind).iterdir()) for layout in (reference, other)]
         assert [path.name for path in both[0]] == [path.name for path in both[1]]

@@ -23,6 +23,8 @@ from das_spark.io.noisy_files import (
 from das_spark.spark.noisy_rows import read_rows
 from das_spark.store import record_of
 
+pytestmark = pytest.mark.slow
+
 ATTRIBUTES = ("hhgq", "race")
 LEVELS = ("State", "County")
 ROW = {

@@ -74,6 +74,7 @@ def test_lines_have_the_widths_of_the_extract_and_households_come_first() -> Non
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_both_layouts_and_the_reader_without_files_give_the_same_histograms(
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_records_of_2020_give_the_histograms_of_the_population_they_were_written_from(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def test_every_product_has_something_to_compare_and_groups_to_look_at_first(prod
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
+@pytest.mark.slow
 def test_runs_are_evaluated_by_all_that_they_measure_and_written_for_their_owner_alone(tmp_path):
     runs = [finished_run(tmp_path / "runs", name, seed) for seed, name in enumerate(("a", "b"), start=1)]
     reports = evaluate_runs([layout.folder for layout, _, _ in runs])
@@ -117,6 +118,7 @@ def test_no_session_that_shuffles_in_the_clear_reads_the_truth(tmp_path, monkeyp
         evaluate_runs([layout.folder])
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_with_the_truth_of_another_one_if_it_is_of_the_same_geounits(tmp_path):
     holder, truth, _ = finished_run(tmp_path, "holder", 1)
     bare, _, estimate = finished_run(tmp_path, "bare", 2, people=5)
@@ -134,6 +136,7 @@ def test_a_run_is_compared_with_the_truth_of_another_one_if_it_is_of_the_same_ge
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
+@pytest.mark.slow
 def test_runs_of_different_budgets_are_not_pooled_but_compared(tmp_path):
     names = ("a", "b", "c", "d")
     runs = {

@@ -20,6 +20,7 @@ from das_spark.pipeline import ingest as ingest_stage
 from das_spark.pipeline import input_record, run_stages
 from das_spark.pipeline.input_record import identity_of_input, save_input_record
 from das_spark.privacy import Budget, Framework, LedgerEntry, LevelBudget, QueryShare
+from das_spark.spark.ingest import conflicts
 from das_spark.spark.readers import IngestedTables
 from das_spark.store import RunLayout, open_run, succeed
 
@@ -40,6 +41,7 @@ def test_leaves_of_which_rows_stand_twice_are_no_input(workshop):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_an_input_without_a_record_is_refused_before_anything_is_spent(workshop, tools):
     persons, units = (
         table | {name: [0] * len(table[name])}
@@ -53,6 +55,7 @@ def test_an_input_without_a_record_is_refused_before_anything_is_spent(workshop,
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_persons_and_a_geography_are_all_that_units_made_from_people_need(workshop, tools):
     """100,000 people in one type of group quarters: more than one facility may hold."""
     people = {"geocode": ["0100100001"] * 100_000 + ["0100100002"] * 7, "hhgq": [5] * 100_000 + [0] * 7}
@@ -79,6 +82,7 @@ def test_persons_and_a_geography_are_all_that_units_made_from_people_need(worksh
 
 @pytest.mark.spark
 @pytest.mark.real_data
+@pytest.mark.slow
 def test_blocks_that_do_not_sum_to_their_county_are_noticed_in_the_restricted_record(tmp_path, census_data, capsys):
     official = census_data / "official" / "ri2018_2020Style.pl"
     shutil.copytree(official, tmp_path / "official")
@@ -97,18 +101,19 @@ def test_blocks_that_do_not_sum_to_their_county_are_noticed_in_the_restricted_re
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_an_input_that_is_replaced_while_it_is_read_is_refused_and_nothing_of_it_is_kept(workshop, monkeypatch):
     layout, plan = workshop.layout("replaced"), workshop.plan()
 
-    settle, released = ingest_stage._resolve_conflicts, []
+    released = []
     monkeypatch.setattr(IngestedTables, "release", lambda tables: released.append(tables.held))
 
     def delivered(*given):
         assert len(released) == 1, "what Spark keeps of the input is released when the leaves are written"
         os.utime(workshop.census / "units.parquet", ns=(1, 1))
-        return settle(*given)
+        return conflicts(*given)
 
-    monkeypatch.setattr(ingest_stage, "_resolve_conflicts", delivered)
+    monkeypatch.setattr(ingest_stage, "conflicts", delivered)
     with pytest.raises(InputError, match=r"units\.parquet: changed while it was read"):
         run_stages(plan, run_id="replaced", test_key="x", spark=workshop.spark, until="ingest")
     kept = [path for path in layout.restricted.path.rglob("*") if "leaves" in path.name]

@@ -11,7 +11,7 @@ from das_spark.geography import PL94_PERSON, PL94_UNIT, LevelShares, SpineSettin
 from das_spark.pipeline.spines import SpineRequest, make_spine
 from das_spark.spark.census import read_spine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of({level: Fraction(1, 5) for level in LEVELS})

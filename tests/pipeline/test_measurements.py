@@ -14,7 +14,7 @@ from das_spark.pipeline.statement import INSECURE
 from das_spark.products import PRODUCTS
 from das_spark.store import MeasurementsManifest, record_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 PRODUCT = PRODUCTS["e2e_1940"]
 ATTRIBUTES = [attribute.name for attribute in PRODUCT.schema.attributes]
@@ -111,7 +111,7 @@ class TestPublished:
         assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
     def test_a_folder_that_could_not_be_finished_is_not_there(self, measured, tmp_path, monkeypatch):
-        monkeypatch.setattr("das_spark.pipeline.measurements._write_record", lambda *_: 1 / 0)
+        monkeypatch.setattr(MeasurementsManifest, "save", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             publish_measurements(measured.layout("whole").folder, tmp_path / "nmf", measured.spark)
         assert list(tmp_path.iterdir()) == []

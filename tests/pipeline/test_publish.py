@@ -14,6 +14,7 @@ from das_spark.privacy import LedgerEntry, RunKey
 pytestmark = [pytest.mark.spark]
 
 
+@pytest.mark.slow
 def test_the_manifest_is_the_same_text_whatever_the_partitions(workshop, calm, tools):
     plan = workshop.plan()
     context = RunContext(

@@ -60,7 +60,7 @@ def parts(layout: RunLayout) -> dict[str, int]:
 
 
 def test_a_run_of_another_budget_shares_the_files_and_reads_nothing(first, second, monkeypatch):
-    monkeypatch.setattr(ingest_stage, "_write_leaves", lambda *_: pytest.fail("the input was read again"))
+    monkeypatch.setattr(ingest_stage, "reader", lambda *_: pytest.fail("the input was read again"))
     monkeypatch.setattr(LevelTables, "write_all", lambda *_, **__: pytest.fail("made again"))
     ingest(second, identity_of(second))
     assert parts(second.layout) == parts(first)
@@ -123,7 +123,7 @@ def test_what_a_run_has_of_its_own_stays(workshop, calm, first):
 )
 def test_a_run_that_differs_in_more_than_its_budget_is_refused(workshop, first, setting, differing):
     other = workshop.context("other", setting)
-    with pytest.raises(OutputError, match=f"first cannot be taken over: .* another {differing}"):
+    with pytest.raises(OutputError, match=f"first cannot be reused: .* another {differing}"):
         reuse_input(other, first, identity_of(other))
     assert not part_files(other.layout.restricted.table("leaves"))
 

@@ -45,7 +45,7 @@ def test_a_whole_run_gives_the_same_bytes_as_its_stages(whole, reference, tools)
 def test_a_finished_run_that_is_run_again_writes_no_table_and_charges_nothing(whole, monkeypatch, tools):
     folder, ledger = whole.layout("whole").folder, whole.ledger()
     before = stamps(folder)
-    monkeypatch.setattr(levels, "_draw", lambda *_: pytest.fail("drawn again"))
+    monkeypatch.setattr(levels, "measurements", lambda *_, **__: pytest.fail("drawn again"))
     monkeypatch.setattr(levels, "estimates", lambda *_: pytest.fail("estimated again"))
     lines: list[str] = []
     plan = whole.plan("evaluation.enabled=true")
@@ -238,7 +238,7 @@ def test_attempts_under_a_real_key_draw_from_streams_of_their_own(measured):
 
 
 def test_a_measured_level_that_vanished_is_refused_and_not_drawn_again(measured, monkeypatch):
-    monkeypatch.setattr(levels, "_draw", lambda *_: pytest.fail("drawn again"))
+    monkeypatch.setattr(levels, "measurements", lambda *_, **__: pytest.fail("drawn again"))
     (measured.layout.public.level("measurements", "State") / "_SUCCESS").unlink()
     with pytest.raises(PrivacyGuardError, match="State"):
         measure(measured, "State")

@@ -17,7 +17,7 @@ from das_spark.pipeline.measurements import publish_measurements
 from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.structure import OPTIONS, VARIANTS, audit_structure, write_structure
 from das_spark.privacy import RunKey
-from das_spark.spark.run_tables import LevelTables
+from das_spark.spark import run_tables
 from das_spark.store import part_files, record_of
 
 pytestmark = pytest.mark.slow
@@ -89,8 +89,9 @@ def test_neighbours_publish_the_same_bytes_on_a_spine_of_areas_and_in_a_joint_ru
     assert report.compared > 300
 
 
-def as_spark_writes(self, table, frame, staging, levels, leaves):
+def as_spark_writes(frame, table, writer, *_):
     """How public tables were written before: in the order in which rows arrive, into as many files as partitions."""
+    staging = writer.folders[table].path
     frame.write.partitionBy("level").parquet(str(staging))
     return tuple(
         replace(record_of(path), name=str(path.relative_to(staging)))
@@ -102,7 +103,7 @@ def as_spark_writes(self, table, frame, staging, levels, leaves):
 @pytest.mark.spark
 @pytest.mark.whole_run
 def test_a_system_that_publishes_the_order_of_confidential_rows_is_found_out(quickstart, spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(LevelTables, "_write_arranged", as_spark_writes)
+    monkeypatch.setattr(run_tables, "write_levels", as_spark_writes)
     for module in (driver, runner):
         monkeypatch.setattr(module, "set_times", lambda *_: None)
     report = audit_structure(quickstart, tmp_path / "runs", spark, variants=VARIANTS[:2])

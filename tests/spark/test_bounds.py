@@ -7,7 +7,7 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.histogram import Attribute, Schema
 from das_spark.spark import bounds, ingest, tables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPINE = Spine((Geolevel("National", 0), Geolevel("State", 2), Geolevel("County", 5), Geolevel("District", 7)))
 FORMULAS = UnitBounds(least=(1, 1, 1), most=(99, 99999, 99999), cap_when_total_known=False)

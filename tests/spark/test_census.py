@@ -13,7 +13,7 @@ from das_spark.spark.checks import judge
 from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_spine import CENSUS, MEASURED, PATHS, spine_rules
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 #: Two tracts of one county; on the spine the second is first, and its block stands alone.
 BLOCKS = {"4400700010011000": "04421", "4400700010011001": "04421", "4400700020011000": "04411"}

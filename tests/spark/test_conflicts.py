@@ -10,6 +10,8 @@ from das_spark.histogram import Attribute, Schema
 from das_spark.spark import tables
 from das_spark.spark.ingest import UnitRule, conflicts, resolve_conflicts
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
 RULE = UnitRule(SCHEMA.query("hhgq"), UnitBounds((1, 1, 0), (4, 100, 100), cap_when_total_known=False))
 

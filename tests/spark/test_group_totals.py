@@ -22,7 +22,7 @@ from das_spark.spark.checks import judge
 from das_spark.spark.level_pass import EstimationTask, FamilySpread, PublicLevel, estimates, saved_problem
 from das_spark.spark.verify import RunTables, group_bounds_kept, invariant_group_totals, level_rules
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PARTS = Spine((Geolevel("National", 0), Geolevel("State", 3), Geolevel("County", 6)), total_key=(2, 2))
 WHOLE = Spine((Geolevel("National", 0), Geolevel("State", 2), Geolevel("County", 5)))

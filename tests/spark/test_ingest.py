@@ -5,7 +5,7 @@ from dataframes import assert_rows
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import ingest, tables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPINE = Spine((Geolevel("National", 0), Geolevel("State", 2), Geolevel("County", 5)))
 

@@ -41,6 +41,7 @@ def wrong_homes(folder: Path) -> dict[str, tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("kind", ["missing", "old", "another program", "not executable"])
+@pytest.mark.slow
 class TestAWrongJavaHome:
     def test_is_named(self, tmp_path, monkeypatch, kind):
         home, reason = wrong_homes(tmp_path)[kind]

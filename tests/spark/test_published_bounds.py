@@ -7,7 +7,7 @@ from das_spark.geography import Geolevel, Spine
 from das_spark.spark import tables
 from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPINE = Spine((Geolevel("US", 0), Geolevel("State", 2), Geolevel("County", 5)))
 PARENTS = {"0": "", "01": "0", "02": "0", "01001": "01", "01003": "01", "02001": "02"}

@@ -13,7 +13,7 @@ from das_spark.histogram import Attribute, Schema
 from das_spark.spark import sample
 from das_spark.spark.sample import sample_levels
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("a", "b", "c")), Attribute("race", ("x", "y"))))
 STRATA = SCHEMA.query("race")

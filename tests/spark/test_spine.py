@@ -27,7 +27,7 @@ from das_spark.geography.distance import entity_distances, name_entities
 from das_spark.simulation.entities_2020 import entities
 from das_spark.spark.spine import PATHS, build_spine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 PARTS = (104, 1440, 447, 687, 1256, 165)

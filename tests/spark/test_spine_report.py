@@ -22,7 +22,7 @@ from das_spark.geography import (
 from das_spark.spark.spine import PATHS, build_spine
 from das_spark.spark.spine_report import ComparisonTask, compare_spines, share_paths
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 SHARES = LevelShares.of({level: Fraction(part, 21) for part, level in enumerate(LEVELS, 1)})

@@ -7,7 +7,7 @@ import pytest
 from das_spark.errors import GeographyError
 from das_spark.spark.spine import COUNTY, by_county, of_counties
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 BLOCKS = [f"44{county:03d}0001001100{block}" for block in range(3) for county in (7, 1, 5, 3)]
 

@@ -9,7 +9,7 @@ import pytest
 from das_spark.spark import stage_metrics as module
 from das_spark.spark.stage_metrics import StageMeter
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

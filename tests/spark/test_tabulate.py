@@ -17,7 +17,7 @@ from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_tables import PublishedTable, table_rules
 from das_spark.tabulation import housing_tables, redistricting_tables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = redistricting_tables(PRODUCT.schema)
 NAMES = [name for table in TABLES for name in table.names]

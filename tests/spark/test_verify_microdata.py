@@ -15,13 +15,14 @@ from verified_run import BLOCKS, PRODUCT, failing, leaf_frame
 
 from das_spark.errors import VerificationError
 from das_spark.io.microdata_digest import microdata_parts
+from das_spark.io.microdata_files import MicrodataWriting
 from das_spark.products import microdata_codes
 from das_spark.spark.checks import judge
 from das_spark.spark.microdata import write_digest, write_microdata
 from das_spark.spark.verify_microdata import MicrodataTables, microdata_rules, part_checks
 from das_spark.store import PublicLayout, Staging, part_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CODES = microdata_codes(PRODUCT)
 NAMES = {kind: tuple(rules) for kind, rules in CODES.forms["text"].rules.items()}
@@ -63,7 +64,7 @@ def written(run, tmp_path_factory):
     layout = PublicLayout(tmp_path_factory.mktemp("public"))
     leaf, invariants = (leaf_frame(run.tables, table) for table in ("estimates", "invariants"))
     staging = Staging(layout.path / ".staging")
-    write_microdata(leaf, invariants, PRODUCT, layout, ["parquet", "text"], staging=staging, created="now")
+    write_microdata(MicrodataWriting(PRODUCT, layout, ["parquet", "text"], staging, "now"), leaf, invariants)
     return layout
 
 
@@ -271,7 +272,7 @@ def test_units_without_any_table_of_invariants_cannot_be_verified(files):
 def test_without_units_persons_are_compared_as_far_as_their_codes_tell(run, tmp_path, format):
     layout = PublicLayout(tmp_path)
     leaf, staging = leaf_frame(run.tables, "estimates"), Staging(tmp_path / ".staging")
-    write_microdata(leaf, None, PRODUCT, layout, [format], staging=staging, created="now")
+    write_microdata(MicrodataWriting(PRODUCT, layout, [format], staging, "now"), leaf, None)
     files = Files(run, layout)
     checks = files.checks((format,), units=False)
     assert [(check.name, check.passed, check.checked) for check in checks] == [

@@ -14,7 +14,7 @@ from das_spark.spark.verify import RunTables
 from das_spark.spark.verify_columns import RULES, parent_columns
 from das_spark.spark.verify_spine import block_columns, share_columns
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPINE = Spine((Geolevel("State", 3), Geolevel("County", 6), Geolevel("Block", 26)), kind="optimised")
 COUNTY = "144007"

@@ -20,7 +20,7 @@ from das_spark.spark.verify_tables import (
 )
 from das_spark.tabulation import redistricting_tables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 P1, _, P3, _, P5 = redistricting_tables(PRODUCT.schema)
 FORMATS = ("parquet", "csv")

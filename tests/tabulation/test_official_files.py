@@ -58,6 +58,7 @@ def compared(table: Table, folder: Path, names: np.ndarray, cells: np.ndarray, c
     return values
 
 
+@pytest.mark.slow
 def test_every_cell_of_p1_to_p5_of_blocks_block_groups_and_tracts_comes_back(read, persons, census_data):
     counts, _ = read
     names = np.array(counts.column("geocode").to_pylist())

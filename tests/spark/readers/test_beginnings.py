@@ -16,6 +16,8 @@ from das_spark.errors import InputError
 from das_spark.io.input_files import columns_in
 from das_spark.spark.readers import READERS
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 FIRST, SECOND = "530010001001000", "530010001002003"
 CODE_1, CODE_2 = "5300100010011000", "5300100010022003"
 

@@ -15,7 +15,7 @@ from das_spark.config import InputSettings
 from das_spark.errors import InputError
 from das_spark.spark.readers import READERS, BadInputError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 A = "0100300101001001"
 HEADER = "geocode,hhgq,age18plus,hispanic,race,count"

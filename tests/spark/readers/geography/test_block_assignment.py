@@ -7,7 +7,7 @@ import pytest
 from das_spark.errors import InputError
 from das_spark.spark.readers import GEOGRAPHY_READERS, BadInputError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

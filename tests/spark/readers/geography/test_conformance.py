@@ -13,6 +13,8 @@ from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import ENTITY_COLUMNS
 from das_spark.spark.readers import GEOGRAPHY_READERS, READERS, geography_reader, look_at_crosswalk
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_class_that_reads_is_registered_under_its_name():
     found = set()

@@ -10,7 +10,7 @@ from das_spark.errors import InputError
 from das_spark.io.population_files import simulate
 from das_spark.spark.readers import GEOGRAPHY_READERS, BadInputError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataframes import assert_rows
 from das_spark.errors import InputError
 from das_spark.spark.readers import GEOGRAPHY_READERS, BadInputError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_file_is_read_as_its_folder_is(spark, tmp_path, header, contents, expected):

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from das_spark.errors import InputError
 from das_spark.spark.readers import GEOGRAPHY_READERS, BadInputError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
