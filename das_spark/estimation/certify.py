@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,9 +16,6 @@ from scipy.sparse.linalg import lsmr
 
 from das_spark.estimation.problem import FamilyFlows, FamilyMeasurement, FamilyPlan, FamilyProblem, Floats, Integers
 from das_spark.estimation.support import Candidate, Relaxation, spread, sums
-
-if TYPE_CHECKING:
-    pass
 
 _ROUNDING_ERROR = 1e-12
 """Violations this small, relative to max(1, size), are rounding errors of sums; multipliers may be of any size."""

@@ -16,12 +16,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from das_spark.errors import BudgetError
-
-if TYPE_CHECKING:
-    pass
 
 PUBLISHED_DELTA: Final = Fraction(1, 10**10)  # Of every product of the 2020 census.
 _BISECTIONS: Final = 200  # More than the bits of a double: every search ends at neighbouring numbers.

@@ -59,6 +59,7 @@ def test_the_innocent_are_convicted_with_probability_one_minus_level_at_most(run
         assert wrong <= AUDITS * (1 - LEVEL)
 
 
+@pytest.mark.slow
 def test_choosing_and_judging_by_the_same_runs_would_convict_the_innocent():
     """A negative control: ten statistics that say nothing, two halves, and one half that does both."""
     generator = np.random.default_rng(3)

@@ -68,7 +68,7 @@ def on_a_cluster(folder: Path, root: Path, conf: Path, until: str | None, *, pac
 @pytest.mark.parametrize(
     ("census", "until", "tables", "files"),
     [
-        pytest.param("tiny", "estimate Enumdist", 15, 20, id="levels of a tiny census"),
+        pytest.param("tiny", "measure County", 10, 12, id="levels of a tiny census"),
         pytest.param("quickstart", None, 30, 50, id="all with the packed environment", marks=pytest.mark.slow),
     ],
 )

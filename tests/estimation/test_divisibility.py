@@ -136,6 +136,7 @@ def divide(generator, node, estimate, depth, total_depth):
 
 @given(seed=st.integers(0, 2**32 - 1), total_depth=st.integers(-1, 3))
 @settings(max_examples=80, deadline=None)
+@pytest.mark.slow
 def test_estimates_can_always_be_divided_down_to_the_leaves(seed, total_depth):
     generator = np.random.default_rng(seed)
     root = grow(generator, "1", 3)

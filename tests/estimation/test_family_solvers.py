@@ -26,6 +26,8 @@ from das_spark.estimation.presolve import presolve
 from das_spark.estimation.solvers import SOLVERS, Capability
 from das_spark.estimation.support import restrict
 
+pytestmark = pytest.mark.slow
+
 PLAN = FamilyPlan("wild")
 FAMILIES = 2000
 CHUNKS = 20

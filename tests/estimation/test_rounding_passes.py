@@ -155,6 +155,7 @@ def test_crossing_margins_are_the_best_but_for_the_reported_gap(rounding, passes
 
 
 @pytest.mark.parametrize("rounding", BOTH)
+@pytest.mark.slow
 def test_random_points_are_rounded_to_the_best(rounding, estimated):
     """Not only estimates: any division of the parent, with many halves and whole numbers in it."""
     for seed in range(60):
@@ -354,6 +355,7 @@ def test_the_same_estimate_is_rounded_the_same_way(small, toy_queries, estimated
 
 
 @pytest.mark.parametrize("rounding", BOTH)
+@pytest.mark.slow
 def test_few_columns_reach_the_optimum_of_all_columns(small, toy_queries, rounding, estimated):
     fewer = asked = 0
     for seed in range(150):

@@ -68,6 +68,7 @@ def test_resampling_frequencies_is_resampling_residuals(statistic):
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_resampled_intervals_cover_as_often_as_they_say():
     # 250 samples from a fixed seed; the true rate of a percentile interval of a mean is close to 0.9 at n = 100. The
     # bounds lie five standard errors away: a false alarm in a million under another seed.

@@ -384,6 +384,7 @@ def random_case(seed: int, table_of) -> tuple[BlockTable, SpineSettings, dict[st
     return table_of(blocks, gq, **columns), settings, shares, draw.choice(["zcdp", "pure_dp"])
 
 
+@pytest.mark.slow
 def test_random_counties_are_those_of_the_reference(table_of) -> None:
     met: Counter[str] = Counter()
     wrong = []

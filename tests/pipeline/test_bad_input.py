@@ -19,6 +19,8 @@ from das_spark.pipeline import ingest as ingest_stage
 from das_spark.spark import session as session_module
 from das_spark.store import hold_run, open_run, read_ledger
 
+pytestmark = pytest.mark.slow
+
 SECRET = 31337  # a value that stands in wrong records and must never be said
 FAILED, WRONG, REFUSED = 1, 2, 3
 
@@ -249,13 +251,11 @@ class TestTables:
         arguments = ["run", str(path), "--run-id", "bad", "--test-key", "x"]
         refused(workshop, REFUSED, "without a geography", "input.geography", arguments=arguments)
 
-    @pytest.mark.slow
     def test_units_that_contradict_the_people(self, workshop, refused, tools):
         _, units = tools.census_tables()
         tools.write_census(workshop.census, units=changed(units, 0, units=SECRET))
         refused(workshop, FAILED, "0100100000 (class 0)", "from_people")
 
-    @pytest.mark.slow
     def test_invariants_that_contradict_each_other_are_found_before_any_measurement(
         self, workshop, refused, tools, monkeypatch
     ):
@@ -266,7 +266,6 @@ class TestTables:
         tools.write_census(workshop.census, units=changed(units, 0, units=SECRET))
         refused(workshop, FAILED, "such as 0", "hhgq_total_lb", "[invariants]")
 
-    @pytest.mark.slow
     def test_added_rules_against_the_invariants_are_found_before_any_measurement(self, workshop, refused):
         rule = '[[constraints]]\nname = "{}"\ngeolevel = "State"\nquery = "{}"\nsense = "{}"\nright = [{}]\n'
         rules = [
@@ -279,7 +278,6 @@ class TestTables:
         named = "01 (crowd), 01 (few), 01 (nobody), 02 (crowd), 02 (few)"
         refused(workshop, FAILED, named, "[[constraints]]", arguments=arguments)
 
-    @pytest.mark.slow
     def test_person_without_a_household_and_a_household_twice_in_records(self, workshop, refused, tools):
         records = {"unit": [1, SECRET], "hhgq": [0, 0], "age18plus": [1, 1], "hispanic": [0, 0], "race": [0, 0]}
         homes = {"unit": [1, 2, 2], "geocode": ["0100100001"] * 3, "hhgq": [0, 0, 0], "vacant": [0, 1, 1]}
@@ -306,7 +304,6 @@ def person(serial: int, race: str = "1") -> str:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 class TestFixedWidth:
     """Wrong lines in the extract of 1940."""
 
@@ -392,7 +389,6 @@ class TestFullDisk:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.usefixtures("unverified")
 class TestGuards:
     """What the guards of privacy refuse, with exit code 3."""

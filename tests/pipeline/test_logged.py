@@ -14,7 +14,7 @@ from das_spark.pipeline.run_record import known_run
 from das_spark.store import RestrictedManifest
 from das_spark.telemetry import COMMON, Event, read_log
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole_run]
+pytestmark = [pytest.mark.spark, pytest.mark.whole_run, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,6 @@ def lines(measured):
     return log.lines
 
 
-@pytest.mark.slow
 def test_a_whole_run_notes_every_step_of_every_level_in_order(lines, tools):
     for level in tools.LEVELS:
         own = [line["event"] for line in lines if line.get("geolevel") == level]
@@ -164,7 +163,6 @@ def test_a_page_that_fails_costs_no_run(ending, monkeypatch):
     assert [line["event"] for line in ending.lines[-2:]] == ["run.left", "page.failed"]
 
 
-@pytest.mark.slow
 def test_an_unfinished_attempt_that_is_drawn_again_is_noted(workshop, calm, monkeypatch, tools):
     noted = []
     context = workshop.ingested("again", calm)

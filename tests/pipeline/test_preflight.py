@@ -44,6 +44,8 @@ from das_spark.products import PRODUCTS, MicrodataColumn, Product
 from das_spark.spark import session as session_module
 from das_spark.store import RunLayout, SweepLayout
 
+pytestmark = pytest.mark.slow
+
 FORMS = ("parts", "concatenate", "single")
 
 
@@ -115,7 +117,6 @@ def test_every_table_of_every_product_passes_in_every_format(tmp_path, name, for
     ("name", "strategy"), [(name, strategy) for name, product in PRODUCTS.items() for strategy in product.strategies]
 )
 @pytest.mark.parametrize("units", [True, False], ids=["units", "no units"])
-@pytest.mark.slow
 def test_every_strategy_of_every_product_passes_all_stages(tmp_path, name, strategy, units):
     tried(planned(name, budget={"strategy": strategy}, invariants={"units": units}), tmp_path)
 
@@ -134,7 +135,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("name", PRODUCTS)
-@pytest.mark.slow
 def test_every_option_passes_with_every_product(tmp_path, name, option):
     tried(planned(name, **OPTIONS[option]), tmp_path)
 

@@ -242,7 +242,6 @@ def test_tabulate_writes_into_another_folder_and_leaves_the_run_as_it_is(whole, 
     assert "P5.csv" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_tables_that_a_run_did_not_want_are_made_listed_and_verified_later(copied, spark):
     manifest = json.loads(copied.manifest.read_text())
     manifest["config"]["output"]["tables"] = []
@@ -267,7 +266,6 @@ def test_tables_that_a_run_did_not_want_are_made_listed_and_verified_later(copie
     assert any(check.name == "tables equal estimates" for check in report.checks)
 
 
-@pytest.mark.slow
 def test_changed_values_headers_and_rows_of_csv_files_fail_the_verification(copied, spark):
     value = copied.tables.level("P2", "csv", "County") / "part-00000.csv"
     lines = value.read_text().splitlines()

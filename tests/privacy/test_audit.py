@@ -27,6 +27,8 @@ from auditor import (
 
 from das_spark.privacy import Framework, KeyedStream
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("framework", list(Framework))

@@ -141,6 +141,7 @@ def test_a_rounded_continuous_law_is_found_out(
 @pytest.mark.parametrize(
     "mechanism", [DiscreteGaussian(Fraction(40628, 10000)), DiscreteLaplace(Fraction(89, 10))], ids=str
 )
+@pytest.mark.slow
 def test_draws_that_are_refined_follow_their_law(
     mechanism: Mechanism,
     law: Callable[..., Any],

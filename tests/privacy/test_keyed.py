@@ -80,6 +80,7 @@ codes = st.text(alphabet="0123456789", min_size=1, max_size=200)
 
 
 @given(st.lists(st.one_of(codes, st.text(min_size=1, max_size=40)), min_size=2, max_size=12, unique=True))
+@pytest.mark.slow
 def test_no_encoding_begins_another(geocodes: list[str]) -> None:
     """What the proof of (P-7) asks for; with it no two geocodes share an address, and so no noise."""
     keys = sorted(map(geounit_key, geocodes))

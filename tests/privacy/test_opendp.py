@@ -21,6 +21,8 @@ from das_spark.privacy import (
     sample,
 )
 
+pytestmark = pytest.mark.slow
+
 THEIRS = 30_000  # OpenDP draws some 50,000 values a second.
 OURS = 3_000_000
 

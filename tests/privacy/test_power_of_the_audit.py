@@ -22,6 +22,8 @@ from scipy import stats
 
 from das_spark.privacy import Budget, DiscreteLaplace, Framework, Mechanism
 
+pytestmark = pytest.mark.slow
+
 REACH = 60  # Beyond, no law of these budgets has a probability that a float tells from 0.
 FAR = 1e-12  # What is left out on one side of a binomial law.
 BLOCKS = 200

@@ -14,6 +14,8 @@ from targets_1940 import TARGETS, Target
 import das_spark.simulation
 from das_spark.simulation import LIKES, Population
 
+pytestmark = pytest.mark.slow
+
 CENSUS = LIKES["1940"]
 
 

@@ -73,7 +73,7 @@ def test_both_executors_give_the_same_measurements_and_estimates(spark, product)
     require_equal(*both(spark, plan, steps_of(plan)))
 
 
-@pytest.mark.parametrize("upward", ["all", "inner"])
+@pytest.mark.parametrize("upward", [pytest.param("all", marks=pytest.mark.slow), "inner"])
 def test_an_estimator_with_an_upward_pass_gives_the_same_on_both(spark, monkeypatch, upward):
     cloudpickle.register_pickle_by_value(doubles)
     estimator = doubles.TotalsFromAllLevels(upward)

@@ -31,7 +31,7 @@ from das_spark.spark.verify import (
     level_rules,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FORBIDDEN = int(ZEROS[0].mask(PRODUCT.schema).sum())
 

@@ -15,7 +15,7 @@ from das_spark.products import PRODUCTS
 from das_spark.spark.readers import READERS
 from das_spark.tabulation import Table, housing_tables, incidence, redistricting_tables, tabulate
 
-pytestmark = [pytest.mark.spark, pytest.mark.real_data]
+pytestmark = [pytest.mark.spark, pytest.mark.real_data, pytest.mark.slow]
 
 #: Digits of the 16-digit geocode, which names the block group between tract and block; and geounits with blocks.
 LENGTHS = {"tract": (11, 7), "block group": (12, 28), "block": (16, 569)}

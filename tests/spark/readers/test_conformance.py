@@ -125,6 +125,7 @@ def kept(spark: SparkSession) -> Callable[[], set[int]]:
 
 
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.slow
 def test_nothing_confidential_is_kept_longer_than_it_is_used(
     name: str, valid: Callable, read: Callable, contents: Callable, kept: Callable
 ) -> None:
