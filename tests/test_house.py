@@ -67,6 +67,9 @@ DATAFRAME_METHODS = {
     *("collect", "toArrow", "toPandas", "isEmpty", "persist", "createDataFrame", "parquet", "partitionBy", "sql"),
 }
 
+# What stands for the folders of a run.
+ROOTS = {"layout", "public", "restricted"}
+
 # Home folders, and where the project is worked on; written so that this file does not break its own rule.
 MACHINE_PATHS = re.compile(
     r"(?<![\w.-])/(?:work|home|Users|root)/\w|\bwork/(?:main|shared)\b|\.\./shared\b|\.librar[y]\b|/tmp/(?:plan|bash_jobs)"
@@ -134,6 +137,24 @@ def dataframe_code(source: str) -> list[str]:
     return found
 
 
+def joins_below_roots(source: str) -> list[str]:
+    """Paths that are made by joining a name to a root of a run, or to what its layout names."""
+    joins = (
+        each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div)
+    )
+    return [ast.unparse(each) for each in joins if ROOTS & set(names_of(each.left))]
+
+
+def names_of(node: ast.expr) -> Iterator[str]:
+    """Names on the way to a value: layout, public and table of `layout.public.table("bounds")`."""
+    while isinstance(node, (ast.Attribute, ast.Call)):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
 def project_texts() -> Iterator[tuple[Path, str]]:
     """Every text file of the project, without run outputs, caches and environments."""
     for folder, subfolders, files in os.walk(ROOT):
@@ -194,6 +215,19 @@ def test_the_rule_of_stages_finds_planted_dataframe_code_and_forgives_types():
     assert (
         dataframe_code("rows = read_levels(spark, layout, 'bounds', levels)\nname = ', '.join(np.where(a, b, c))") == []
     )
+
+
+def test_only_the_store_knows_where_the_files_of_a_run_lie():
+    modules = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE / "store"]
+    found = {named(path): joins for path in modules if (joins := joins_below_roots(path.read_text(encoding="utf-8")))}
+    assert found == {}
+
+
+def test_the_rule_of_the_store_finds_planted_paths_and_forgives_staging():
+    planted = ["layout.path / 'rows'", "run.public.path / name", "context.layout.public.table('bounds') / 'x'"]
+    assert [joins_below_roots(each) for each in planted] == [[each] for each in planted]
+    assert joins_below_roots("staging_of(layout, layout.public) / 'leaves'") == []
+    assert joins_below_roots("staging / table") == []
 
 
 def test_no_text_names_a_folder_of_one_machine():

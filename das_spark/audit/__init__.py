@@ -1,4 +1,4 @@
-"""What an attacker can tell from the outputs of a configured system, proven on invented neighbouring inputs.
+"""What an attacker can tell from the outputs of a configured system, proven on synthetic neighbouring inputs.
 
 `neighbouring_inputs` invents two small populations that differ in one record, within the declared invariants.
 `LocalSystem` runs the plan on them in memory, many times, by the same core that Spark carries out. An attacker chooses

@@ -1,4 +1,4 @@
-"""An audit of a configured system: run it often on invented neighbouring inputs, and see what an attacker can tell.
+"""An audit of a configured system: run it often on synthetic neighbouring inputs, and see what an attacker can tell.
 
 The attacker knows both inputs but not which one was used: it looks where they differ, and learns the rest.
 """
@@ -20,7 +20,7 @@ from das_spark.audit.events import KINDS, Statistic, learned
 from das_spark.audit.inputs import NeighbouringInputs, WatchedAnswer, neighbouring_inputs
 from das_spark.audit.judgement import Judgement, Part, judge
 from das_spark.audit.noise import DeclaredNoise, log_ratio, louder
-from das_spark.audit.report import EXACT_LEAK, INSECURE, INVENTED, MEANING, AuditReport, Power, present_audit, too_few
+from das_spark.audit.report import EXACT_LEAK, INSECURE, MEANING, SYNTHETIC, AuditReport, Power, present_audit, too_few
 from das_spark.audit.system import LocalSystem, SmallPopulation, geocode_at
 from das_spark.config import RunPlan
 from das_spark.core import InProcess
@@ -86,7 +86,7 @@ def run_audit(
     system: LocalSystem | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> AuditReport:
-    """Run a system on invented neighbouring inputs, and judge what an attacker can tell against what the plan claims.
+    """Run a system on synthetic neighbouring inputs, and judge what an attacker can tell against what the plan claims.
 
     Args:
         plan: What is claimed; its input and output are not opened.
@@ -95,7 +95,7 @@ def run_audit(
         progress: Is given a line at a time.
 
     Raises:
-        ConfigurationError: The plan cannot be run on invented records.
+        ConfigurationError: The plan cannot be run on synthetic records.
         InputError: Too few runs.
     """
     began = time.monotonic()
@@ -121,7 +121,7 @@ def run_audit(
         judgement=judgement,
         power=power,
         inputs=tuple(pair.text for pair in pairs),
-        notes=(INVENTED, MEANING, *too_few(power), *([INSECURE] if settings.test_key is not None else [])),
+        notes=(SYNTHETIC, MEANING, *too_few(power), *([INSECURE] if settings.test_key is not None else [])),
         insecure=settings.test_key is not None,
         seconds=time.monotonic() - began,
     )

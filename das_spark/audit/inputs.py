@@ -1,9 +1,9 @@
-"""Invented neighbouring inputs: a small spine, few records, and one record that is another one in the second input.
+"""Synthetic neighbouring inputs: a small spine, few records, and one record that is another one in the second input.
 
 The record changes its cell and, where the invariants leave it free, moves to another geounit: the two geounits lie in
 the same geounit of the level whose totals are invariant, each on its own path below it. So every query at every level
-answers differently, as far as the invariants allow. Every geounit on the two paths has a sibling (only children are
-not measured), whose own descendants are only children.
+answers differently, as far as the invariants allow. Every geounit on the two paths has a sibling (single children are
+not measured), whose own descendants are single children.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class NeighbouringInputs:
 
     @property
     def mechanisms(self) -> Mapping[Mechanism, int]:
-        """Law of the declared noise -> number of answers that differ and have it."""
+        """Distribution of the declared noise -> number of answers that differ and have it."""
         return Counter(one.mechanism for one in self.answers if one.differs)
 
 
@@ -181,7 +181,7 @@ def _pair(plan: RunPlan, spot: _Spot, *, crowded: bool) -> NeighbouringInputs:
 
 def _text(population: SmallPopulation, spot: _Spot, alike: str) -> str:
     return (
-        f"{'crowd' if alike else 'lone'}: {population.counts.sum():,} invented records in {len(spot.every)} leaf "
+        f"{'crowd' if alike else 'lone'}: {population.counts.sum():,} synthetic records in {len(spot.every)} leaf "
         f"geounits; one of them, in cell {spot.cells[0]} of {spot.leaves[0]}, is replaced by one in cell "
         f"{spot.cells[1]} of {spot.leaves[1]}, beside {alike or 'nobody else of the second kind'}"
     )
@@ -242,7 +242,7 @@ def _require_neighbours(plan: RunPlan, first: SmallPopulation, second: SmallPopu
     changed = np.abs(first.counts - second.counts).sum()
     alike = np.array_equal(first.units, second.units)
     if changed != 2 or not alike or declared_bounds(plan, first) != declared_bounds(plan, second):  # noqa: PLR2004 - one out, one in
-        raise PrivacyGuardError("the invented inputs are no neighbours within the declared invariants")
+        raise PrivacyGuardError("the synthetic inputs are no neighbours within the declared invariants")
 
 
 def _watched(plan: RunPlan, first: SmallPopulation, second: SmallPopulation) -> tuple[WatchedAnswer, ...]:

@@ -14,8 +14,8 @@ from das_spark.audit.judgement import JudgedEvent, Judgement
 from das_spark.report import PEOPLE, Report, ReportSection, ReportTable
 
 SCHEMA_VERSION: Final = 1
-INVENTED: Final = (
-    "The audit ran on invented records only: the input that the run file names was not opened, no ledger was charged."
+SYNTHETIC: Final = (
+    "The audit ran on synthetic records only: the input that the run file names was not opened, no ledger was charged."
 )
 INSECURE: Final = "INSECURE: the keys of this audit follow from a text, to repeat it; they must never protect records."
 MEANING: Final = (

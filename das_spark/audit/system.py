@@ -109,12 +109,14 @@ def declared_bounds(plan: RunPlan, population: SmallPopulation) -> tuple[tuple[B
         if total is not None:
             rows[depth] += _own("total", population.codes(spine, depth), total[:, None], total[:, None])
     if invariants.units and plan.product.unit_bounds is not None:
-        boxes = bounds_up_the_spine(plan.product.unit_bounds, population.units, _parents(population, spine), totals)
-        for depth, (lower, upper) in enumerate(boxes):
+        of_classes = bounds_up_the_spine(
+            plan.product.unit_bounds, population.units, _parents(population, spine), totals
+        )
+        for depth, (lower, upper) in enumerate(of_classes):
             rows[depth] += _own("class", population.codes(spine, depth), lower, upper)
         total = totals[exact - 1] if exact > 1 else None
         if total is not None:
-            _add_flows(rows, population, spine, exact - 1, (*boxes[exact - 1], total))
+            _add_flows(rows, population, spine, exact - 1, (*of_classes[exact - 1], total))
     for constraint in plan.added:
         _add_rule(rows, population, spine, constraint, plan.product.schema.query(constraint.query))
     return tuple(tuple(sorted(level, key=lambda row: (row.name, row.geocode, row.member))) for level in rows)
@@ -136,10 +138,10 @@ def _own(name: str, codes: Sequence[str], lower: Counts, upper: Counts) -> list[
 
 
 def _add_flows(
-    rows: list[list[BoundRow]], population: SmallPopulation, spine: Spine, depth: int, boxes: tuple[Counts, ...]
+    rows: list[list[BoundRow]], population: SmallPopulation, spine: Spine, depth: int, of_classes: tuple[Counts, ...]
 ) -> None:
     """For each geounit above the level of the exact totals: bounds and total of those of that level below it."""
-    lower, upper, total = boxes
+    lower, upper, total = of_classes
     members = population.codes(spine, depth)
     ends = [np.hstack([side, total[:, None]]).tolist() for side in (lower, upper)]
     for above in range(depth):

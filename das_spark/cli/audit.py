@@ -1,4 +1,4 @@
-"""`audit`: what an attacker can tell from the outputs of a configured system, on invented neighbouring inputs."""
+"""`audit`: what an attacker can tell from the outputs of a configured system, on synthetic neighbouring inputs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command are parameters
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Prove lower bounds on the privacy loss of a run file, on invented records only. Exit 1 where one convicts.
+    """Prove lower bounds on the privacy loss of a run file, on synthetic records only. Exit 1 where one convicts.
 
     With --structure, whole runs on neighbouring inputs with the same noisy answers are compared byte by byte: names,
     sizes, contents, modes and times of everything public. The run file may be that of a joint run.

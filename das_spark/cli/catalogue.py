@@ -120,7 +120,7 @@ class FileLayout(StrEnum):
 
 def simulate(
     like: Annotated[
-        str, typer.Option("--like", metavar="NAME", help="quickstart, 1940, 2020, or 2020-state: one invented state.")
+        str, typer.Option("--like", metavar="NAME", help="quickstart, 1940, 2020, or 2020-state: one synthetic state.")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write; must not exist, or be empty.")],
     share: Annotated[str, typer.Option("--share", metavar="SHARE", help="Share of the whole, such as 1/100.")] = "1",
@@ -135,7 +135,7 @@ def simulate(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Change it to get a different population.")] = 0,
     compress: Annotated[bool, typer.Option("--gzip", help="Compress the files of ipums and cef.")] = False,
 ) -> None:
-    """Write an invented population.
+    """Write a synthetic population.
 
     Example: das-spark simulate --like 2020 --share 1/1000 --layout cef --out population
     """
@@ -161,7 +161,7 @@ def simulate(
         ("vacant units", f"{summary.vacant:,}"),
         ("occupied cells", f"{summary.cells:,}"),
     ]
-    screen.print(table(f"An invented population like {like}, in {out}", ("what", "how many"), rows))
+    screen.print(table(f"A synthetic population like {like}, in {out}", ("what", "how many"), rows))
     screen.print(f"files: {', '.join(summary.files)}")
 
 

@@ -151,7 +151,7 @@ def unused_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnusedSh
     for level in plan.budget.levels:
         name = level.geolevel
         if name in alone:
-            why = "every geounit of it is an only child, and takes over its parent's"
+            why = "every geounit of it is a single child, and has the estimate of its parent"
             yield UnusedShare(name, None, plan.budget.total * level.share, why)
             continue
         queries = [item.query for item in level.queries]
@@ -299,7 +299,7 @@ def check(
 ) -> None:
     """Try all that a run will need: keys, how files begin, layouts, tables, solvers, disks. Starts no Spark.
 
-    Says what `run` would say before it makes a folder. Reads no data: layouts, tables and solvers get invented counts.
+    Says what `run` would say before it makes a folder. Reads no data: layouts, tables and solvers get made-up counts.
 
     Example: das-spark check conf/e2e_1940.toml --set input.path=EXT1940USCB.dat
     """

@@ -162,9 +162,9 @@ def _confidential(layout: RunLayout) -> list[tuple[Path, int]]:
 
 
 def _remove(layout: RunLayout, paths: list[Path]) -> None:
-    from das_spark.store import hold_run, is_concluded, write_durably  # noqa: PLC0415
+    from das_spark.store import hold_run, is_complete, write_durably  # noqa: PLC0415
 
-    if not layout.restricted.removed.is_file() and not is_concluded(layout):
+    if not layout.restricted.removed.is_file() and not is_complete(layout):
         message = f"{layout.folder}: the run is not finished; what is confidential is needed to finish it"
         raise OutputError(message, hint="finish it with the same run id, or remove the whole folder by hand")
     with hold_run(layout):

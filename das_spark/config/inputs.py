@@ -73,7 +73,7 @@ READER_NEEDS: Mapping[str, ReaderNeeds] = MappingProxyType(
             "counts by geocode and attribute, and units by geocode; Parquet or CSV", ("units", "geography", "path")
         ),
         "tidy_records": _tidy("one row a person, and one a unit; Parquet or CSV", ("units", "path")),
-        SIMULATED: ReaderNeeds("an invented population, made while reading", (), ("simulate",)),
+        SIMULATED: ReaderNeeds("a synthetic population, made while reading", (), ("simulate",)),
     }
 )
 
@@ -101,7 +101,7 @@ def check_input(
 def check_dataset(reader: str, dataset: str | None, problems: Problems) -> None:
     """Demand the name under which all runs on the same people are counted together, for a real key on files.
 
-    Files can be copied, converted and delivered anew; who is in them stays the same. Invented people need no name.
+    Files can be copied, converted and delivered anew; who is in them stays the same. Synthetic people need no name.
     """
     if dataset is None and reader != SIMULATED and reader in READER_NEEDS:
         problems.add(

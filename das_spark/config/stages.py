@@ -22,7 +22,7 @@ class StageKind(StrEnum):
     SPINE = "spine"
     INGEST = "ingest"
     CHECK = "check"
-    ADOPT = "adopt"
+    IMPORT = "import"
     MEASURE = "measure"
     UPWARD = "upward"
     ESTIMATE = "estimate"
@@ -84,7 +84,7 @@ def stages_from_measurements(plan: RunPlan) -> tuple[Stage, ...]:
     """The stages of a run that estimates from measurements that exist, in order."""
     drawing = (*PREPARING, StageKind.MEASURE)
     later = (stage for stage in stages_of(plan) if stage.kind not in drawing)
-    return (Stage(StageKind.CHECK), Stage(StageKind.ADOPT), *later)
+    return (Stage(StageKind.CHECK), Stage(StageKind.IMPORT), *later)
 
 
 def stages_until(plan: RunPlan, until: str | None) -> tuple[Stage, ...]:

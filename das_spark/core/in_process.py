@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class LevelInput:
     """One level as ingestion makes it: family by family, each named by the geocode of its parent.
 
-    At the top a family is named by its only child, or by what its children share.
+    At the top a family is named by its single child, or by what its children share.
 
     Attributes:
         confidential: The children's histograms.

@@ -146,7 +146,7 @@ class FamilyProblem:
 
     Attributes:
         parent_geocode: Geocode of the parent, empty at the root.
-        parent: The parent's finished estimate; None at the root, whose only child is the geounit itself, or whose
+        parent: The parent's finished estimate; None at the root, whose single child is the geounit itself, or whose
             children are the members of groups.
         children: Geocodes, sorted.
         size: Number of cells of the schema.

@@ -94,7 +94,7 @@ def _right_sides(
 
 
 def tightened(flows: FamilyFlows) -> tuple[Integers, Integers]:
-    """Boxes of the flows that the totals imply: (lower, upper), each of shape ``(D, C)`` (E-6)."""
+    """Bounds of the flows that the totals imply: (lower, upper), each of shape ``(D, C)`` (E-6)."""
     rest_lower = flows.lower.sum(axis=1, keepdims=True) - flows.lower
     upper = np.minimum(flows.upper, flows.total[:, None] - rest_lower)
     rest_upper = upper.sum(axis=1, keepdims=True) - upper

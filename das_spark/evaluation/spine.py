@@ -160,7 +160,7 @@ _DEFINITIONS: Final[Mapping[str, str]] = MappingProxyType(
         "deviation": "standard deviation, in people, of the total of an entity estimated by weighted least squares "
         "from one noisy total of every geounit, as if nothing else were measured and the whole budget were spent on "
         "totals; without rounding and bounds. It compares spines: a run that asks more queries has larger ones",
-        "unmeasured": "geounits with a share of 0: the budget of an only child is spent on its parent",
+        "unmeasured": "geounits with a share of 0: the budget of a single child is spent on its parent",
         "received": "mean over all blocks of what the geounit on the path of a block has more than its level's share "
         "of the budget; 0 where it has not more",
         "given": "mean over all blocks of what the geounit on the path of a block has less than its level's share; 0 "
@@ -337,7 +337,7 @@ _FAN_OUTS: Final = (
 )
 _MOVES: Final = (
     "Share of the budget by level: as it was given to the level, and as the geounits on the path of a mean block have "
-    "it after bypassing, which moves the budget of only children (and, under pure differential privacy, of small "
+    "it after bypassing, which moves the budget of single children (and, under pure differential privacy, of small "
     "families) up."
 )
 

@@ -84,8 +84,8 @@ def microdata_parts(
         of_units = _numbered(layout.microdata("unit", format)) if units else {}
         for number in persons.keys() | of_units.keys():
             name = (persons | of_units)[number].name
-            person = layout.microdata(record, format) / name
-            unit = layout.microdata("unit", format) / name if units else None
+            person = layout.microdata_file(record, format, name)
+            unit = layout.microdata_file("unit", format, name) if units else None
             parts.append(FilePart(format, number, person, unit, form))
     return tuple(sorted(parts, key=lambda part: (-_size(part), part.format, part.number)))
 

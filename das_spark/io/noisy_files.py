@@ -90,6 +90,11 @@ class NoisyLayout:
         """The same in words."""
         return self.path / ABOUT
 
+    @property
+    def raw(self) -> Path:
+        """Rows as one job writes them, before each file is put where it belongs."""
+        return self.path / ".rows"
+
     def dataset(self, name: str) -> Path:
         """The folder of a dataset, which holds one folder a geolevel."""
         return self.path / name

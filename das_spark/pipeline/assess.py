@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +26,6 @@ from das_spark.spark.verify_run import Verified, column_rules, schema_check
 from das_spark.spark.verify_spine import spine_rules
 from das_spark.spark.verify_tables import header_checks, table_rules
 from das_spark.store import (
-    STAGING,
-    VERIFYING,
     PublicLayout,
     PublicManifest,
     Staging,
@@ -36,6 +33,7 @@ from das_spark.store import (
     finished,
     open_public,
     public_files,
+    verification_staging,
     write_durably,
 )
 from das_spark.store.parquet import count_rows
@@ -66,8 +64,7 @@ def verify_run(run_folder: Path, spark: SparkSession | None = None) -> Verificat
 
 def verify_public(spark: SparkSession, layout: PublicLayout, staging: Staging | None = None) -> VerificationReport:
     """Check what a run has written, of a public root that is open already, and write the report into it."""
-    # Of this process alone: a run may be verified twice at once.
-    staging = staging or Staging(layout.path / STAGING / f"{VERIFYING}{os.getpid()}")
+    staging = staging or verification_staging(layout)
     manifest = PublicManifest.load(layout.manifest)
     plan = plan_from_config(manifest.config, source=str(layout.manifest))
     spine = spine_of_run(layout, plan)

@@ -28,7 +28,8 @@ from das_spark.spark.ingest import (
     some_uncounted,
     some_without_units,
 )
-from das_spark.spark.readers import Problem, reader
+from das_spark.spark.problems import Problem
+from das_spark.spark.readers import reader
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import count_and_first, first_rows, read_table
 from das_spark.store import discard, disk_errors, finished, replace_folder, require_held, staging_of
@@ -194,7 +195,7 @@ def write_bounds(context: RunContext, further: RowCheck | None = None) -> None:
         context.spine,
         plan.invariants,
         # Several kinds of bounds are made of the class bounds.
-        write_and_read(bounds.class_boxes(invariants, context.spine, formulas), staging)
+        write_and_read(bounds.class_bounds(invariants, context.spine, formulas), staging)
         if plan.invariants.units and formulas
         else None,
         formulas,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from das_spark.errors import InputError, OutputError
 from das_spark.spark.ingest import leaf_facts
-from das_spark.spark.readers import BadInputError
+from das_spark.spark.problems import BadInputError
 from das_spark.store import LEDGER_SUFFIX, OwnEntry, disk_errors, finished, require_held, write_durably
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from das_spark.config import InputSettings, RunPlan
     from das_spark.pipeline.context import RunContext
-    from das_spark.spark.readers import Problem
+    from das_spark.spark.problems import Problem
     from das_spark.store import RunLayout
 
 

@@ -135,12 +135,12 @@ def run_parts(
     if asked != everything:
         summary = JointSummary(name, summaries, figures_of_stop(everything, len(asked)), {}, finished=False)
     else:
-        summary = _concluded(layout, summaries)
+        summary = _completed(layout, summaries)
     set_times(layout.path, datetime.fromisoformat(created))
     return summary
 
 
-def _concluded(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> JointSummary:
+def _completed(layout: JointLayout, summaries: Mapping[str, RunSummary]) -> JointSummary:
     """Write the joint statement and ledger, from what the parts have made public."""
     parts = [_part(record, summary) for record, summary in summaries.items()]
     entries = [part.entry for part in parts]

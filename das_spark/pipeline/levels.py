@@ -293,15 +293,15 @@ def _refuse_failures(context: RunContext, geolevel: str, diagnostics: DataFrame)
     number, rows = failed_families(diagnostics, NAMED)
     if not number:
         return
-    problems = context.layout.public.problems
-    problems.mkdir(exist_ok=True)
+    public = context.layout.public
+    public.problems.mkdir(exist_ok=True)
     for row in rows:
-        (problems / f"{geolevel}.{row['family']}.npz").write_bytes(row["problem"])
+        public.problem(geolevel, row["family"]).write_bytes(row["problem"])
     named = "; ".join(f"{row['family']} ({row['status']}: {row['message']})" for row in rows)
     context.progress.log(
         Event.FAMILIES_FAILED, geolevel=geolevel, families=number, named=[row["family"] for row in rows]
     )
     raise EstimationError(
         f"{number:,} families of level {geolevel} could not be estimated: {named}",
-        hint=f"the problems are saved in {problems}; added constraints can do that (estimation.failsafe)",
+        hint=f"the problems are saved in {public.problems}; added constraints can do that (estimation.failsafe)",
     )

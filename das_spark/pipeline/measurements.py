@@ -118,7 +118,7 @@ def _check_run(run_folder: Path, public: PublicLayout, plan: RunPlan) -> None:
 def _write_rows(spark: SparkSession, public: PublicLayout, plan: RunPlan, layout: NoisyLayout) -> dict[str, int]:
     """Write rows by one Spark job, put each file where it belongs, and copy the tables that have no rows there."""
     names = plan.spine.names
-    raw = layout.path / ".rows"
+    raw = layout.raw
     measured, bounds, geounits = (
         read_levels(spark, public, table, names) for table in ("measurements", "bounds", "geounits")
     )

@@ -43,8 +43,8 @@ from das_spark.products import PRODUCTS
 from das_spark.spark import noisy_rows
 from das_spark.spark.bounds import all_bounds
 from das_spark.spark.noisy_rows import EXACT
-from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
-from das_spark.spark.readers import reading
+from das_spark.spark.problems import reading
+from das_spark.spark.published_bounds import published_class_bounds, published_totals, tightened_class_bounds
 from das_spark.spark.run_tables import write_and_read
 from das_spark.spark.tables import read_folders, union
 from das_spark.store import MeasurementsManifest, discard, part_files, record_of, staging_of
@@ -292,8 +292,12 @@ class ExternalSource(_RowsSource):
             if self._bounded:
                 query = plan.product.schema.query(plan.product.class_query)
                 rows = self._rows(context.spark, CONSTRAINT)
-                boxes = published_boxes(rows, geounits, totals, plan.spine, plan.product.class_query, query.rows)
-                frames.append(published_class_bounds(write_and_read(boxes, staging), plan.spine, declared.total_at))
+                of_classes = tightened_class_bounds(
+                    rows, geounits, totals, plan.spine, plan.product.class_query, query.rows
+                )
+                frames.append(
+                    published_class_bounds(write_and_read(of_classes, staging), plan.spine, declared.total_at)
+                )
             context.tables.write_all("bounds", union(frames), partial(refuse_impossible, context))
         finally:
             discard(staging)

@@ -161,8 +161,8 @@ def _measure(ahead: Ahead) -> Iterator[Trial]:
     budget = ahead.plan.budget
     for level in budget.levels:
         for each in level.queries:
-            law = budget.mechanism(level.geolevel, each.query)
-            yield Trial(f"budget, {each.query} at {level.geolevel}", partial(require_table, law))
+            mechanism = budget.mechanism(level.geolevel, each.query)
+            yield Trial(f"budget, {each.query} at {level.geolevel}", partial(require_table, mechanism))
 
 
 def _upward(ahead: Ahead) -> Iterator[Trial]:
@@ -190,7 +190,7 @@ def _census(ahead: Ahead) -> Iterator[Trial]:
 
 
 def _microdata(ahead: Ahead) -> Iterator[Trial]:
-    """Invented records in every format and the form of the run."""
+    """Synthetic records in every format and the form of the run."""
     plan = ahead.plan
     fix = f"{_product_fix(plan)}, or leave the format out of output.microdata"
     for format in plan.output.microdata:
@@ -239,7 +239,7 @@ TRIALS: Final[Mapping[StageKind, Trials]] = MappingProxyType(
         StageKind.SPINE: _spine,
         StageKind.INGEST: _ingest,
         StageKind.CHECK: _check,
-        StageKind.ADOPT: _bounds,
+        StageKind.IMPORT: _bounds,
         StageKind.MEASURE: _measure,
         StageKind.UPWARD: _upward,
         StageKind.ESTIMATE: _estimate,

@@ -142,7 +142,7 @@ def _stages(context: RunContext) -> tuple[StageRecord, ...]:
     outputs = {
         StageKind.SPINE: spine,
         StageKind.INGEST: made,
-        StageKind.ADOPT: (*spine, *made, "measurements"),
+        StageKind.IMPORT: (*spine, *made, "measurements"),
         StageKind.MEASURE: ("measurements",),
         StageKind.ESTIMATE: ("estimates", "diagnostics"),
         StageKind.CENSUS: (context.published,),

@@ -19,7 +19,7 @@ from das_spark.pipeline.levels import RunExecutor, stage_scope
 from das_spark.pipeline.noisy_sources import open_external, open_measurements
 from das_spark.pipeline.preflight import try_stages
 from das_spark.pipeline.progress import Progress
-from das_spark.pipeline.runner import conclude, usual_run_id
+from das_spark.pipeline.runner import publish_results, usual_run_id
 from das_spark.pipeline.sources import IMPORTED, open_run_source
 from das_spark.pipeline.spines import load_spine
 from das_spark.spark.session import session
@@ -98,12 +98,12 @@ def estimate_from(
             source.check(started)
     with driver_attempt(plan, layout, reported, measured_by=source.entry, spark=started) as context:
         if not imported:
-            with stage_scope(context, Stage(StageKind.ADOPT)):
+            with stage_scope(context, Stage(StageKind.IMPORT)):
                 _import_tables(context, source)
         if context.has_shares:
             load_spine(context)
         run_levels([step for step in steps_of(plan) if step.work is not Work.MEASURE], RunExecutor(context))
-        return conclude(context, source.entry, None)
+        return publish_results(context, source.entry, None)
 
 
 def _import_tables(context: RunContext, source: Source) -> None:

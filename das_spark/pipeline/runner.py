@@ -114,7 +114,7 @@ def carry_out(context: RunContext, until: str | None = None) -> RunSummary:
         entry, ledger = enter_level(context.required_ledger(), entry, geolevel)
 
     run_levels(steps_of(context.plan)[: len(levels)], RunExecutor(context, measured))
-    return conclude(context, entry, ledger, until)
+    return publish_results(context, entry, ledger, until)
 
 
 def read_input(context: RunContext, until: str | None = None) -> None:
@@ -131,7 +131,9 @@ def read_input(context: RunContext, until: str | None = None) -> None:
                     ingest(context, identity)
 
 
-def conclude(context: RunContext, entry: LedgerEntry, ledger: Ledger | None, until: str | None = None) -> RunSummary:
+def publish_results(
+    context: RunContext, entry: LedgerEntry, ledger: Ledger | None, until: str | None = None
+) -> RunSummary:
     """Make all that is made of estimates: microdata, tables, statement, manifests, verification, accuracy."""
     stages = stages_until(context.plan, until)
     publishing = {

@@ -1,6 +1,6 @@
 """The audit of structure: what a run publishes besides its numbers, compared byte by byte between neighbouring inputs.
 
-The whole system runs on invented inputs that differ in one record, under one test key, with noise that is measured
+The whole system runs on synthetic inputs that differ in one record, under one test key, with noise that is measured
 without what it shall hide: so the noisy answers of all runs are the same, and every byte below their public roots must
 be, names, modes and times of change included. Between the runs everything is varied that confidential sizes could vary:
 the order of the input's rows, into how many files and partitions they are cut, and how Spark joins and packs them.
@@ -96,7 +96,7 @@ class StructureReport:
 
     run: str  # name of the run file's run
     config_hash: tuple[str, ...]  # of its configuration; of a joint run those of its parts
-    records: int  # how many invented records there are
+    records: int  # how many synthetic records there are
     variants: tuple[str, ...]  # what was different, run by run
     compared: int  # public files and folders of a run
     differences: tuple[PublicDifference, ...]  # what is not the same
@@ -130,7 +130,7 @@ class StructureReport:
             "",
             f"**{self.verdict}.**",
             "",
-            f"{self.records:,} invented records; every run has one test key, and noise without what it shall hide.",
+            f"{self.records:,} synthetic records; every run has one test key, and noise without what it shall hide.",
             "",
             *(f"{number}. {text}" for number, text in enumerate(self.variants, start=1)),
         ]
@@ -213,7 +213,7 @@ def _carry_out(plan: RunPlan | JointPlan, place: Path, variant: Variant, spark: 
 
 
 def on_invented(plan: RunPlan, folder: Path, variant: Variant) -> RunPlan:
-    """The plan with invented records for its input; its resolved configuration, which is public, stays."""
+    """The plan with synthetic records for its input; its resolved configuration, which is public, stays."""
     population = _population(plan, variant)
     schema = plan.product.schema
     leaf, cell = np.nonzero(population.counts)
@@ -262,7 +262,7 @@ def _write(folder: Path, rows: pa.Table, files: int) -> None:
 
 
 def _population(plan: RunPlan, variant: Variant) -> SmallPopulation:
-    """The invented records: sparse and uneven, but for the one that is another one in each variant."""
+    """The synthetic records: sparse and uneven, but for the one that is another one in each variant."""
     census = plan.product.census(plan.spine)
     leaves = _leaves(census)
     allowed = allowed_cells(plan)

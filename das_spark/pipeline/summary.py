@@ -70,7 +70,7 @@ def summary_of(context: RunContext, manifest: PublicManifest, verified: str) -> 
         "manifest": f"SHA-256 {manifest.sha256}",
     }
     paths = {
-        "microdata": layout.public.path / "microdata",
+        "microdata": layout.public.microdata_files,
         "privacy statement": layout.public.privacy_statement,
         "privacy ledger": layout.public.privacy_ledger,
         "verification report": layout.public.verification,

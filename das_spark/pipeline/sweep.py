@@ -33,7 +33,7 @@ from das_spark.pipeline.runner import run_stages
 from das_spark.pipeline.samples import sample_run
 from das_spark.report import csv_files, page
 from das_spark.spark.session import session
-from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, finished, is_concluded, now
+from das_spark.store import PublicManifest, RunLayout, RunState, SweepLayout, SweepRecord, finished, is_complete, now
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -206,7 +206,7 @@ def _is_finished(run: GridRun, layout: RunLayout, record: SweepRecord) -> bool:
     insecure = record.key != _SYSTEM
     if insecure and record.states[run.run_id] == RunState.WAITING:
         raise _taken(layout, "nothing says under which key it was made")
-    if not is_concluded(layout):
+    if not is_complete(layout):
         return False
     manifest = PublicManifest.load(layout.public.manifest)
     if manifest.config_hash != run.plan.config_hash:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from das_spark.config import GEOUNITS_OF_UNITS, config_hash
@@ -15,7 +16,7 @@ from das_spark.pipeline.tabulate import facts_of_run
 from das_spark.privacy import LedgerEntry
 from das_spark.spark.checks import Check
 from das_spark.store import RunMarker
-from das_spark.store.spine import SpineRecord
+from das_spark.store.spine import read_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +75,7 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
     written = manifest.tables
     begun: dict[Path, str] = {}
     whole = {
-        run.layout.tables.table(table.name, format) / ABOUT: about_text(table, facts)
+        run.layout.tables.beside(table.name, format, ABOUT): about_text(table, facts)
         for table in product.tables
         for format in dict.fromkeys(format for _, format in written)
     }
@@ -91,8 +92,8 @@ def _texts(run: Verified) -> tuple[dict[Path, str], dict[Path, str]]:
             notices=manifest.notices,
             software=str(manifest.versions.get("das_spark", "")),
         )
-        folder = run.layout.microdata(columns.kind, format)
-        whole |= {folder / name: text for name, text in heads.beside.items()}
+        beside = partial(run.layout.microdata_file, columns.kind, format)
+        whole |= {beside(name): text for name, text in heads.beside.items()}
         if form == SINGLE and WRITERS[format].has_metadata_file:
             begun[run.layout.microdata_single(columns.kind, format)] = heads.before
     return whole, begun
@@ -117,8 +118,7 @@ def _marked(run: Verified) -> bool:
 
 def _odd_spine(run: Verified) -> list[str]:
     """What the record of a spine says otherwise than configuration and tables."""
-    path = run.layout.spine / "spine.json"
-    record = SpineRecord.from_json(path.read_text(encoding="utf-8"), str(path))
+    record = read_record(run.layout.spine)
     rows, names = run.manifest.rows, run.spine.names
     sizes = [rows.get(f"geounits/{name}", 0) for name in names]
     right = {

@@ -236,12 +236,12 @@ def _spending(facts: StatementFacts) -> str:
     budget = facts.budget
     pure = budget.framework is Framework.PURE_DP
     symbol, scale = budget.framework.symbol, "scale" if pure else "sigma^2"
-    law = "discrete Laplace" if pure else "discrete Gaussian"
+    distribution = "discrete Laplace" if pure else "discrete Gaussian"
     lines = [
         "## Where it is spent",
         "",
-        f"Every answer gets integer noise of the {law} law, drawn exactly. The shares of the levels sum to 1, and"
-        " so do those of the queries of each level.",
+        f"Every answer gets integer noise of the {distribution} distribution, drawn exactly. The shares of the levels"
+        " sum to 1, and so do those of the queries of each level.",
         "",
         f"| geolevel | share | query | share | {symbol} | {scale} | standard deviation |",
         "|---|---|---|---|---|---|---|",

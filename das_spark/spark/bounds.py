@@ -1,8 +1,8 @@
 """From declared invariants to the bounds of every geounit, the tighter of own and summed at every level (public).
 
 Nothing here reads a confidential count other than the declared invariants themselves. Levels at and below the one
-where totals are invariant get boxes on the class margins; levels above it get, besides, one `flow` row for each
-descendant whose total is invariant (das_spark/estimation/README.md says why sums of boxes are not enough there).
+where totals are invariant get bounds on the class margins; levels above it get, besides, one `flow` row for each
+descendant whose total is invariant (das_spark/estimation/README.md says why sums of class bounds are not enough there).
 
 Where a state is split into parts only the total of the state is invariant. The parts are then a *group*: they share the
 digits `total_key` of their geocodes (first digit, from 1, and number of digits), and each has a row `group_total`.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TotalKey = tuple[int, int]
 _KEYS = ("level", "geocode", "parent")
 _TOTALS = ("total", GROUP_TOTAL)
-_BOXES = (
+_CLASS_BOUNDS = (
     "level string, depth int, geocode string, parent string, units array<bigint>, total bigint, "
     "lower array<bigint>, upper array<bigint>"
 )
@@ -63,10 +63,10 @@ def all_invariants(
     return _union(frames, histograms.sparkSession, "name string, values array<bigint>")
 
 
-def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
+def class_bounds(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
     """Bounds on the class margins of every geounit, the tighter of own and the sums of its leaves.
 
-    Final at and below the level where totals are invariant; `boxes_above` tightens the levels above it. A member of a
+    Final at and below the level where totals are invariant; `bounds_above` tightens the levels above it. A member of a
     group has no total of its own, and is bounded as where totals are unknown.
 
     Columns level, depth, geocode, parent, units, total (null where unknown), lower, upper (arrays by class).
@@ -89,31 +89,36 @@ def class_boxes(invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) ->
     return _tightened(own, invariants, spine, unit_bounds)
 
 
-def group_boxes(
-    boxes: DataFrame, invariants: DataFrame, spine: Spine, total_at: str, total_key: TotalKey, unit_bounds: UnitBounds
+def group_bounds(
+    of_classes: DataFrame,
+    invariants: DataFrame,
+    spine: Spine,
+    total_at: str,
+    total_key: TotalKey,
+    unit_bounds: UnitBounds,
 ) -> DataFrame:
     """Bounds of the groups at the level of the totals: sums over members, tightened by the total of the group.
 
     The same columns, of that level alone, with keys for geocodes; every total is known.
     """
     key = F.substring("geocode", *total_key).alias("geocode")
-    members = boxes.where(F.col("depth") == spine.index(total_at)).withColumn("geocode", key)
+    members = of_classes.where(F.col("depth") == spine.index(total_at)).withColumn("geocode", key)
     exact = invariants.where((F.col("level") == total_at) & F.col("name").isin(*_TOTALS))
     totals = exact.select(key, F.col("values").getItem(0).alias("total")).groupBy("geocode").agg(F.max("total"))
     summed = _summed_lists(members, ("level", "depth", "geocode", "parent"), len(unit_bounds.least))
-    known = summed.join(totals.toDF("geocode", "total"), "geocode").select(*_box_columns())
+    known = summed.join(totals.toDF("geocode", "total"), "geocode").select(*_class_columns())
     return _bounded(known, unit_bounds)
 
 
-def boxes_above(
-    boxes: DataFrame, invariants: DataFrame, spine: Spine, total_at: str, unit_bounds: UnitBounds
+def bounds_above(
+    of_classes: DataFrame, invariants: DataFrame, spine: Spine, total_at: str, unit_bounds: UnitBounds
 ) -> DataFrame:
     """Bounds of the levels above the one with invariant totals, from the tightened bounds of that level.
 
     The same columns.
     """
     depth = spine.index(total_at)
-    base = boxes.where(F.col("depth") == depth)
+    base = of_classes.where(F.col("depth") == depth)
     upper = Spine(spine.levels[: depth + 1])
     return _tightened(base, invariants, upper, unit_bounds).where(F.col("depth") < depth)
 
@@ -123,14 +128,15 @@ def all_bounds(
     geounits: DataFrame,
     spine: Spine,
     declared: Invariants,
-    boxes: DataFrame | None,
+    of_classes: DataFrame | None,
     unit_bounds: UnitBounds | None,
     added: tuple[tuple[AddedConstraint, Query], ...],
     total_key: TotalKey | None = None,
 ) -> DataFrame:
     """Every bound of every geounit: `tables.BOUNDS` with a column level in front.
 
-    The boxes are those of `class_boxes`, written and read back; None where units are not invariant, or bound nothing.
+    Those of classes are what `class_bounds` gives, written and read back; None where units are not invariant, or bound
+    nothing.
     """
     frames = []
     if declared.total_at is not None:
@@ -139,15 +145,15 @@ def all_bounds(
         if total_key is not None:
             members, key = invariants.where(F.col("name") == GROUP_TOTAL), F.substring("geocode", *total_key)
             frames.append(bound_rows(members, GROUP_TOTAL, F.col("values"), F.col("values"), member=key))
-    if boxes is not None and unit_bounds is not None:
-        final = boxes
+    if of_classes is not None and unit_bounds is not None:
+        final = of_classes
         if declared.total_at is not None and spine.index(declared.total_at) > 0:
-            held = boxes
+            base = of_classes
             if total_key is not None:
-                held = group_boxes(boxes, invariants, spine, declared.total_at, total_key, unit_bounds)
-            above = boxes_above(held, invariants, spine, declared.total_at, unit_bounds)
-            final = boxes.where(F.col("depth") >= spine.index(declared.total_at)).unionByName(above)
-            frames.append(flow_rows(held, spine, declared.total_at))
+                base = group_bounds(of_classes, invariants, spine, declared.total_at, total_key, unit_bounds)
+            above = bounds_above(base, invariants, spine, declared.total_at, unit_bounds)
+            final = of_classes.where(F.col("depth") >= spine.index(declared.total_at)).unionByName(above)
+            frames.append(flow_rows(base, spine, declared.total_at))
         frames.append(bound_rows(final, "class", F.col("lower"), F.col("upper")))
     frames += [_added_rows(geounits, spine, constraint, query) for constraint, query in added]
     columns = "name string, member string, lower array<bigint>, upper array<bigint>"
@@ -157,14 +163,14 @@ def all_bounds(
 def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
     """Geounits whose class bounds contradict each other or their total: a column geocode; empty when all is well."""
     totals = bounds.where("name = 'total'").select("level", "geocode", F.col("lower").getItem(0).alias("total"))
-    boxes = bounds.where("name = 'class'").join(totals, ["level", "geocode"], "left")
-    boxes = boxes.select("geocode", "lower", "upper", "total")
+    of_classes = bounds.where("name = 'class'").join(totals, ["level", "geocode"], "left")
+    of_classes = of_classes.select("geocode", "lower", "upper", "total")
     if grouped:
-        boxes = boxes.unionByName(_bounds_of_groups(bounds))
+        of_classes = of_classes.unionByName(_bounds_of_groups(bounds))
 
     def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            lower, upper, total = _box_arrays(batch)
+            lower, upper, total = _class_arrays(batch)
             good = np.ones(batch.num_rows, dtype=bool)
             for chosen, values in _by_total(total):
                 good[chosen] = divisible(lower[chosen], upper[chosen], values)
@@ -173,7 +179,7 @@ def indivisible(bounds: DataFrame, *, grouped: bool = False) -> DataFrame:
                 schema=pa.schema([("geocode", pa.string())]),
             )
 
-    return boxes.mapInArrow(without_values(failing), "geocode string")
+    return of_classes.mapInArrow(without_values(failing), "geocode string")
 
 
 def _union(frames: list[DataFrame], spark: SparkSession, columns: str) -> DataFrame:
@@ -187,18 +193,18 @@ def _totals(invariants: DataFrame) -> DataFrame:
     return totals.select("level", "geocode", F.col("values").getItem(0).alias("total"))
 
 
-def _tightened(boxes: DataFrame, invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
-    """Sum boxes over descendants at every level of the spine, and tighten each by its own bounds."""
-    summed = _summed(boxes, spine, len(unit_bounds.least))
-    known = summed.join(_totals(invariants), ["level", "geocode"], "left").select(*_box_columns())
+def _tightened(of_classes: DataFrame, invariants: DataFrame, spine: Spine, unit_bounds: UnitBounds) -> DataFrame:
+    """Sum class bounds over descendants at every level of the spine, and tighten each by its own bounds."""
+    summed = _summed(of_classes, spine, len(unit_bounds.least))
+    known = summed.join(_totals(invariants), ["level", "geocode"], "left").select(*_class_columns())
     return _bounded(known, unit_bounds)
 
 
-def _box_columns() -> list[Column]:
+def _class_columns() -> list[Column]:
     return [F.col(name) for name in ("level", "depth", "geocode", "parent", "units", "total", "lower", "upper")]
 
 
-def _box_arrays(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _class_arrays(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = batch.num_rows
     lower = flat_lists(batch.column("lower"), np.int64)[0].reshape(rows, -1)
     upper = flat_lists(batch.column("upper"), np.int64)[0].reshape(rows, -1)
@@ -229,7 +235,7 @@ def _bounded(frame: DataFrame, unit_bounds: UnitBounds, *, tightened: bool = Tru
     def bounded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             units = flat_lists(batch.column("units"), np.int64)[0].reshape(batch.num_rows, -1)
-            lower, upper, total = _box_arrays(batch)
+            lower, upper, total = _class_arrays(batch)
             sides = _formula(unit_bounds, units, total)
             if tightened:
                 sides = tighten(*sides, lower, upper)
@@ -239,12 +245,12 @@ def _bounded(frame: DataFrame, unit_bounds: UnitBounds, *, tightened: bool = Tru
                 columns[name] = list_array(side.ravel(), offsets, pa.int64())
             yield pa.RecordBatch.from_pydict(columns)
 
-    return frame.mapInArrow(without_values(bounded), _BOXES)
+    return frame.mapInArrow(without_values(bounded), _CLASS_BOUNDS)
 
 
-def _summed(boxes: DataFrame, spine: Spine, classes: int) -> DataFrame:
+def _summed(of_classes: DataFrame, spine: Spine, classes: int) -> DataFrame:
     """Sum units, lower and upper over all descendants, for every level of the spine given."""
-    at = boxes.select(F.explode(level_structs(spine)).alias("at"), "units", "lower", "upper")
+    at = of_classes.select(F.explode(level_structs(spine)).alias("at"), "units", "lower", "upper")
     return _summed_lists(at.select("at.*", "units", "lower", "upper"), ("level", "depth", "geocode", "parent"), classes)
 
 
@@ -268,13 +274,13 @@ def bound_rows(frame: DataFrame, name: str, lower: Column, upper: Column, *, mem
     )
 
 
-def flow_rows(boxes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
+def flow_rows(of_classes: DataFrame, spine: Spine, total_at: str) -> DataFrame:
     """Class bounds and totals of the geounits whose totals are invariant, for each geounit above them.
 
     `tables.BOUNDS` with a column level in front.
     """
     depth = spine.index(total_at)
-    members = boxes.where(F.col("depth") == depth).select(
+    members = of_classes.where(F.col("depth") == depth).select(
         F.col("geocode"),
         F.concat("lower", F.array("total")).alias("lower"),
         F.concat("upper", F.array("total")).alias("upper"),

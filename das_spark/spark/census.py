@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from das_spark.geography import BLOCK
 from das_spark.spark.ingest import all_levels
-from das_spark.spark.readers import reading
-from das_spark.store.spine import BLOCKS, SpineRecord, check_blocks, read_record
+from das_spark.spark.problems import reading
+from das_spark.store.spine import SpineRecord, checked_blocks, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,6 @@ class StoredSpine:
 def read_spine(spark: SparkSession, folder: Path) -> StoredSpine:
     """Open a spine that `write_spine` wrote, after comparing every byte with its record."""
     record = read_record(folder)
-    check_blocks(folder / BLOCKS, record.files)
+    files = checked_blocks(folder, record.files)
     with reading(str(folder)):
-        paths = [str(folder / BLOCKS / file.name) for file in record.files]
-        return StoredSpine(record, spark.read.parquet(*paths))
+        return StoredSpine(record, spark.read.parquet(*map(str, files)))

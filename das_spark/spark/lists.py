@@ -10,6 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
+from das_spark.errors import GeographyError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -79,3 +81,11 @@ def list_array(values: NDArray[np.generic], offsets: NDArray[np.int64], kind: pa
 def list_total(column: str | Column) -> Column:
     """Sum of a list of longs. A column of longs: 0 for an empty list, null for none."""
     return F.aggregate(column, F.lit(0).cast("bigint"), lambda total, value: total + value)
+
+
+def text_column(rows: pa.Table, name: str) -> NDArray[np.str_]:
+    """A column of text, shape (blocks,)."""
+    column = rows.column(name)
+    if column.null_count:
+        raise GeographyError(f"column {name!r} of the blocks holds {column.null_count:,} nulls")
+    return np.asarray(column.to_numpy().tolist(), dtype=np.str_)

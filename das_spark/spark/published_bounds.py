@@ -25,7 +25,7 @@ def published_totals(rows: DataFrame, geounits: DataFrame) -> DataFrame:
     return totals.select(*_KEYS, "parent", F.lit("total").alias("name"), F.col("value").alias("values"))
 
 
-def published_boxes(
+def tightened_class_bounds(
     rows: DataFrame, geounits: DataFrame, totals: DataFrame, spine: Spine, class_query: str, classes: int
 ) -> DataFrame:
     """Bounds on the class margins of every geounit: the tighter of its own constraints and the sums of its children's.
@@ -48,14 +48,14 @@ def published_boxes(
     return union(each.select(*columns) for each in levels)
 
 
-def published_class_bounds(boxes: DataFrame, spine: Spine, total_at: str | None) -> DataFrame:
+def published_class_bounds(of_classes: DataFrame, spine: Spine, total_at: str | None) -> DataFrame:
     """Class bounds and flows: `tables.BOUNDS` with a column level in front.
 
-    The boxes are used more than once: they should be written and read back.
+    The class bounds are used more than once: they should be written and read back.
     """
-    frame = bound_rows(boxes, "class", F.col("lower"), F.col("upper"))
+    frame = bound_rows(of_classes, "class", F.col("lower"), F.col("upper"))
     if total_at is not None and spine.index(total_at) > 0:
-        return frame.unionByName(flow_rows(boxes, spine, total_at))
+        return frame.unionByName(flow_rows(of_classes, spine, total_at))
     return frame
 
 

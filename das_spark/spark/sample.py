@@ -34,8 +34,7 @@ from das_spark.evaluation import (
     residuals,
 )
 from das_spark.geography import ROOT_GEOCODE
-from das_spark.spark.lists import flat_lists, list_total, together
-from das_spark.spark.spine import text_column
+from das_spark.spark.lists import flat_lists, list_total, text_column, together
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

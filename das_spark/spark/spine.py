@@ -46,8 +46,8 @@ from das_spark.geography import (
 )
 from das_spark.spark.arranged import file_number, file_starts, write_arranged
 from das_spark.spark.census import unknown_blocks
-from das_spark.spark.lists import cut, together
-from das_spark.spark.readers import MOST_EXAMPLES, Problem, reading, refuse
+from das_spark.spark.lists import cut, text_column, together
+from das_spark.spark.problems import MOST_EXAMPLES, Problem, reading, refuse
 from das_spark.store.parquet import ParquetTables, TableFolder
 
 if TYPE_CHECKING:
@@ -109,14 +109,6 @@ def block_table(rows: pa.Table) -> BlockTable:
     """The blocks of a county as the core takes them."""
     columns = {name: text_column(rows, name) for name in ENTITY_COLUMNS}
     return BlockTable(geocode16=text_column(rows, "geocode"), gq=_flags(rows.column("gq")), **columns)
-
-
-def text_column(rows: pa.Table, name: str) -> NDArray[np.str_]:
-    """A column of text, shape (blocks,)."""
-    column = rows.column(name)
-    if column.null_count:
-        raise GeographyError(f"column {name!r} of the blocks holds {column.null_count:,} nulls")
-    return np.asarray(column.to_numpy().tolist(), dtype=np.str_)
 
 
 def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -28,7 +28,8 @@ from das_spark.geography import (
     compare_county,
     join_comparisons,
 )
-from das_spark.spark.spine import block_table, by_county, of_counties, text_column
+from das_spark.spark.lists import text_column
+from das_spark.spark.spine import block_table, by_county, of_counties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

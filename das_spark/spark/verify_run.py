@@ -41,7 +41,7 @@ from das_spark.spark.verify_columns import (
 )
 from das_spark.spark.verify_spine import block_columns, share_columns
 from das_spark.store import part_files
-from das_spark.store.spine import BLOCKS
+from das_spark.store.spine import blocks_of
 from das_spark.store.tables import of_estimator
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _bound_rules(run: Verified, read: RunTables) -> list[Rule | None]:
     of_classes = None
     if declared.units and formulas is not None:
         # Read three times, and made once.
-        of_classes = write_and_read(bounds.class_boxes(invariants, spine, formulas), run.scratch / "class_bounds")
+        of_classes = write_and_read(bounds.class_bounds(invariants, spine, formulas), run.scratch / "class_bounds")
     expected = bounds.all_bounds(
         invariants,
         read.geounits,
@@ -217,7 +217,7 @@ def schema_check(run: Verified) -> Check:
         layout.level(name, level): tables.LEVEL_TABLES[name] for name, levels in of_levels.items() for level in levels
     }
     if not spine.is_census:
-        folders[layout.spine / BLOCKS] = tables.BLOCKS
+        folders[blocks_of(layout.spine)] = tables.BLOCKS
     for name, format in run.manifest.tables:
         if format == PARQUET:
             schema = table_schema([each for each in run.plan.product.tables if each.name == name])

@@ -45,7 +45,6 @@ from das_spark.store.filesystem import (
 from das_spark.store.journal import Attempt, Journal, State, Step
 from das_spark.store.layout import (
     LEDGERS,
-    STAGING,
     JointLayout,
     PublicLayout,
     RestrictedLayout,
@@ -64,7 +63,6 @@ from das_spark.store.ledger import (
     update_ledger,
 )
 from das_spark.store.lock import (
-    VERIFYING,
     Staging,
     clear_staging,
     guarded_staging,
@@ -72,6 +70,7 @@ from das_spark.store.lock import (
     is_held,
     require_held,
     staging_of,
+    verification_staging,
 )
 from das_spark.store.manifest import (
     CompletionRecord,
@@ -84,7 +83,7 @@ from das_spark.store.runs import (
     RunMarker,
     created_at,
     find_run,
-    is_concluded,
+    is_complete,
     is_public_root,
     now,
     open_public,
@@ -100,8 +99,6 @@ __all__ = [
     "LEDGERS",
     "LEDGER_SUFFIX",
     "POSIX",
-    "STAGING",
-    "VERIFYING",
     "Address",
     "Attempt",
     "Capabilities",
@@ -142,7 +139,7 @@ __all__ = [
     "finished",
     "guarded_staging",
     "hold_run",
-    "is_concluded",
+    "is_complete",
     "is_disk_full",
     "is_held",
     "is_public_root",
@@ -174,6 +171,7 @@ __all__ = [
     "succeed",
     "sync_folder",
     "update_ledger",
+    "verification_staging",
     "write_durably",
     "write_texts",
 ]

@@ -66,6 +66,10 @@ class TablesLayout(Generic[Place]):
         """
         return self.path / f"{name}.{format}"
 
+    def beside(self, name: str, format: str, file: str) -> Place:
+        """A file in the folder of a table, beside its levels."""
+        return self.table(name, format) / file
+
     def level(self, name: str, format: str, geolevel: str) -> Place:
         """The folder of one level of a table.
 
@@ -118,7 +122,16 @@ class PublicLayout(_Root[Place]):
             kind: `person` or `unit`.
             format: `parquet`, `text` or `ppmf`.
         """
-        return self.path / "microdata" / f"{kind}.{format}"
+        return self.microdata_files / f"{kind}.{format}"
+
+    @property
+    def microdata_files(self) -> Place:
+        """The folder of all microdata files."""
+        return self.path / "microdata"
+
+    def microdata_file(self, kind: str, format: str, name: str) -> Place:
+        """A file in the folder of a microdata file: a part, or what stands beside the parts."""
+        return self.microdata(kind, format) / name
 
     def microdata_single(self, kind: str, format: str) -> Place:
         """The one file that all records of a kind are in, where a run writes such files, by its name in the releases.
@@ -132,7 +145,7 @@ class PublicLayout(_Root[Place]):
     @property
     def microdata_rows(self) -> Place:
         """Rows of each microdata file."""
-        return self.path / "microdata" / "rows.json"
+        return self.microdata_files / "rows.json"
 
     @property
     def spine(self) -> Place:
@@ -148,6 +161,10 @@ class PublicLayout(_Root[Place]):
     def problems(self) -> Place:
         """Saved problem files of families that could not be solved; made of public data."""
         return self.path / "problems"
+
+    def problem(self, geolevel: str, family: str) -> Place:
+        """The saved problem file of one family."""
+        return self.problems / f"{geolevel}.{family}.npz"
 
     @property
     def manifest(self) -> Place:
@@ -286,7 +303,7 @@ class RestrictedLayout(_Root[Place]):
     @property
     def completion(self) -> Place:
         """What was verified and evaluated, and of which files."""
-        return self.path / "concluded.json"
+        return self.path / "completion.json"
 
     @property
     def removed(self) -> Place:

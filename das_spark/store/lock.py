@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ _GLANCES = (0.05, 0.2)
 #: Stands for the word where this process holds no lock of the run.
 _NOBODY = "unheld"
 #: What a verification that holds no run writes into beside the drivers: a run may be verified while one is at work.
-VERIFYING = "verification-"
+_VERIFYING = "verification-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,11 @@ def guarded_staging(
     return Staging(staging_of(layout, side) / name, partial(require_held, layout))
 
 
+def verification_staging(side: PublicLayout[Place]) -> Staging[Place]:
+    """A folder for verifying a run without holding it, of this process alone: a run may be verified twice at once."""
+    return Staging(side.path / STAGING / f"{_VERIFYING}{os.getpid()}")
+
+
 def clear_staging(layout: RunLayout[Place]) -> None:
     """Remove the staging folders of this driver, and the folder around them where nobody else has one.
 
@@ -159,6 +165,6 @@ def _discard_staged_by_others(layout: RunLayout[Place]) -> None:
     for side in (layout.public, layout.restricted):
         staging = side.path / STAGING
         for name in system_of(staging).names(str(staging)):
-            if not name.startswith(VERIFYING):
+            if not name.startswith(_VERIFYING):
                 with suppress(OSError):  # its driver may still be writing: it is in nobody's way
                     discard(staging / name)

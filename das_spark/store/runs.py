@@ -281,7 +281,7 @@ def _markers(layout: RunLayout[Place], public: RunMarker, ledger: str) -> tuple[
     return replace(closed, root=str(layout.root.resolve()), public=str(layout.public.path.resolve())), public
 
 
-def is_concluded(layout: RunLayout[Place]) -> bool:
+def is_complete(layout: RunLayout[Place]) -> bool:
     """Whether a run has come to its end and is verified: its restricted manifest is written last."""
     try:
         passed = json.loads(layout.public.verification.read_text(encoding="utf-8"))["passed"]

@@ -31,7 +31,7 @@ from das_spark.store.lock import Staging
 
 FORMAT: Final = 1
 RECORD: Final = "spine.json"
-BLOCKS: Final = "blocks"
+_BLOCKS: Final = "blocks"
 _COUNTY: Final = "County"
 _AGAIN: Final = "build it again with `das-spark spine build`"
 
@@ -232,11 +232,11 @@ def write_spine(
     with disk_errors(folder):
         discard(staging.folder)
         try:
-            files = write(staging.folder / BLOCKS)
+            files = write(blocks_of(staging.folder))
             staging.guard()
             discard(folder)
             make_folder(folder)
-            written = replace(record, files=promote(staging.folder / BLOCKS, folder / BLOCKS, files, check=False))
+            written = replace(record, files=promote(blocks_of(staging.folder), blocks_of(folder), files, check=False))
             write_durably(folder / RECORD, written.to_json())
             succeed(folder)
         finally:
@@ -256,7 +256,7 @@ def require_new(folder: Path) -> None:
     if not folder.exists():
         return
     unfinished = folder.is_dir() and not finished(folder)
-    if not unfinished or names_in(folder) - {BLOCKS, RECORD}:
+    if not unfinished or names_in(folder) - {_BLOCKS, RECORD}:
         raise OutputError(f"{folder}: there is something already", hint="choose a new folder with --out")
 
 
@@ -271,6 +271,11 @@ def require_source(path: str) -> None:
     """
     if not Path(path).exists():
         raise InputError(f"{path}: no such file or folder", hint="name a file or folder of public geography")
+
+
+def blocks_of(folder: Path) -> Path:
+    """The folder of the blocks of a spine."""
+    return folder / _BLOCKS
 
 
 def read_record(folder: Path) -> SpineRecord:
@@ -290,19 +295,20 @@ def read_record(folder: Path) -> SpineRecord:
     return SpineRecord.from_json(text, str(folder / RECORD))
 
 
-def check_blocks(folder: Path, files: Sequence[FileRecord]) -> None:
-    """Compare the bytes of the files of the blocks with their record.
+def checked_blocks(folder: Path, files: Sequence[FileRecord]) -> tuple[Path, ...]:
+    """The files of the blocks of a spine, after comparing their bytes with their record.
 
     Raises:
         InputError: A file is missing, has been changed, or does not belong there.
     """
     if not files:
         raise InputError(f"{folder}: the record names no file", hint=_AGAIN)
-    unknown = sorted({path.name for path in part_files(folder)} - {file.name for file in files})
+    blocks = blocks_of(folder)
+    unknown = sorted({path.name for path in part_files(blocks)} - {file.name for file in files})
     if unknown:
-        raise InputError(f"{folder / unknown[0]}: is no part of the spine", hint="take it away, or build it again")
-    for file in files:
-        path = folder / file.name
+        raise InputError(f"{blocks / unknown[0]}: is no part of the spine", hint="take it away, or build it again")
+    paths = tuple(blocks / file.name for file in files)
+    for path, file in zip(paths, files, strict=True):
         if not path.is_file():
             raise InputError(f"{path}: is missing", hint=_AGAIN)
         found = record_of(path)
@@ -310,6 +316,7 @@ def check_blocks(folder: Path, files: Sequence[FileRecord]) -> None:
             raise InputError(f"{path}: has {found.size:,} bytes, {file.size:,} were written", hint=_AGAIN)
         if found != file:
             raise InputError(f"{path}: was changed after it was written (its checksum is another)", hint=_AGAIN)
+    return paths
 
 
 def _is_count(value: object) -> bool:

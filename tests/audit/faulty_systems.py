@@ -33,11 +33,11 @@ class SharesNotCharged(LocalSystem):
 
     def measurement_plan(self, geolevel, key):
         alone = replace(self.plan.budget.level(geolevel), share=Fraction(1))
-        laws = {
+        mechanisms = {
             item.query: replace(self.plan.budget, levels=(alone,)).mechanism(geolevel, item.query)
             for item in alone.queries
         }
-        tables = {name: (cumulative_table(law), law.variance()) for name, law in laws.items()}
+        tables = {name: (cumulative_table(mechanism), mechanism.variance()) for name, mechanism in mechanisms.items()}
         return replace(super().measurement_plan(geolevel, key), mechanisms={"": tables})
 
 
@@ -46,8 +46,8 @@ class QueryMeasuredTwice(LocalSystem):
 
     def measurement_plan(self, geolevel, key):
         noise = super().measurement_plan(geolevel, key)
-        law = with_total(self.plan, 2).budget.mechanism(geolevel, "detailed")
-        tables = {**noise.mechanisms[""], "detailed": (cumulative_table(law), law.variance())}
+        mechanism = with_total(self.plan, 2).budget.mechanism(geolevel, "detailed")
+        tables = {**noise.mechanisms[""], "detailed": (cumulative_table(mechanism), mechanism.variance())}
         return replace(noise, mechanisms={"": tables})
 
 

@@ -128,7 +128,7 @@ def test_an_audit_under_a_text_is_repeated_and_says_that_it_is_insecure(small_pl
     assert record["insecure"]
     assert "INSECURE" in page
     assert record["invented_records"]
-    assert "invented records only" in page
+    assert "synthetic records only" in page
     assert record["claim"]["total"] == "2"
     assert record["convicts"] is False
 

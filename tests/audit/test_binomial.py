@@ -15,7 +15,7 @@ RUNS = 25
 
 
 def chance_of_at_least(seen: int, p: float) -> float:
-    """Term by term, with nothing of beta laws."""
+    """Term by term, with nothing of beta distributions."""
     return math.fsum(math.comb(RUNS, k) * p**k * (1 - p) ** (RUNS - k) for k in range(seen, RUNS + 1))
 
 

@@ -1,4 +1,4 @@
-"""Invented inputs of every run file of the project: neighbours within the invariants that exercise the budget."""
+"""Synthetic inputs of every run file of the project: neighbours within the invariants that exercise the budget."""
 
 from __future__ import annotations
 

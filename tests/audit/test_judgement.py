@@ -18,8 +18,8 @@ from das_spark.privacy import DiscreteLaplace, Framework
 
 EPSILON = Fraction(1)
 #: One answer with the noise of epsilon: sensitivity 1 here, so that the claim can be reached.
-LAW = DiscreteLaplace(1 / EPSILON)
-NOISE = DeclaredNoise.of({LAW: 1})
+MECHANISM = DiscreteLaplace(1 / EPSILON)
+NOISE = DeclaredNoise.of({MECHANISM: 1})
 CLAIM = Claim(Framework.PURE_DP, EPSILON, Fraction(0))
 LEVEL = 0.9
 AUDITS = 200

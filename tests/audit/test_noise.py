@@ -1,4 +1,4 @@
-"""The law of the loss against the exact one of the Laplace law, closed forms of the normal law, and brute force."""
+"""The distribution of the loss against that of Laplace noise, closed forms of the normal one, and brute force."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pure_budget() -> Budget:
     return Budget(Framework.PURE_DP, TOTAL, (LevelBudget("level", Fraction(1), queries),))
 
 
-def pure_laws() -> dict:
+def pure_mechanisms() -> dict:
     """Two answers of every query differ."""
     return {DiscreteLaplace(2 / (TOTAL * share)): 2 for share in SHARES}
 
@@ -44,13 +44,13 @@ def delta_by_enumeration(budget: Budget, epsilon: float) -> float:
     (1 + exp(-e/2))^-2, -e with (1 + exp(e/2))^-2, else 0; delta is the sum of P(L) (1 - exp(epsilon - L)) over all
     losses L above epsilon.
     """
-    laws = []
+    mechanisms = []
     for item in budget.levels[0].queries:
         spent = float(budget.spent("level", item.query))
         up, down = (1 + math.exp(-spent / 2)) ** -2, (1 + math.exp(spent / 2)) ** -2
-        laws.append([(spent, up), (0.0, 1 - up - down), (-spent, down)])
+        mechanisms.append([(spent, up), (0.0, 1 - up - down), (-spent, down)])
     total = 0.0
-    for outcome in itertools.product(*laws):
+    for outcome in itertools.product(*mechanisms):
         loss, weight = sum(each for each, _ in outcome), math.prod(each for _, each in outcome)
         total += weight * max(0.0, 1 - math.exp(epsilon - loss))
     return total
@@ -76,7 +76,7 @@ def test_the_enumerated_losses_are_those_of_a_wide_grid_of_outcomes() -> None:
 
 
 def delta_at(noise: DeclaredNoise, epsilon: float) -> float:
-    """Delta as a plain sum over the law of the loss."""
+    """Delta as a plain sum over the distribution of the loss."""
     above = noise.losses > epsilon
     return float((noise.probabilities[above] * -np.expm1(epsilon - noise.losses[above])).sum())
 
@@ -84,27 +84,27 @@ def delta_at(noise: DeclaredNoise, epsilon: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.3, 2.6])
 def test_losses_of_laplace_noise_are_the_exact_ones(epsilon):
     exact = delta_by_enumeration(pure_budget(), epsilon)
-    found = delta_at(DeclaredNoise.of(pure_laws()), epsilon)
+    found = delta_at(DeclaredNoise.of(pure_mechanisms()), epsilon)
     assert exact - 1e-12 <= found <= exact + 1e-5
 
 
 @pytest.mark.parametrize("high", [0.0, 1e-6, 0.01, 0.2, 0.5, 0.9, 1.0])
-def test_wide_gaussian_noise_allows_what_the_normal_law_allows(high):
+def test_wide_gaussian_noise_allows_what_the_normal_distribution_allows(high):
     rho = 0.8
     noise = DeclaredNoise.of({DiscreteGaussian(Fraction(10_000)): 16_000})
     normal = float(stats.norm.cdf(stats.norm.ppf(high) + math.sqrt(2 * rho)))
     assert float(noise.allowed(np.array(high))) == pytest.approx(normal, abs=2e-4)
 
 
-def brute_force(laws: list, reach: int) -> tuple[np.ndarray, np.ndarray]:
+def brute_force(mechanisms: list, reach: int) -> tuple[np.ndarray, np.ndarray]:
     """Every joint outcome of some answers that are 0 or 1: its probabilities under both inputs."""
     values = np.arange(-reach, reach + 1)
     tables = []
-    for law in laws:
-        if isinstance(law, DiscreteLaplace):
-            weight = np.exp(-np.abs(values) / float(law.scale))
+    for mechanism in mechanisms:
+        if isinstance(mechanism, DiscreteLaplace):
+            weight = np.exp(-np.abs(values) / float(mechanism.scale))
         else:
-            weight = np.exp(-(values**2) / (2 * float(law.sigma_squared)))
+            weight = np.exp(-(values**2) / (2 * float(mechanism.sigma_squared)))
         tables.append((weight, np.roll(weight, 1)))
     own = np.array([math.prod(each) for each in itertools.product(*[table[0] for table in tables])])
     other = np.array([math.prod(each) for each in itertools.product(*[table[1] for table in tables])])
@@ -112,13 +112,13 @@ def brute_force(laws: list, reach: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "laws",
+    "mechanisms",
     [[NARROW, NARROW, DiscreteLaplace(Fraction(3))], [DiscreteGaussian(Fraction(2)), DiscreteGaussian(Fraction(1, 2))]],
     ids=["laplace", "gaussian"],
 )
-def test_no_event_of_all_outcomes_is_beyond_what_is_allowed_and_the_best_are_at_the_border(laws):
-    own, other = brute_force(laws, 40 if len(laws) > 2 else 200)
-    counted = {law: laws.count(law) for law in laws}
+def test_no_event_of_all_outcomes_is_beyond_what_is_allowed_and_the_best_are_at_the_border(mechanisms):
+    own, other = brute_force(mechanisms, 40 if len(mechanisms) > 2 else 200)
+    counted = {mechanism: mechanisms.count(mechanism) for mechanism in mechanisms}
     noise = DeclaredNoise.of(counted)
     order = np.argsort(-own / np.maximum(other, 1e-300), kind="stable")
     p, q = np.cumsum(own[order]), np.cumsum(other[order])
@@ -132,7 +132,7 @@ def test_no_event_of_all_outcomes_is_beyond_what_is_allowed_and_the_best_are_at_
 
 
 def test_the_perfect_attacker_sees_what_the_noise_allows_and_never_more_than_the_claim():
-    noise, claim = DeclaredNoise.of(pure_laws()), Claim.of(pure_budget())
+    noise, claim = DeclaredNoise.of(pure_mechanisms()), Claim.of(pure_budget())
     own, other = noise.roc()
     assert (own <= noise.allowed(other) + 1e-9).all()
     bounds = [noise.expected(claim, noise, runs, 1e-3)[0] for runs in (100, 10_000, 1_000_000)]
@@ -142,27 +142,27 @@ def test_the_perfect_attacker_sees_what_the_noise_allows_and_never_more_than_the
 
 
 def test_narrower_noise_is_beyond_the_declared_one_with_enough_runs():
-    noise, claim = DeclaredNoise.of(pure_laws()), Claim.of(pure_budget())
-    narrower = DeclaredNoise.of(louder(pure_laws(), Fraction(1, 2)))
+    noise, claim = DeclaredNoise.of(pure_mechanisms()), Claim.of(pure_budget())
+    narrower = DeclaredNoise.of(louder(pure_mechanisms(), Fraction(1, 2)))
     bound, excess = narrower.expected(claim, noise, 10_000, 1e-3)
     assert bound > float(TOTAL)
     assert excess > 0.1
     assert narrower.expected(claim, noise, 10, 1e-3)[1] < 0
-    (law,) = louder({DiscreteGaussian(Fraction(9)): 4}, Fraction(1, 3))
-    assert law == DiscreteGaussian(Fraction(1))
+    (mechanism,) = louder({DiscreteGaussian(Fraction(9)): 4}, Fraction(1, 3))
+    assert mechanism == DiscreteGaussian(Fraction(1))
 
 
-@pytest.mark.parametrize("law", [NARROW, DiscreteGaussian(Fraction(5, 2))])
-def test_the_log_ratio_is_that_of_the_probabilities(law):
+@pytest.mark.parametrize("mechanism", [NARROW, DiscreteGaussian(Fraction(5, 2))])
+def test_the_log_ratio_is_that_of_the_probabilities(mechanism):
     def weight(value):
-        if isinstance(law, DiscreteLaplace):
-            return -abs(value) / float(law.scale)
-        return -(value**2) / (2 * float(law.sigma_squared))
+        if isinstance(mechanism, DiscreteLaplace):
+            return -abs(value) / float(mechanism.scale)
+        return -(value**2) / (2 * float(mechanism.sigma_squared))
 
     values = np.array([-3.0, 0.0, 4.0, 5.0, 11.0, math.nan])
     expected = [weight(value - 4) - weight(value - 5) for value in values[:-1]]
-    np.testing.assert_allclose(log_ratio(law, values, 4, 5), [*expected, 0.0])
-    np.testing.assert_array_equal(log_ratio(law, values, 4, 4), 0)
+    np.testing.assert_allclose(log_ratio(mechanism, values, 4, 5), [*expected, 0.0])
+    np.testing.assert_array_equal(log_ratio(mechanism, values, 4, 4), 0)
 
 
 def test_inputs_that_differ_in_nothing_are_refused():

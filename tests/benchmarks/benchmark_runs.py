@@ -1,4 +1,4 @@
-"""Whole runs of an invented population at growing shares: seconds by stage, growth exponent, peak memory.
+"""Whole runs of a synthetic population at growing shares: seconds by stage, growth exponent, peak memory.
 
     python tests/benchmarks/benchmark_runs.py [--like 1940|2020-state] [--shares 1/100,1/10,1] [--keep DIR]
 

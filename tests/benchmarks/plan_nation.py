@@ -2,8 +2,8 @@
 
     python tests/benchmarks/plan_nation.py
 
-Prints Markdown: how well the law of the families fits what was measured, families and CPU by level, and minutes by
-number of cores. The law is CPU seconds = a + b x children x cells of the parent that hold anybody; a and b are fitted
+Prints Markdown: how well the model of the families fits what was measured, families and CPU by level, and minutes by
+number of cores. The model is CPU seconds = a + b x children x cells of the parent that hold anybody; a and b are fitted
 to the table "Whole estimates with the passes of their level" of README.md, relative errors counting alike. Nothing here
 is a measurement of the nation.
 """
@@ -75,7 +75,7 @@ LEVELS = [
 ]
 
 
-def law() -> tuple[float, float]:
+def model() -> tuple[float, float]:
     """Seconds a family, and seconds a child and cell: least squares of relative errors, neither negative."""
     shapes = np.array([(1.0, children * cells) for children, cells, _ in MEASURED])
     seconds = np.array([milliseconds / 1000 for *_, milliseconds in MEASURED])
@@ -87,8 +87,8 @@ def law() -> tuple[float, float]:
 
 def cpu_seconds(level: Level, fixed: float, growing: float) -> float:
     """CPU of all families of a level, and of Spark around them."""
-    by_law = level.families * fixed + level.children * (level.cells * growing + SPARK_SECONDS)
-    return max(by_law, level.children * ESTIMATE_SECONDS) if level.name == "Block" else by_law
+    by_model = level.families * fixed + level.children * (level.cells * growing + SPARK_SECONDS)
+    return max(by_model, level.children * ESTIMATE_SECONDS) if level.name == "Block" else by_model
 
 
 def largest_seconds(level: Level, fixed: float, growing: float) -> float:
@@ -111,9 +111,9 @@ def wall_seconds(cores: int, fixed: float, growing: float) -> dict[str, float]:
 
 
 def main() -> None:
-    fixed, growing = law()
+    fixed, growing = model()
     print(f"A family: {1e3 * fixed:.1f} ms + {1e6 * growing:.2f} microseconds x children x cells\n")
-    print("| children x cells | measured, ms | law, ms |\n|---|---|---|")
+    print("| children x cells | measured, ms | model, ms |\n|---|---|---|")
     for children, cells, milliseconds in MEASURED:
         print(f"| {children:,} x {cells} | {milliseconds:,.0f} | {1e3 * (fixed + growing * children * cells):,.0f} |")
     print("\n| children | families | geounits | core seconds | largest family, s | shuffled, GB at most |")

@@ -24,7 +24,7 @@ def test_the_tables_the_verdict_and_the_guard_are_printed(capsys):
     assert main(command(*QUICK)) == 0
     shown = capsys.readouterr().out
     for words in (
-        "invented records only",
+        "synthetic records only",
         "INSECURE",
         "Claimed: epsilon = 2 (exact)",
         "Proven, at confidence 0.95",

@@ -26,7 +26,7 @@ PARTS = ("person", "unit")
 
 @pytest.fixture(scope="module")
 def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some 10,000 people of an invented state, as CEF records."""
+    """Some 10,000 people of a synthetic state, as CEF records."""
     place = tmp_path_factory.mktemp("joint") / "population"
     assert main(["simulate", "--like", "2020-state", "--share", "1/1000", "--layout", "cef", "--out", str(place)]) == 0
     return place

@@ -20,7 +20,7 @@ CONF = ROOT / "conf" / "pl94_2020_simulated.toml"
 
 @pytest.fixture(scope="module")
 def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some 10,000 people of an invented state, as CEF records, in places and tribal areas that are invented, too."""
+    """Some 10,000 people of a synthetic state, as CEF records, in places and tribal areas that are synthetic, too."""
     place = tmp_path_factory.mktemp("spine") / "population"
     asked = ["--like", "2020-state", "--share", "1/1000", "--layout", "cef", "--out", str(place)]
     assert main(["simulate", *asked]) == 0

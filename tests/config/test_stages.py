@@ -67,10 +67,10 @@ def test_all_parts_of_a_joint_run_read_their_input_before_any_part_draws():
     assert part_of("unit: measure Block_Group") == ("unit", "measure Block_Group")
 
 
-def test_a_run_from_measurements_adopts_instead_of_reading_and_measuring():
+def test_a_run_from_measurements_imports_instead_of_reading_and_measuring():
     plan = load_run(CONF / "pl94_2020_to_tract.toml", files=False)
     found = [stage.name for stage in stages_from_measurements(plan)]
-    assert found[:3] == ["check", "adopt", "estimate State"]
+    assert found[:3] == ["check", "import", "estimate State"]
     assert found[3:] == [name for name in PERSONS[3:] if not name.startswith("measure")]
 
 

@@ -109,14 +109,14 @@ def test_divisible_says_whether_margins_exist(data: st.DataObject) -> None:
     lower = data.draw(arrays(np.int64, (4, 3), elements=st.integers(0, 3)))
     upper = data.draw(arrays(np.int64, (4, 3), elements=st.integers(0, 4)))
     total = data.draw(arrays(np.int64, (4,), elements=st.integers(0, 10)))
-    good, boxes = divisible(lower, upper, total), divisible(lower, upper)
+    good, of_classes = divisible(lower, upper, total), divisible(lower, upper)
     for k in range(4):
         margins = [
             margin
             for margin in np.ndindex(5, 5, 5)
             if all(low <= s <= high for low, s, high in zip(lower[k], margin, upper[k], strict=True))
         ]
-        assert boxes[k] == bool(margins)
+        assert of_classes[k] == bool(margins)
         assert good[k] == any(sum(margin) == total[k] for margin in margins)
 
 

@@ -88,10 +88,10 @@ def executor(estimator, *, lazy=True, bounds=()):
     queries = {"detailed": SCHEMA.query("detailed"), "total": SCHEMA.query("total")}
     noise = {}
     for level in LEVELS:
-        law = DiscreteLaplace(Fraction(SCALES[level]))
+        mechanism = DiscreteLaplace(Fraction(SCALES[level]))
         noise[level] = MeasurementPlan(
             queries={"detailed": queries["detailed"]},
-            mechanisms={"": {"detailed": (cumulative_table(law), law.variance())}},
+            mechanisms={"": {"detailed": (cumulative_table(mechanism), mechanism.variance())}},
             streams={"detailed": key.derive(StreamDomain("p", "person", level, 0, "detailed"))},
             lazy=lazy and not estimator.needs.all_rows(level, LEVELS),
         )

@@ -20,7 +20,7 @@ from das_spark.privacy import (
 )
 
 SCHEMA = Schema("small", (Attribute("hhgq", ("household", "a", "b")), Attribute("age", ("young", "old"))))
-LAW = DiscreteLaplace(Fraction(7, 2))
+MECHANISM = DiscreteLaplace(Fraction(7, 2))
 QUERIES = {name: SCHEMA.query(name) for name in ("hhgq", "detailed")}
 CHILDREN = {"0101": {0: 5, 3: 2}, "0102": {}, "0103": {1: 7, 5: 1}}
 SUPPORT = np.array([0, 1, 3], dtype=np.int32)
@@ -32,24 +32,24 @@ def family(codes=tuple(CHILDREN), share=""):
     )
 
 
-def plan(*, lazy, key=None, laws=None):
+def plan(*, lazy, key=None, mechanisms=None):
     run_key = key or RunKey.insecure("k")
     return MeasurementPlan(
         queries=QUERIES,
         mechanisms={
-            share: {name: (cumulative_table(law), law.variance()) for name in QUERIES}
-            for share, law in (laws or {"": LAW}).items()
+            share: {name: (cumulative_table(mechanism), mechanism.variance()) for name in QUERIES}
+            for share, mechanism in (mechanisms or {"": MECHANISM}).items()
         },
         streams={name: run_key.derive(StreamDomain("p", "person", "County", 0, name)) for name in QUERIES},
         lazy=lazy,
     )
 
 
-def expected(code, name, rows, law=LAW):
+def expected(code, name, rows, mechanism=MECHANISM):
     dense = np.zeros(6, dtype=np.int64)
     dense[list(CHILDREN[code])] = list(CHILDREN[code].values())
     stream = RunKey.insecure("k").derive(StreamDomain("p", "person", "County", 0, name))
-    noise = sample(cumulative_table(law), stream, GeounitAddresses.of([code]), np.asarray(rows))[0]
+    noise = sample(cumulative_table(mechanism), stream, GeounitAddresses.of([code]), np.asarray(rows))[0]
     return (QUERIES[name].answer_dense(dense)[rows] + noise).tolist()
 
 
@@ -58,7 +58,7 @@ def test_all_rows_are_complete_answers_plus_the_noise_of_their_address():
     assert [each.query for each in found] == ["detailed", "hhgq"]
     for each in found:
         assert each.rows is None
-        assert (each.variance == LAW.variance()).all()
+        assert (each.variance == MECHANISM.variance()).all()
         for code, values in zip(each.geocodes, each.values.tolist(), strict=True):
             assert values == expected(code, each.query, np.arange(QUERIES[each.query].rows))
 
@@ -89,13 +89,13 @@ def test_a_parent_where_nobody_lives_leaves_no_answer():
 
 
 def test_children_with_other_shares_of_the_budget_have_other_noise():
-    laws = {share: DiscreteGaussian(Fraction(4) / Fraction(share)) for share in ("1/3", "2/3")}
+    mechanisms = {share: DiscreteGaussian(Fraction(4) / Fraction(share)) for share in ("1/3", "2/3")}
     shares = ("1/3", "2/3", "1/3")
-    for each in measure_family(replace(family(), shares=shares), None, plan(lazy=False, laws=laws)):
+    for each in measure_family(replace(family(), shares=shares), None, plan(lazy=False, mechanisms=mechanisms)):
         for place, (code, share) in enumerate(zip(each.geocodes, shares, strict=True)):
-            assert each.variance[place] == laws[share].variance()
+            assert each.variance[place] == mechanisms[share].variance()
             rows = np.arange(QUERIES[each.query].rows)
-            assert each.values[place].tolist() == expected(code, each.query, rows, laws[share])
+            assert each.values[place].tolist() == expected(code, each.query, rows, mechanisms[share])
 
 
 def test_children_whose_share_is_their_parents_are_not_measured():

@@ -33,7 +33,7 @@ class Small:
     truth: np.ndarray
 
 
-def boxes(units: np.ndarray, total: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def class_bounds(units: np.ndarray, total: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """At least one person a unit, at most 5; with a known total what the others leave over."""
     lower, upper = units.copy(), units * 5
     if total is not None:
@@ -69,7 +69,7 @@ def small_family(
             chances = generator.dirichlet(np.full(4, 0.7))
             truth[member, 4 * kind : 4 * kind + 4] = generator.multinomial(count, chances)
     own_total = truth.sum(axis=1)
-    member_lower, member_upper = boxes(units, own_total if totals or flows else None)
+    member_lower, member_upper = class_bounds(units, own_total if totals or flows else None)
     family_flows = None
     if root:
         lower, upper = member_lower.sum(axis=0, keepdims=True), member_upper.sum(axis=0, keepdims=True)

@@ -150,7 +150,7 @@ def test_estimates_can_always_be_divided_down_to_the_leaves(seed, total_depth):
 
 
 def counterexample():
-    """Two states with known totals; sums of their boxes allow a national margin that cannot be divided."""
+    """Two states with known totals; sums of their class bounds allow a national margin that cannot be divided."""
     units = np.array([[1, 1, 1, 0], [1, 0, 0, 1]])
     totals = np.array([10, 100])
     lower = units.astype(np.int64)

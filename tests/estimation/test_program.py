@@ -62,7 +62,7 @@ def test_set_inequalities_and_maximum_flow_agree_with_brute_force(seed):
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
-def test_tightened_boxes_lose_no_flow(seed):
+def test_tightened_bounds_lose_no_flow(seed):
     flows = made(seed)
     lower, upper = tightened(flows)
     for member in range(len(flows.total)):

@@ -265,7 +265,7 @@ def test_totals_that_the_bounds_forbid_are_left_to_a_program():
     assert broken_rules(problem, FamilyPlan("two"), presolved.support.cells, found.counts) == ()
 
 
-# Boxes, gaps, laws
+# Bounds, gaps, rules
 
 
 def test_a_bound_that_the_unit_box_cannot_meet_widens_it():

@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 
 from das_spark.evaluation.samples import Draw
 
-#: People up to whom the law of a residual is summed term by term.
+#: People up to whom the distribution of a residual is summed term by term.
 _TERM_BY_TERM: Final = 1000
 _NEXT_TO_NONE: Final = 1e-9  # people
 
@@ -58,10 +58,10 @@ def sample_rmse(people: ArrayLike, share: Fraction, population: int | None = Non
 
 
 def sample_median_absolute(people: ArrayLike, share: Fraction, population: int | None = None) -> float:
-    """Median absolute residual over areas of given sizes: of the law that mixes theirs.
+    """Median absolute residual over areas of given sizes: of the distribution that mixes theirs.
 
-    Areas of up to 1,000 people have few possible residuals: their law is summed term by term, as that of a small part
-    of the population (binomial). That of larger ones is taken as normal.
+    Areas of up to 1,000 people have few possible residuals: their distribution is summed term by term, as that of a
+    small part of the population (binomial). That of larger ones is taken as normal.
 
     Args:
         people: n of each area, whole numbers, at least one.
@@ -73,7 +73,7 @@ def sample_median_absolute(people: ArrayLike, share: Fraction, population: int |
     """
     sizes, weights = np.unique(np.asarray(people, dtype=np.int64), return_counts=True)
     small = sizes <= _TERM_BY_TERM
-    steps, mass = _small_law(sizes[small], weights[small], share)
+    steps, mass = _small_distribution(sizes[small], weights[small], share)
     large = sizes[~small]
     # Whoever is everybody, or drawn with everybody, has no deviation; this is next to none.
     deviation = np.maximum(sample_standard_deviation(large, share, population), _NEXT_TO_NONE)
@@ -105,12 +105,12 @@ def _offset(people: NDArray[np.float64], share: Fraction, population: int | None
     return people * float(Fraction(drawn, population) / share - 1)
 
 
-def _small_law(
+def _small_distribution(
     sizes: NDArray[np.int64], weights: NDArray[np.int64], share: Fraction
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Absolute residuals of small areas, in steps of 1/p, and how many areas are expected to have them."""
     sampled = np.arange(_TERM_BY_TERM + 1)[:, np.newaxis]
-    law = np.asarray(binom.pmf(sampled, sizes, float(share)), dtype=np.float64) * weights
+    distribution = np.asarray(binom.pmf(sampled, sizes, float(share)), dtype=np.float64) * weights
     steps = np.abs(sampled * share.denominator - sizes * share.numerator)
     possible = sampled <= sizes
-    return steps[possible], law[possible]
+    return steps[possible], distribution[possible]

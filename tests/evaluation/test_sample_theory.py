@@ -36,15 +36,15 @@ DISTRICT_MEDIANS = {5: 74.0, 10: 51.0, 25: 30.0, 30: 26.0, 50: 17.0, 65: 12.62, 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of scipy, over kurtoses that nobody asked for
 @given(st.integers(2, 10**6), st.floats(0, 1), st.sampled_from(SHARES))
-def test_deviations_are_those_of_the_hypergeometric_law(population, part, share):
+def test_deviations_are_those_of_the_hypergeometric_distribution(population, part, share):
     people = int(part * population)
-    law = stats.hypergeom(population, people, round(population * share))
-    expected = law.std() / float(share)
+    distribution = stats.hypergeom(population, people, round(population * share))
+    expected = distribution.std() / float(share)
     assert sample_standard_deviation(people, share, population) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert sample_standard_deviation(people, share) == pytest.approx(
         stats.binom(people, float(share)).std() / float(share)
     )
-    square = expected**2 + (law.mean() / float(share) - people) ** 2
+    square = expected**2 + (distribution.mean() / float(share) - people) ** 2
     assert sample_rmse([people], share, population) == pytest.approx(square**0.5, rel=1e-9, abs=1e-9)
 
 
@@ -71,10 +71,10 @@ def test_the_theory_is_that_of_the_samples(sizes, share):
     assert abs(squares.mean() - 1) < 5 * squares.std() / len(sizes) ** 0.5
     expected = sample_rmse(sizes, share, population) ** 2
     assert abs((found**2).mean() - expected) < 5 * (found**2).std() / len(sizes) ** 0.5
-    for law in (sample_median_absolute(sizes, share, population), sample_median_absolute(sizes, share)):
+    for median in (sample_median_absolute(sizes, share, population), sample_median_absolute(sizes, share)):
         slack = 2.5 * len(sizes) ** 0.5
-        assert (np.abs(found) < law - 1e-9).sum() <= len(sizes) / 2 + slack
-        assert (np.abs(found) <= law + 1e-9).sum() >= len(sizes) / 2 - slack
+        assert (np.abs(found) < median - 1e-9).sum() <= len(sizes) / 2 + slack
+        assert (np.abs(found) <= median + 1e-9).sum() >= len(sizes) / 2 - slack
 
 
 @pytest.mark.statistical
@@ -83,11 +83,11 @@ def test_the_theory_of_another_share_is_refuted(sizes):
     other = Fraction(1, 4)
     expected = sample_rmse(sizes, other, population) ** 2
     assert abs((found**2).mean() - expected) > 5 * (found**2).std() / len(sizes) ** 0.5
-    law = sample_median_absolute(sizes, other, population)
-    assert (np.abs(found) < law).sum() > len(sizes) / 2 + 2.5 * len(sizes) ** 0.5
+    median = sample_median_absolute(sizes, other, population)
+    assert (np.abs(found) < median).sum() > len(sizes) / 2 + 2.5 * len(sizes) ** 0.5
 
 
-def test_the_median_of_one_small_area_is_that_of_its_law():
+def test_the_median_of_one_small_area_is_that_of_its_distribution():
     # Three persons, each drawn with 1/4: 27/64 of the samples have none and are wrong by 3, 27/64 have one and are
     # wrong by 1, 9/64 have two and are wrong by 5.
     assert sample_median_absolute([3], Fraction(1, 4)) == 3

@@ -1,4 +1,4 @@
-"""Draws by cell against persons drawn one by one, and against the law itself.
+"""Draws by cell against persons drawn one by one, and against the distribution itself.
 
 - Sums of cells by level, and residuals as they are counted, against dense arrays.
 - The report on samples, and the sample closest to a release: against the published table 1.
@@ -64,12 +64,12 @@ def one_by_one(generator):
 
 
 def p_value(samples):
-    """Chi-square of how often each sample was drawn against the multivariate hypergeometric law, all of it."""
+    """Chi-square of how often each sample was drawn against the multivariate hypergeometric distribution, all of it."""
     possible = [each for each in product(*(range(number + 1) for number in PEOPLE)) if sum(each) == PEOPLE.sum() // 2]
     expected = stats.multivariate_hypergeom.pmf(possible, PEOPLE, PEOPLE.sum() // 2) * len(samples)
     places = {each: place for place, each in enumerate(possible)}
     observed = np.bincount([places[tuple(each)] for each in samples.tolist()], minlength=len(possible))
-    rare = expected < 20  # pooled, so that the chi-square law holds far out
+    rare = expected < 20  # pooled, so that the chi-square distribution holds far out
     assert len(possible) == 22
     return stats.chisquare(
         np.append(observed[~rare], observed[rare].sum()), np.append(expected[~rare], expected[rare].sum())
@@ -77,7 +77,7 @@ def p_value(samples):
 
 
 @pytest.mark.statistical
-def test_two_steps_have_the_joint_law_of_persons_drawn_one_by_one():
+def test_two_steps_have_the_joint_distribution_of_persons_drawn_one_by_one():
     samples = np.stack([in_two_steps(Draw(HALF, seed)) for seed in range(SAMPLES)])
     assert p_value(samples) > FALSE_ALARM
     generator = np.random.default_rng(1)
@@ -85,7 +85,7 @@ def test_two_steps_have_the_joint_law_of_persons_drawn_one_by_one():
 
 
 @pytest.mark.statistical
-def test_the_test_of_the_law_finds_geounits_that_always_give_their_expected_number():
+def test_the_test_of_the_distribution_finds_geounits_that_always_give_their_expected_number():
     def stratified(draw):  # the right mean in every cell, and no sample of the whole population
         return np.concatenate(
             [draw.taken(PEOPLE[part], number, "7") for part, number in zip(PARTS, (4, 1), strict=True)]

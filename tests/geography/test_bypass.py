@@ -103,7 +103,7 @@ def test_paths_keep_their_budget_and_blocks_their_place(tree: Tree, framework: s
         assert np.unique(below).tolist() == list(range(above.size))
     for level in range(settled.depth - 1):
         only = settled.fan_outs(level)[settled.parents[level + 1]] == 1
-        assert (settled.shares[level + 1][only] == 0).all(), "an only child is never measured"
+        assert (settled.shares[level + 1][only] == 0).all(), "a single child is never measured"
     with_two = [level for level in range(settled.depth) if (settled.shares[level] == 0).any()]
     if all(level[0] > 0 for level in tree.shares):
         for level in with_two:

@@ -60,7 +60,7 @@ def random_precisions(seed: int, parents, zeros: bool = True) -> tuple[np.ndarra
     if zeros:
         found = [level * (draw.random(level.size) < 0.8) for level in found[:-1]] + found[-1:]
         only = np.bincount(parents[-1])[parents[-1]] == 1
-        # An only child may go unmeasured where its parent is measured.
+        # A single child may go unmeasured where its parent is measured.
         found[-1] = np.where(only & (found[-2][parents[-1]] > 0), 0, found[-1])
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Persons and housing units of an invented state in one run: one ledger, one statement, the whole system of 2020."""
+"""Persons and housing units of a synthetic state in one run: one ledger, one statement, the whole system of 2020."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module")
 def population(tmp_path_factory) -> Path:
-    """Some 20,000 people of an invented state, as CEF records."""
+    """Some 20,000 people of a synthetic state, as CEF records."""
     place = tmp_path_factory.mktemp("joint") / "population"
     asked = ["--like", "2020-state", "--share", "1/500", "--layout", "cef", "--out", str(place)]
     assert main(["simulate", *asked]) == 0

@@ -262,7 +262,7 @@ class TestFolder:
             assert found["County"] == set(COUNTIES)
 
 
-def adopted(folder: Path, root: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> RunLayout:
+def imported(folder: Path, root: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> RunLayout:
     """A run that took the tables of a folder over, and has not estimated yet."""
     monkeypatch.setattr(levels, "estimate", lambda *_: None)
     monkeypatch.setattr(reestimate, "conclude", lambda *_: None)
@@ -306,7 +306,7 @@ class TestRead:
         self, folder, earlier, tmp_path, spark, tools, monkeypatch
     ):
         source = in_the_earlier_form(folder / "nmf", tmp_path / "nmf") if earlier else folder / "nmf"
-        again = adopted(source, tmp_path / "runs", spark, monkeypatch)
+        again = imported(source, tmp_path / "runs", spark, monkeypatch)
         first = RunLayout.at(folder / "runs", "clear")
         mine, theirs = (tools.level_rows(each.public.path, self.TABLES, LEVELS) for each in (again, first))
         assert mine == theirs

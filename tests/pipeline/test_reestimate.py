@@ -69,7 +69,7 @@ class TestEstimated:
         record = measured.folder / "nmf" / "measurements.json"
         assert origin["run_id"] == "whole"
         assert origin["sha256"] == hashlib.sha256(record.read_bytes()).hexdigest()
-        assert [stage.name for stage in manifest.stages][:2] == ["adopt", "estimate"]
+        assert [stage.name for stage in manifest.stages][:2] == ["import", "estimate"]
         statement = again.public.privacy_statement.read_text()
         assert first.ledger["run_id"] in statement
         assert "spent nothing" in statement
@@ -78,7 +78,7 @@ class TestEstimated:
 
     def test_the_run_holds_nothing_confidential_and_cannot_draw(self, again, spark):
         assert {path.name for path in again.restricted.path.iterdir()} == {
-            *("run.json", "run.lock", "manifest.json", "concluded.json", "log.jsonl", "run.html"),
+            *("run.json", "run.lock", "manifest.json", "completion.json", "log.jsonl", "run.html"),
         }
         source = reestimate.open_source(again.folder, None)
         context = RunContext(source.plan, again, spark, None, Progress(lambda _: None, "x"), created_at(again))

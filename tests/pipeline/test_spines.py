@@ -30,7 +30,7 @@ KEY = "an open secret"
 
 @pytest.fixture(scope="module")
 def population(tmp_path_factory) -> Path:
-    """Some 10,000 people of an invented state, as CEF records, in places and tribal areas that are invented, too."""
+    """Some 10,000 people of a synthetic state, as CEF records, in places and tribal areas that are synthetic, too."""
     place = tmp_path_factory.mktemp("spines") / "population"
     asked = ["--like", "2020-state", "--share", "1/1000", "--layout", "cef", "--out", str(place)]
     assert main(["simulate", *asked]) == 0

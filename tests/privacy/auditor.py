@@ -1,10 +1,10 @@
 """An auditor who sees only outputs, the faults that it must find, and what is claimed of a budget.
 
 Two neighbouring histograms are measured many times, each time as another geounit under a fresh key. The auditor looks
-at events: the likelihood ratio under the claimed laws at or above a threshold, and differences between two released
-numbers that take a certain value. One half of the runs chooses the most telling event, the other half bounds its two
-probabilities by Clopper and Pearson. For pure differential privacy the claim is p <= exp(epsilon) p', for rho-zCDP it
-is p <= exp(epsilon) p' + delta(epsilon). A bound above the claim convicts.
+at events: the likelihood ratio under the claimed distributions at or above a threshold, and differences between two
+released numbers that take a certain value. One half of the runs chooses the most telling event, the other half bounds
+its two probabilities by Clopper and Pearson. For pure differential privacy the claim is p <= exp(epsilon) p', for
+rho-zCDP it is p <= exp(epsilon) p' + delta(epsilon). A bound above the claim convicts.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def budget_of(framework: Framework, shares: tuple[QueryShare, ...] = SHARES) -> 
     return Budget(framework, TOTALS[framework], (LevelBudget("level", Fraction(1), shares),))
 
 
-def noisy(cells: NDArray[np.int64], query: str, law: Mechanism, stream: KeyedStream) -> NDArray[np.int64]:
+def noisy(cells: NDArray[np.int64], query: str, distribution: Mechanism, stream: KeyedStream) -> NDArray[np.int64]:
     answers = QUERIES[query].answer_dense(cells)
-    return answers + sample(cumulative_table(law), stream, ADDRESSES, np.arange(len(answers)))
+    return answers + sample(cumulative_table(distribution), stream, ADDRESSES, np.arange(len(answers)))
 
 
 def honest(cells: NDArray[np.int64], budget: Budget, streams: Callable[..., KeyedStream], world: str) -> Outputs:
@@ -93,16 +93,16 @@ def measured_twice(cells: NDArray[np.int64], budget: Budget, streams: Any, world
 
 
 def log_ratio(outputs: Outputs, budget: Budget) -> NDArray[np.float64]:
-    """The log-likelihood ratio of BEFORE to AFTER under the claimed laws, for every run."""
+    """The log-likelihood ratio of BEFORE to AFTER under the claimed distributions, for every run."""
     total = np.zeros(RUNS)
     for name, values in outputs.items():
         query = name.removesuffix(" again")
-        law = budget.mechanism("level", query)
+        distribution = budget.mechanism("level", query)
         before, after = (values - QUERIES[query].answer_dense(cells) for cells in (BEFORE, AFTER))
-        if isinstance(law, DiscreteLaplace):
-            total += (np.abs(after) - np.abs(before)).sum(axis=1) / float(law.scale)
+        if isinstance(distribution, DiscreteLaplace):
+            total += (np.abs(after) - np.abs(before)).sum(axis=1) / float(distribution.scale)
         else:
-            total += (after**2 - before**2).sum(axis=1) / (2 * float(law.sigma_squared))
+            total += (after**2 - before**2).sum(axis=1) / (2 * float(distribution.sigma_squared))
     return total
 
 

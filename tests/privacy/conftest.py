@@ -5,7 +5,7 @@ of a million: FALSE_ALARM is divided by the number of statistical tests of the s
 again by the number of p-values it looks at. A failure is therefore never a reason to run again: it is a reason to look.
 
 Power: with DRAWS draws every negative control (scale off by a tenth, everything shifted by one, one value with its sign
-flipped, a rounded continuous law where that differs) lies more than seven standard deviations beyond the level.
+flipped, a rounded continuous one where that differs) lies more than seven standard deviations beyond the level.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 FALSE_ALARM: Final = 1e-6
 DRAWS: Final = 4_000_000
-DRAWS_OF_WIDE_LAWS: Final = 24_000_000
+DRAWS_OF_WIDE_DISTRIBUTIONS: Final = 24_000_000
 WIDE_FROM: Final = 100.0  # Standard deviation from which a shift by one needs the larger number of draws.
-LEAST_EXPECTED: Final = 50.0  # In every bin: the chi-square law must hold far out in its tail, not only at 5 %.
+LEAST_EXPECTED: Final = (
+    50.0  # In every bin: the chi-square distribution must hold far out in its tail, not only at 5 %.
+)
 COARSE_BINS: Final = 40
 ORACLE_DIGITS: Final = 60
 
@@ -55,8 +57,8 @@ def new_stream() -> Callable[..., KeyedStream]:
     return derive
 
 
-class Law:
-    """A law computed by mpmath, independently of the package: no table, no recursion, no interval."""
+class Distribution:
+    """A distribution computed by mpmath, independently of the package: no table, no recursion, no interval."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
@@ -71,7 +73,7 @@ class Law:
                 self._total = mpmath.jtheta(3, 0, mpmath.exp(-self._rate))
 
     def weight(self, value: int) -> mpmath.mpf:
-        """The law's weight before normalisation."""
+        """The distribution's weight before normalisation."""
         return self._q ** abs(value) if self._q is not None else mpmath.exp(-self._rate * value * value)
 
     def probability(self, value: int) -> mpmath.mpf:
@@ -99,9 +101,9 @@ class Law:
 
 
 @pytest.fixture(scope="session")
-def law() -> Callable[[Mechanism], Law]:
-    """The independent law of a mechanism."""
-    return Law
+def distribution() -> Callable[[Mechanism], Distribution]:
+    """The independent distribution of a mechanism."""
+    return Distribution
 
 
 @dataclass(frozen=True)
@@ -180,5 +182,5 @@ def fit() -> Callable[[Counts, NDArray[np.float64]], float]:
 
 @pytest.fixture(scope="session")
 def draws_for() -> Callable[[float], int]:
-    """How many draws a law of this standard deviation needs."""
-    return lambda deviation: DRAWS_OF_WIDE_LAWS if deviation >= WIDE_FROM else DRAWS
+    """How many draws a distribution of this standard deviation needs."""
+    return lambda deviation: DRAWS_OF_WIDE_DISTRIBUTIONS if deviation >= WIDE_FROM else DRAWS

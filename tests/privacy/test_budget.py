@@ -62,7 +62,7 @@ def test_what_is_spent_follows_the_total(budget: Budget) -> None:
     assert doubled.spent("Block", "detailed") == 2 * budget.spent("Block", "detailed")
 
 
-def test_the_framework_decides_the_law(budget: Budget) -> None:
+def test_the_framework_decides_the_distribution(budget: Budget) -> None:
     other = Budget(Framework.ZCDP, budget.total, budget.levels)
     assert other.mechanism("State", "hhgq") == DiscreteGaussian(Fraction(640, 9))
 

@@ -1,6 +1,6 @@
-"""The drawn values follow their law, and samplers that are slightly wrong are found out.
+"""The drawn values follow their distribution, and samplers that are slightly wrong are found out.
 
-Every law is compared with probabilities that mpmath computes; see conftest.py for the false-alarm rate and the power.
+Every one is compared with probabilities that mpmath computes; see conftest.py for the false-alarm rate and the power.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from das_spark.privacy import (
 )
 
 ROWS = 1000
-LAWS: tuple[Mechanism, ...] = (
+DISTRIBUTIONS: tuple[Mechanism, ...] = (
     *(DiscreteGaussian(Fraction(text)) for text in ("1/20", "1/10", "1/4", "1", "40628/10000", "100", "8000")),
     *(DiscreteLaplace(Fraction(text)) for text in ("1/5", "1", "89/10", "474/10", "1422/10", "320")),
 )
@@ -42,7 +42,7 @@ def addresses(first: int, last: int) -> GeounitAddresses:
 
 
 def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
-    """The same law with its scale times a factor."""
+    """The same distribution with its scale times a factor."""
     if isinstance(mechanism, DiscreteLaplace):
         return DiscreteLaplace(mechanism.scale * factor)
     return DiscreteGaussian(mechanism.sigma_squared * factor**2)
@@ -50,7 +50,7 @@ def scaled(mechanism: Mechanism, factor: Fraction) -> Mechanism:
 
 @dataclass(frozen=True)
 class Exam:
-    """One law with everything needed to test samples of it."""
+    """One distribution with everything needed to test samples of it."""
 
     mechanism: Mechanism
     reach: int
@@ -60,7 +60,7 @@ class Exam:
     fit: Callable[..., float]
 
     def p_value(self, stream: KeyedStream, drawn_from: Mechanism, spoil: Callable[..., Any] | None = None) -> float:
-        """Draw in pieces, spoil what was drawn, count, compare with the law."""
+        """Draw in pieces, spoil what was drawn, count, compare with the distribution."""
         table = cumulative_table(drawn_from)
         counts = None
         for first in range(0, self.draws // ROWS, ROWS):
@@ -73,14 +73,17 @@ class Exam:
 
 @pytest.fixture
 def exam(
-    law: Callable[..., Any], counted: Callable[..., Any], fit: Callable[..., float], draws_for: Callable[[float], int]
+    distribution: Callable[..., Any],
+    counted: Callable[..., Any],
+    fit: Callable[..., float],
+    draws_for: Callable[[float], int],
 ) -> Callable[[Mechanism], Exam]:
-    """The exam of a law."""
+    """The exam of a distribution."""
 
     def make(mechanism: Mechanism) -> Exam:
         deviation = float(np.sqrt(mechanism.variance()))
         reach = int(18 * deviation) + 6
-        return Exam(mechanism, reach, law(mechanism).probabilities(reach), draws_for(deviation), counted, fit)
+        return Exam(mechanism, reach, distribution(mechanism).probabilities(reach), draws_for(deviation), counted, fit)
 
     return make
 
@@ -94,8 +97,8 @@ def one_sign_flipped(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
-def test_draws_follow_their_law(
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=str)
+def test_draws_follow_their_distribution(
     mechanism: Mechanism, exam: Callable[[Mechanism], Exam], new_stream: Callable[..., KeyedStream], level: float
 ) -> None:
     p_value = exam(mechanism).p_value(new_stream(), mechanism)
@@ -104,7 +107,9 @@ def test_draws_follow_their_law(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "mechanism", [*LAWS[:-2], *(pytest.param(each, marks=pytest.mark.slow) for each in LAWS[-2:])], ids=str
+    "mechanism",
+    [*DISTRIBUTIONS[:-2], *(pytest.param(each, marks=pytest.mark.slow) for each in DISTRIBUTIONS[-2:])],
+    ids=str,
 )
 def test_wrong_samplers_are_found_out(
     mechanism: Mechanism, exam: Callable[[Mechanism], Exam], new_stream: Callable[..., KeyedStream], level: float
@@ -122,7 +127,7 @@ def test_wrong_samplers_are_found_out(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", ROUNDING_SHOWS, ids=str)
-def test_a_rounded_continuous_law_is_found_out(
+def test_a_rounded_continuous_distribution_is_found_out(
     mechanism: Mechanism, exam: Callable[[Mechanism], Exam], new_stream: Callable[..., KeyedStream], level: float
 ) -> None:
     examiner = exam(mechanism)
@@ -142,9 +147,9 @@ def test_a_rounded_continuous_law_is_found_out(
     "mechanism", [DiscreteGaussian(Fraction(40628, 10000)), DiscreteLaplace(Fraction(89, 10))], ids=str
 )
 @pytest.mark.slow
-def test_draws_that_are_refined_follow_their_law(
+def test_draws_that_are_refined_follow_their_distribution(
     mechanism: Mechanism,
-    law: Callable[..., Any],
+    distribution: Callable[..., Any],
     counted: Callable[..., Any],
     fit: Callable[..., float],
     new_stream: Callable[..., KeyedStream],
@@ -153,12 +158,12 @@ def test_draws_that_are_refined_follow_their_law(
     table = CumulativeTable(mechanism, 6)
     reach = int(18 * mechanism.variance() ** 0.5)
     values = sample(table, new_stream(), addresses(0, 300), np.arange(200)).reshape(-1)
-    p_value = fit(counted(values, reach), law(mechanism).probabilities(reach))
+    p_value = fit(counted(values, reach), distribution(mechanism).probabilities(reach))
     assert p_value > level, f"{mechanism}: p = {p_value:.3g}, level {level:.3g}"
 
 
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
-def test_the_controls_differ_from_the_law_and_from_each_other(mechanism: Mechanism) -> None:
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=str)
+def test_the_controls_differ_from_the_distribution_and_from_each_other(mechanism: Mechanism) -> None:
     less, more = scaled(mechanism, Fraction(9, 10)), scaled(mechanism, Fraction(11, 10))
     assert less.variance() < mechanism.variance() < more.variance()
     values = np.array([-1, 0, 1, 2])

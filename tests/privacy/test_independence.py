@@ -23,7 +23,7 @@ TABLE_SCALE = Fraction(89, 10)
 
 
 def correlation_p(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """The p-value of no correlation, by the normal law (many thousands of pairs with finite moments)."""
+    """The p-value of no correlation, by the normal distribution (many thousands of pairs with finite moments)."""
     correlation = float(np.corrcoef(first, second)[0, 1])
     return float(2 * stats.norm.sf(abs(correlation) * np.sqrt(len(first))))
 

@@ -1,4 +1,4 @@
-"""The two laws: probabilities, variances and the scales that a budget buys."""
+"""The two distributions: probabilities, variances and the scales that a budget buys."""
 
 from __future__ import annotations
 
@@ -83,16 +83,16 @@ def test_the_gaussian_variance_never_exceeds_sigma_squared() -> None:
 
 def test_a_pure_budget_buys_scale_two_over_epsilon_without_rounding() -> None:
     spent = Fraction(1, 4) * Fraction(1, 4) * Fraction(27, 40)
-    law = mechanism_for(Framework.PURE_DP, spent)
-    assert law == DiscreteLaplace(Fraction(1280, 27))
-    assert float(law.scale) == pytest.approx(47.4074, abs=5e-5)
+    distribution = mechanism_for(Framework.PURE_DP, spent)
+    assert distribution == DiscreteLaplace(Fraction(1280, 27))
+    assert float(distribution.scale) == pytest.approx(47.4074, abs=5e-5)
 
 
 def test_a_concentrated_budget_buys_sigma_squared_one_over_rho_without_rounding() -> None:
     spent = Fraction(293764, 114921) * Fraction(1440, 4099) * Fraction(3773, 4097)
-    law = mechanism_for(Framework.ZCDP, spent)
-    assert law == DiscreteGaussian(1 / spent)
-    assert float(law.sigma_squared) == pytest.approx(1.2092, abs=5e-5)
+    distribution = mechanism_for(Framework.ZCDP, spent)
+    assert distribution == DiscreteGaussian(1 / spent)
+    assert float(distribution.sigma_squared) == pytest.approx(1.2092, abs=5e-5)
 
 
 @pytest.mark.parametrize("spent", [Fraction(0), Fraction(-1, 2), 0.5, 1])
@@ -103,7 +103,7 @@ def test_what_is_not_an_exact_positive_fraction_is_refused(spent: object) -> Non
         DiscreteGaussian(spent)  # type: ignore[arg-type]
 
 
-def test_a_law_describes_itself_with_its_exact_parameter() -> None:
+def test_a_distribution_describes_itself_with_its_exact_parameter() -> None:
     assert "scale 1280/27" in DiscreteLaplace(Fraction(1280, 27)).describe()
     assert "sigma^2 9/2" in DiscreteGaussian(Fraction(9, 2)).describe()
 

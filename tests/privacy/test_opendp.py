@@ -1,4 +1,4 @@
-"""The same laws drawn by an independent exact sampler: OpenDP."""
+"""The same distributions drawn by an independent exact sampler: OpenDP."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def two_sample_p(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
     ],
     ids=str,
 )
-def test_opendp_draws_from_the_same_law(
+def test_opendp_draws_from_the_same_distribution(
     mechanism: Mechanism, new_stream: Callable[..., KeyedStream], level: float
 ) -> None:
     other = theirs(mechanism)
     p_value = two_sample_p(ours(mechanism, new_stream()), other)
     assert p_value > level, f"{mechanism}: p = {p_value:.3g}, level {level:.3g}"
     wrong = two_sample_p(ours(wider(mechanism), new_stream("control")), other)
-    assert wrong < level, f"a wider law is not rejected: p = {wrong:.3g}"
+    assert wrong < level, f"a wider distribution is not rejected: p = {wrong:.3g}"

@@ -29,7 +29,7 @@ from das_spark.privacy import sampling as sampler
 
 ONE = GeounitAddresses.of(["31"])
 DOMAIN = StreamDomain("product", "person", "level", 0, "query")
-LAWS: tuple[Mechanism, ...] = (
+DISTRIBUTIONS: tuple[Mechanism, ...] = (
     DiscreteGaussian(Fraction(1, 4)),
     DiscreteGaussian(Fraction(40628, 10000)),
     DiscreteLaplace(Fraction(1, 5)),
@@ -55,30 +55,30 @@ class Scripted(KeyedStream):
         return np.full((len(geounits), len(answers)), self.script[draw], dtype=np.uint64)
 
 
-def quantile(law: Any, number: int, bits: int) -> int:
+def quantile(distribution: Any, number: int, bits: int) -> int:
     """The smallest k with number / 2^bits < P(X <= k), by mpmath, for a number far from every boundary."""
     with mpmath.workdps(90):
         uniform = (mpmath.mpf(number) + mpmath.mpf(1) / 2) / mpmath.mpf(2) ** bits
         if uniform > mpmath.mpf(1) / 2:
             value = 0
-            while 1 - law.upper_tail(value + 1, digits=90) < uniform:
+            while 1 - distribution.upper_tail(value + 1, digits=90) < uniform:
                 value += 1
             return value
         value = 0
-        while law.upper_tail(value + 1, digits=90) > uniform:
+        while distribution.upper_tail(value + 1, digits=90) > uniform:
             value += 1
         return -value
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 8])
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=str)
 def test_refined_short_draws_are_the_quantile_of_all_their_bits(
-    mechanism: Mechanism, bits: int, stream: KeyedStream, law: Callable[..., Any]
+    mechanism: Mechanism, bits: int, stream: KeyedStream, distribution: Callable[..., Any]
 ) -> None:
     answers = np.arange(60)
     values = sample(CumulativeTable(mechanism, bits), stream, ONE, answers)[0]
     words = -(-120 // bits)
-    oracle = law(mechanism)
+    oracle = distribution(mechanism)
     drawn = [stream.words(ONE, answers, draw)[0] for draw in range(words)]
     for answer in answers:
         number = 0
@@ -87,19 +87,19 @@ def test_refined_short_draws_are_the_quantile_of_all_their_bits(
         assert values[answer] == quantile(oracle, number, words * bits)
 
 
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=str)
 def test_short_draws_are_refined_often(mechanism: Mechanism, stream: KeyedStream) -> None:
     words = stream.words(ONE, np.arange(1000))[0]
     assert len(CumulativeTable(mechanism, 8).look_up(words)[1]) > 3
     assert len(cumulative_table(mechanism).look_up(words)[1]) == 0
 
 
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=str)
 def test_sixty_four_bits_that_hit_a_boundary_are_refined_by_the_next_word(
-    mechanism: Mechanism, law: Callable[..., Any]
+    mechanism: Mechanism, distribution: Callable[..., Any]
 ) -> None:
     table = cumulative_table(mechanism)
-    oracle = law(mechanism)
+    oracle = distribution(mechanism)
     places = np.linspace(0, len(table.boundaries) - 1, 9).astype(int)
     for boundary in table.boundaries[places]:
         for second in (0x0123456789ABCDEF, 0x8000000000000000, 0xFEDCBA9876543210):
@@ -107,19 +107,19 @@ def test_sixty_four_bits_that_hit_a_boundary_are_refined_by_the_next_word(
             assert found[0, 0] == quantile(oracle, int(boundary) << 64 | second, 128)
 
 
-def test_both_tails_go_on_beyond_the_table(law: Callable[..., Any]) -> None:
-    mechanism = LAWS[1]
+def test_both_tails_go_on_beyond_the_table(distribution: Callable[..., Any]) -> None:
+    mechanism = DISTRIBUTIONS[1]
     table = cumulative_table(mechanism)
     lowest = [0, 0, 5]
     highest = [2**64 - 1, 2**64 - 1, 2**64 - 6]
     far = sample(table, Scripted(lowest), ONE, np.array([0]))[0, 0]
     assert far < table.lowest - 5
-    assert far == quantile(law(mechanism), 5, 192)
+    assert far == quantile(distribution(mechanism), 5, 192)
     assert sample(table, Scripted(highest), ONE, np.array([0]))[0, 0] == -far
 
 
 def test_every_form_of_asking_gives_the_same_values(stream: KeyedStream) -> None:
-    table = CumulativeTable(LAWS[1], 8)
+    table = CumulativeTable(DISTRIBUTIONS[1], 8)
     geocodes = ["5", "4" * 33, "11"]
     whole = sample(table, stream, GeounitAddresses.of(geocodes), np.arange(301))
     some = np.array([300, 7, 8, 0])
@@ -128,7 +128,7 @@ def test_every_form_of_asking_gives_the_same_values(stream: KeyedStream) -> None
 
 
 def test_order_and_partition_change_nothing(stream: KeyedStream) -> None:
-    table = cumulative_table(LAWS[3])
+    table = cumulative_table(DISTRIBUTIONS[3])
     geounits = GeounitAddresses.of(map(str, range(200)))
     whole = sample(table, stream, geounits, np.arange(24))
     order, columns = (np.random.default_rng(1).permutation(size) for size in (200, 24))
@@ -138,7 +138,7 @@ def test_order_and_partition_change_nothing(stream: KeyedStream) -> None:
 
 
 def test_chunks_change_nothing(stream: KeyedStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = CumulativeTable(LAWS[0], 8)
+    table = CumulativeTable(DISTRIBUTIONS[0], 8)
     geounits = GeounitAddresses.of(map(str, range(50)))
     whole = sample(table, stream, geounits, np.arange(20))
     monkeypatch.setattr(sampler, "_CHUNK", 64)
@@ -147,7 +147,7 @@ def test_chunks_change_nothing(stream: KeyedStream, monkeypatch: pytest.MonkeyPa
 
 
 def test_no_answers_are_no_noise(stream: KeyedStream) -> None:
-    table = cumulative_table(LAWS[0])
+    table = cumulative_table(DISTRIBUTIONS[0])
     assert sample(table, stream, ONE, np.empty(0, dtype=np.int64)).shape == (1, 0)
     assert sample(table, stream, GeounitAddresses.of([]), np.arange(5)).shape == (0, 5)
 
@@ -155,4 +155,4 @@ def test_no_answers_are_no_noise(stream: KeyedStream) -> None:
 @pytest.mark.parametrize("answers", [[0, 1, 0], [3, 3]])
 def test_an_answer_asked_for_twice_is_refused(stream: KeyedStream, answers: list[int]) -> None:
     with pytest.raises(PrivacyGuardError, match="twice"):
-        sample(cumulative_table(LAWS[0]), stream, ONE, np.array(answers))
+        sample(cumulative_table(DISTRIBUTIONS[0]), stream, ONE, np.array(answers))

@@ -125,11 +125,11 @@ def changes(one: Answers, other: Answers) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def cost(law: Mechanism, change: list[int]) -> Fraction:
+def cost(distribution: Mechanism, change: list[int]) -> Fraction:
     """Epsilon that Laplace noise gives for a change, or rho that Gaussian noise gives."""
-    if isinstance(law, DiscreteLaplace):
-        return sum(map(abs, change)) / law.scale
-    return sum(value * value for value in change) / (2 * law.sigma_squared)
+    if isinstance(distribution, DiscreteLaplace):
+        return sum(map(abs, change)) / distribution.scale
+    return sum(value * value for value in change) / (2 * distribution.sigma_squared)
 
 
 def loss(plan: RunPlan, found: Mapping[tuple[str, str], list[int]]) -> Fraction:

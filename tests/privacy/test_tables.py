@@ -12,7 +12,7 @@ from das_spark.errors import BudgetError
 from das_spark.privacy import CumulativeTable, DiscreteGaussian, DiscreteLaplace, Mechanism, cumulative_table
 from das_spark.privacy.sampling import decide
 
-LAWS: tuple[Mechanism, ...] = (
+DISTRIBUTIONS: tuple[Mechanism, ...] = (
     DiscreteGaussian(Fraction(1, 20)),
     DiscreteGaussian(Fraction(1)),
     DiscreteGaussian(Fraction(8000)),
@@ -31,13 +31,13 @@ def agree(table: CumulativeTable, draws: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("bits", [1, 2, 8, 12])
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=str)
 def test_every_draw_of_a_small_table_is_decided_rightly(mechanism: Mechanism, bits: int) -> None:
     agree(CumulativeTable(mechanism, bits), np.arange(1 << bits, dtype=np.uint64))
 
 
 @pytest.mark.parametrize("bits", [24, 64])
-@pytest.mark.parametrize("mechanism", LAWS, ids=str)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=str)
 def test_draws_next_to_a_boundary_are_decided_rightly(mechanism: Mechanism, bits: int) -> None:
     table = CumulativeTable(mechanism, bits)
     last = (1 << bits) - 1
@@ -53,7 +53,7 @@ def test_a_leading_pattern_without_a_boundary_needs_no_search() -> None:
 
 
 def test_the_boundaries_reach_from_end_to_end() -> None:
-    for mechanism in LAWS:
+    for mechanism in DISTRIBUTIONS:
         table = cumulative_table(mechanism)
         assert int(table.boundaries[0]) == 0
         assert int(table.boundaries[-1]) == (1 << 64) - 1
@@ -82,7 +82,7 @@ def test_tables_are_built_once() -> None:
 
 
 @pytest.mark.parametrize("mechanism", [DiscreteLaplace(Fraction(10**6)), DiscreteGaussian(Fraction(10**13))])
-def test_a_law_too_wide_for_a_table_is_refused_at_once(mechanism: Mechanism) -> None:
+def test_a_distribution_too_wide_for_a_table_is_refused_at_once(mechanism: Mechanism) -> None:
     with pytest.raises(BudgetError, match="too wide"):
         CumulativeTable(mechanism)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from das_spark.privacy import DiscreteGaussian, DiscreteLaplace, Mechanism
 from das_spark.privacy.sampling import certain_tails, decide, upper_tails
 
-LAWS: tuple[Mechanism, ...] = (
+DISTRIBUTIONS: tuple[Mechanism, ...] = (
     DiscreteGaussian(Fraction(1, 20)),
     DiscreteGaussian(Fraction(1, 4)),
     DiscreteGaussian(Fraction(40628, 10000)),
@@ -27,10 +27,16 @@ LAWS: tuple[Mechanism, ...] = (
 
 
 @pytest.mark.parametrize("bits", [8, 64, 128])
-@pytest.mark.parametrize("mechanism", [*LAWS[:3], pytest.param(LAWS[3], marks=pytest.mark.slow), *LAWS[4:]], ids=str)
-def test_every_tail_is_the_floor_that_mpmath_finds(mechanism: Mechanism, bits: int, law: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    "mechanism",
+    [*DISTRIBUTIONS[:3], pytest.param(DISTRIBUTIONS[3], marks=pytest.mark.slow), *DISTRIBUTIONS[4:]],
+    ids=str,
+)
+def test_every_tail_is_the_floor_that_mpmath_finds(
+    mechanism: Mechanism, bits: int, distribution: Callable[..., Any]
+) -> None:
     tails = upper_tails(mechanism, bits)
-    oracle = law(mechanism)
+    oracle = distribution(mechanism)
     step = max(1, len(tails) // 40)
     for place in [*range(0, len(tails), step), len(tails) - 1]:
         tail = oracle.upper_tail(place + 1, digits=120)
@@ -54,16 +60,18 @@ def test_tails_fall_and_end_in_their_only_zero(
     assert tails[0] < 1 << (bits - 1) or bits == 1
 
 
-@pytest.mark.parametrize("mechanism", LAWS[:6], ids=str)
+@pytest.mark.parametrize("mechanism", DISTRIBUTIONS[:6], ids=str)
 def test_a_finer_tail_begins_with_the_digits_of_a_coarser_one(mechanism: Mechanism) -> None:
     coarse, fine = upper_tails(mechanism, 40), upper_tails(mechanism, 100)
     assert [value >> 60 for value in fine[: len(coarse)]] == list(coarse)
 
 
-@pytest.mark.parametrize("mechanism", [each for each in LAWS[:6] if each != DiscreteGaussian(Fraction(8000))], ids=str)
-def test_a_decision_is_the_quantile_of_the_whole_cell(mechanism: Mechanism, law: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    "mechanism", [each for each in DISTRIBUTIONS[:6] if each != DiscreteGaussian(Fraction(8000))], ids=str
+)
+def test_a_decision_is_the_quantile_of_the_whole_cell(mechanism: Mechanism, distribution: Callable[..., Any]) -> None:
     bits = 10
-    oracle = law(mechanism)
+    oracle = distribution(mechanism)
     reach = len(upper_tails(mechanism, bits)) + 1
     tails = {value: oracle.upper_tail(value) for value in range(1, reach + 2)}
 
@@ -85,13 +93,13 @@ def test_a_decision_is_the_quantile_of_the_whole_cell(mechanism: Mechanism, law:
 
 
 def test_decisions_are_symmetric() -> None:
-    for mechanism in LAWS[:6]:
+    for mechanism in DISTRIBUTIONS[:6]:
         for draw in range(1 << 8):
             value, mirrored = decide(mechanism, draw, 8), decide(mechanism, 255 - draw, 8)
             assert (value is None and mirrored is None) or value == -(mirrored or 0)
 
 
-@pytest.mark.parametrize("mechanism", [LAWS[1], LAWS[2], LAWS[5]], ids=str)
+@pytest.mark.parametrize("mechanism", [DISTRIBUTIONS[1], DISTRIBUTIONS[2], DISTRIBUTIONS[5]], ids=str)
 def test_tails_that_stay_open_are_computed_again_with_more_bits(mechanism: Mechanism) -> None:
     assert certain_tails(mechanism, 64, 4) is None
     assert upper_tails(mechanism, 64, 4) == upper_tails(mechanism, 64)

@@ -127,10 +127,10 @@ def test_the_noise_of_the_nation_is_the_published_one(level: str) -> None:
     named = {"total": total, "hispanic * cenrace": origin_race, PERSON.strata: strata, "detailed": detailed}
     budget = strategy("us").budget
     for item in budget.level(level).queries:
-        law = budget.mechanism(level, item.query)
-        assert law.sigma_squared == 1 / budget.spent(level, item.query)
+        mechanism = budget.mechanism(level, item.query)
+        assert mechanism.sigma_squared == 1 / budget.spent(level, item.query)
         expected = named.get(item.query) or exceptions.get(item.query, others)
-        assert float(law.sigma_squared) == pytest.approx(expected, rel=5e-4)
+        assert float(mechanism.sigma_squared) == pytest.approx(expected, rel=5e-4)
     assert ("total" in {item.query for item in budget.level(level).queries}) == (total is not None)
 
 
@@ -139,8 +139,8 @@ def test_the_noise_of_the_nation_is_the_published_one(level: str) -> None:
     [("US", "cenrace", "us", 34.854111), ("Block", "total", "us", 89.237086), ("State", "cenrace", "pr", 4.780191)],
 )
 def test_published_check_points_of_sigma(level: str, query: str, name: str, sigma: float) -> None:
-    law = strategy(name).budget.mechanism(level, query)
-    assert float(law.sigma_squared) ** 0.5 == pytest.approx(sigma, abs=5e-7)
+    mechanism = strategy(name).budget.mechanism(level, query)
+    assert float(mechanism.sigma_squared) ** 0.5 == pytest.approx(sigma, abs=5e-7)
 
 
 def passes(name: str) -> dict[str, tuple[list[set[str]], list[tuple[str, ...]]]]:

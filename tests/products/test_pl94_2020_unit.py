@@ -82,14 +82,14 @@ def test_partial_epsilons_are_those_of_the_certificates(name: str, expected: dic
     ],
 )
 def test_the_noise_of_the_nation_is_the_published_one(level: str, published: float) -> None:
-    law = UNIT.strategies["us"].budget.mechanism(level, "detailed")
-    assert float(law.sigma_squared) == pytest.approx(published, rel=5e-4)
+    mechanism = UNIT.strategies["us"].budget.mechanism(level, "detailed")
+    assert float(mechanism.sigma_squared) == pytest.approx(published, rel=5e-4)
 
 
 def test_published_check_points_of_sigma() -> None:
     for name, level, sigma in (("us", "US", 52.300937), ("us", "Block", 10.512884), ("pr", "State", 48.140618)):
-        law = UNIT.strategies[name].budget.mechanism(level, "detailed")
-        assert float(law.sigma_squared) ** 0.5 == pytest.approx(sigma, abs=5e-7)
+        mechanism = UNIT.strategies[name].budget.mechanism(level, "detailed")
+        assert float(mechanism.sigma_squared) ** 0.5 == pytest.approx(sigma, abs=5e-7)
 
 
 def test_every_level_is_estimated_in_one_pass() -> None:

@@ -34,8 +34,8 @@ def _tables(spark, total_at, units=True, added=()):
     invariants = bounds.all_invariants(leaves, ingest.all_levels(leaves, SPINE), SPINE, declared)
     geounits = ingest.all_geounits(leaves, SPINE)
     pairs = tuple((each, SCHEMA.query(each.query)) for each in added)
-    boxes = bounds.class_boxes(invariants, SPINE, FORMULAS) if units else None
-    return bounds.all_bounds(invariants, geounits, SPINE, declared, boxes, FORMULAS, pairs), invariants
+    of_classes = bounds.class_bounds(invariants, SPINE, FORMULAS) if units else None
+    return bounds.all_bounds(invariants, geounits, SPINE, declared, of_classes, FORMULAS, pairs), invariants
 
 
 def _oracle(total_at):
@@ -52,10 +52,10 @@ def _oracle(total_at):
             for g in levels[depth]
         ]
         totals.append(np.array(sums, dtype=np.int64) if depth <= known else None)
-    boxes = bounds_up_the_spine(FORMULAS, units, parents, totals)
+    of_classes = bounds_up_the_spine(FORMULAS, units, parents, totals)
     return {
         (level.name, code): (tuple(map(int, low)), tuple(map(int, high)))
-        for level, names, (lower, upper) in zip(SPINE.levels, levels, boxes, strict=True)
+        for level, names, (lower, upper) in zip(SPINE.levels, levels, of_classes, strict=True)
         for code, low, high in zip(names, lower, upper, strict=True)
     }
 

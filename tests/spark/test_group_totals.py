@@ -55,8 +55,8 @@ def frames(spark, spine, total_at="State"):
     every = ingest.all_levels(leaves, spine)
     invariants = bounds.all_invariants(leaves, every, spine, declared, key).cache()
     geounits = ingest.all_geounits(leaves, spine).cache()
-    boxes = bounds.class_boxes(invariants, spine, FORMULAS).cache()
-    limits = bounds.all_bounds(invariants, geounits, spine, declared, boxes, FORMULAS, (), key).cache()
+    of_classes = bounds.class_bounds(invariants, spine, FORMULAS).cache()
+    limits = bounds.all_bounds(invariants, geounits, spine, declared, of_classes, FORMULAS, (), key).cache()
     return {"histograms": every, "invariants": invariants, "geounits": geounits, "bounds": limits}
 
 

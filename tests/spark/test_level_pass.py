@@ -111,7 +111,7 @@ def measured(spark, *, lazy=True, partitions=2, parents=True, top=False, shares=
 
 @pytest.mark.spark
 def test_families_go_to_files_by_descending_cost_in_turn(spark):
-    """Costs 9, 1 and 0: the second family, an only child, is not measured."""
+    """Costs 9, 1 and 0: the second family, a single child, is not measured."""
     files = {row["geocode"]: row["file"] for row in measured(spark)}
     assert files == {"0101": "part-0", "0102": "part-0", "0103": "part-0", "0301": "part-0", "0302": "part-0"}
     files = {row["geocode"]: row["file"] for row in measured(spark, lazy=False)}

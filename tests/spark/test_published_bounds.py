@@ -5,7 +5,7 @@ from dataframes import assert_rows
 
 from das_spark.geography import Geolevel, Spine
 from das_spark.spark import tables
-from das_spark.spark.published_bounds import published_boxes, published_class_bounds, published_totals
+from das_spark.spark.published_bounds import published_class_bounds, published_totals, tightened_class_bounds
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -30,7 +30,7 @@ def level_of(geocode):
 
 
 @pytest.fixture
-def boxes(spark):
+def of_classes(spark):
     constraints = [(level_of(g), g, "c_total_lb_con", v) for g, v in LOWER.items()]
     constraints += [(level_of(g), g, "c_total_ub_con", v) for g, v in UPPER.items()]
     constraints += [(level_of(g), g, "total_con", [v]) for g, v in TOTALS.items()]
@@ -40,16 +40,16 @@ def boxes(spark):
     totals = published_totals(rows, geounits)
     expected = [(g, PARENTS[g], "total", [total]) for g, total in TOTALS.items()]
     assert_rows(totals.select("geocode", "parent", "name", "values"), expected)
-    return published_boxes(rows, geounits, totals, SPINE, "c", 2)
+    return tightened_class_bounds(rows, geounits, totals, SPINE, "c", 2)
 
 
-def test_every_box_is_the_tighter_of_its_own_and_the_sum_of_its_children(boxes):
-    assert_rows(boxes.select("geocode", "lower", "upper"), [(code, *sides) for code, sides in TIGHTER.items()])
+def test_every_bound_is_the_tighter_of_its_own_and_the_sum_of_its_children(of_classes):
+    assert_rows(of_classes.select("geocode", "lower", "upper"), [(code, *sides) for code, sides in TIGHTER.items()])
 
 
-def test_flows_join_the_boxes_where_totals_are_exact_below_the_root(boxes):
-    rows = published_class_bounds(boxes, SPINE, "State")
+def test_flows_join_the_class_bounds_where_totals_are_exact_below_the_root(of_classes):
+    rows = published_class_bounds(of_classes, SPINE, "State")
     assert {field.name for field in tables.BOUNDS.fields} | {"level"} == set(rows.columns)
     flows = [("0", state, *([*side, TOTALS[state]] for side in TIGHTER[state])) for state in ("01", "02")]
     assert_rows(rows.where("name = 'flow'").select("geocode", "member", "lower", "upper"), flows)
-    assert_rows(published_class_bounds(boxes, SPINE, "US").select("name").distinct(), [("class",)])
+    assert_rows(published_class_bounds(of_classes, SPINE, "US").select("name").distinct(), [("class",)])

@@ -1,4 +1,4 @@
-"""Samples drawn by Spark: their sums, their law, and that nobody's partitions can be seen in them."""
+"""Samples drawn by Spark: their sums, their distribution, and that nobody's partitions can be seen in them."""
 
 from fractions import Fraction
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from das_spark.errors import InputError, OutputError
-from das_spark.spark.readers import reading
+from das_spark.spark.problems import reading
 from das_spark.store import disk_errors, is_disk_full
 from das_spark.store import filesystem as full_disk
 

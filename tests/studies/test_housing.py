@@ -1,4 +1,4 @@
-"""Invented housing: sums up the spine, published sizes, and no county that is full in truth."""
+"""Synthetic housing: sums up the spine, published sizes, and no county that is full in truth."""
 
 import numpy as np
 import pytest

@@ -228,7 +228,7 @@ def run_reference(
     """
     generator = np.random.default_rng(seed)
     names = list(census.levels)
-    boxes, totals = boxes_of(census, total_at)
+    classes, totals = class_bounds_of(census, total_at)
     estimates: dict[str, Integers] = {}
     families = []
     for depth, name in enumerate(names):
@@ -242,9 +242,9 @@ def run_reference(
                 parent=estimates[names[depth - 1]][parent] if depth else None,
                 children=len(own),
                 measured=_measured(generator, truth[own], epsilon / len(names), noise),
-                classes=(boxes[name][0][own], boxes[name][1][own]),
+                classes=(classes[name][0][own], classes[name][1][own]),
                 totals=None if exact is None else exact[own],
-                descendants=_descendants(census, name, total_at, own, boxes, totals),
+                descendants=_descendants(census, name, total_at, own, classes, totals),
             )
             real = least_squares(family, weighted=weighted)
             estimates[name][own] = rounded(family, real)
@@ -265,14 +265,16 @@ def _measured(
     return found
 
 
-def boxes_of(census: Census, total_at: str) -> tuple[dict[str, tuple[Integers, Integers]], dict[str, Integers | None]]:
+def class_bounds_of(
+    census: Census, total_at: str
+) -> tuple[dict[str, tuple[Integers, Integers]], dict[str, Integers | None]]:
     """Bounds on the classes of every geounit of every level, and the exact totals of the levels that have them.
 
     Geounit by geounit, from the sentence: everybody else's fewest people are taken from the total, if there is one; and
     never less than the children's least, nor more than their most.
     """
     names = list(census.levels)
-    boxes: dict[str, tuple[Integers, Integers]] = {}
+    classes: dict[str, tuple[Integers, Integers]] = {}
     totals: dict[str, Integers | None] = {}
     for depth in reversed(range(len(names))):
         name = names[depth]
@@ -291,23 +293,23 @@ def boxes_of(census: Census, total_at: str) -> tuple[dict[str, tuple[Integers, I
                 lower[place, kind] = people[place] if alone else LEAST[kind] * number
                 upper[place, kind] = people[place] - others if number else 0
         if depth + 1 < len(names):
-            below_lower, below_upper = boxes[names[depth + 1]]
+            below_lower, below_upper = classes[names[depth + 1]]
             parents = census.parents(names[depth + 1])
             for place in range(len(units)):
                 lower[place] = np.maximum(lower[place], below_lower[parents == place].sum(axis=0))
                 upper[place] = np.minimum(upper[place], below_upper[parents == place].sum(axis=0))
-        boxes[name] = (lower, upper)
-    return boxes, totals
+        classes[name] = (lower, upper)
+    return classes, totals
 
 
-def _descendants(census: Census, name: str, total_at: str, own: Integers, boxes, totals) -> Descendants | None:
+def _descendants(census: Census, name: str, total_at: str, own: Integers, classes, totals) -> Descendants | None:
     names = list(census.levels)
     if names.index(name) >= names.index(total_at):
         return None
     position = {census.codes(name)[number]: place for place, number in enumerate(own)}
     owners = [census.at(code, name) for code in census.codes(total_at)]
     chosen = np.array([number for number, code in enumerate(owners) if code in position])
-    lower, upper = boxes[total_at]
+    lower, upper = classes[total_at]
     return Descendants(
         np.array([position[owners[number]] for number in chosen]),
         lower[chosen],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dense_reference import boxes_of
+from dense_reference import class_bounds_of
 from small_census import CLASSES, LEVELS
 
 from das_spark.estimation.check import broken_rules
@@ -18,9 +18,9 @@ def test_the_census_has_empty_blocks_all_classes_and_tight_bounds(census):
     assert (census.counts.reshape(-1, CLASSES, 24).sum(axis=(0, 2)) > 0).all(), "and people"
     assert (census.counts.sum(axis=1) == 0).sum() >= 3, "blocks where nobody lives"
     assert (census.summed(census.counts, "County").sum(axis=1) == 0).any(), "a parent of nobody"
-    assert 1 in np.bincount(census.parents("Enumdist")), "an only child"
+    assert 1 in np.bincount(census.parents("Enumdist")), "a single child"
     people = census.counts.reshape(-1, CLASSES, 24).sum(axis=2)
-    lower, upper = boxes_of(census, "State")[0]["Enumdist"]
+    lower, upper = class_bounds_of(census, "State")[0]["Enumdist"]
     assert ((people == lower) & (lower < upper)).any(), "a margin at its least"
     assert ((people == upper) & (lower < upper)).any(), "a margin at its most"
     assert (people >= lower).all()
@@ -66,12 +66,12 @@ def test_every_family_keeps_every_rule_at_every_key(system_runs, census):
 
 
 def test_bounds_of_the_system_are_those_of_the_reference(system_runs, census):
-    boxes, totals = boxes_of(census, "State")
+    classes, totals = class_bounds_of(census, "State")
     for problem, plan in system_runs[0].families:
         place = {code: number for number, code in enumerate(census.codes(plan.geolevel))}
         own = [place[code] for code in problem.children]
         limits = {bound.name: bound for bound in problem.bounds}
-        np.testing.assert_array_equal(limits["class"].lower, boxes[plan.geolevel][0][own])
-        np.testing.assert_array_equal(limits["class"].upper, boxes[plan.geolevel][1][own])
+        np.testing.assert_array_equal(limits["class"].lower, classes[plan.geolevel][0][own])
+        np.testing.assert_array_equal(limits["class"].upper, classes[plan.geolevel][1][own])
         if totals[plan.geolevel] is not None:
             np.testing.assert_array_equal(limits["total"].lower[:, 0], totals[plan.geolevel][own])

@@ -2,8 +2,7 @@
 
 A reader of confidential input (`READERS`) reads persons, units and the geounits that exist, and gives counts by leaf
 geounit and cell; a reader of geography (`GEOGRAPHY_READERS`) gives every block with the entities that it lies in.
-Whatever is wrong in the rows of files is said together, by file, field and number of rows, without any value; row
-numbers are for the restricted record alone.
+Whatever is wrong in the rows of files is refused together (`das_spark.spark.problems`).
 """
 
 from __future__ import annotations
@@ -14,17 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from das_spark.errors import ConfigurationError
-from das_spark.spark.readers.base import (
-    MOST_EXAMPLES,
-    BadInputError,
-    EntityBlocks,
-    GeographyReader,
-    IngestedTables,
-    Problem,
-    Reader,
-    reading,
-    refuse,
-)
+from das_spark.spark.readers.base import EntityBlocks, GeographyReader, IngestedTables, Reader
 from das_spark.spark.readers.block_assignment import BlockAssignment
 from das_spark.spark.readers.cef_2020 import Cef2020
 from das_spark.spark.readers.grfc import Grfc
@@ -42,13 +31,10 @@ _Kind = TypeVar("_Kind")
 
 __all__ = [
     "GEOGRAPHY_READERS",
-    "MOST_EXAMPLES",
     "READERS",
-    "BadInputError",
     "EntityBlocks",
     "GeographyReader",
     "IngestedTables",
-    "Problem",
     "Reader",
     "geography_reader",
     "look",
@@ -56,8 +42,6 @@ __all__ = [
     "read_crosswalk",
     "read_quarters",
     "reader",
-    "reading",
-    "refuse",
 ]
 
 _READERS: tuple[Reader, ...] = (Ipums1940(), Cef2020(), Pl94Summary(), TidyCounts(), TidyRecords(), Simulated())

@@ -13,18 +13,22 @@ from das_spark.errors import InputError
 from das_spark.geography import BLOCK, ENTITY_COLUMNS, NO_AIAN_AREA, NO_ENTITY
 from das_spark.io.cef import DELIMITER
 from das_spark.io.input_files import data_files, first_line, require_path
-from das_spark.spark.readers._rows import (
+from das_spark.spark.problems import (
     FAULTS,
+    GEOCODE,
     POSITION,
+    Problem,
     RowCheck,
     faults,
     is_not,
     problems_of,
+    reading,
+    refuse,
     row_numbers,
     some_geounits,
     with_position,
 )
-from das_spark.spark.readers.base import GEOCODE, EntityBlocks, Problem, reading, refuse
+from das_spark.spark.readers.base import EntityBlocks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from das_spark.io.input_files import is_folder
-from das_spark.spark.readers._rows import RowCheck, with_position
+from das_spark.spark.problems import RowCheck, with_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

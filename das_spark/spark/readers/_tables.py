@@ -15,9 +15,20 @@ from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType, 
 from das_spark.errors import InputError
 from das_spark.geography import BLOCK, CENSUS_BLOCK
 from das_spark.io.input_files import columns_in, data_files, format_of, has_rows
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, is_not, problems_of, some_geounits, with_position
+from das_spark.spark.problems import (
+    FAULTS,
+    GEOCODE,
+    Problem,
+    RowCheck,
+    faults,
+    is_not,
+    problems_of,
+    reading,
+    some_geounits,
+    with_position,
+)
 from das_spark.spark.readers._units import UNITS, VACANT, zero_if_null
-from das_spark.spark.readers.base import GEOCODE, Problem, Target, level_of, reading, sixteen
+from das_spark.spark.readers.base import Target, level_of, sixteen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from das_spark.errors import ConfigurationError
-from das_spark.spark.readers.base import GEOCODE, Target, level_in_cell
+from das_spark.spark.problems import GEOCODE
+from das_spark.spark.readers.base import Target, level_in_cell
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

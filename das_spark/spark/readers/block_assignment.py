@@ -13,6 +13,18 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.geography import CENSUS_BLOCK, ENTITY_COLUMNS
 from das_spark.io.input_files import is_remote
+from das_spark.spark.problems import (
+    GEOCODE,
+    POSITION,
+    Problem,
+    RowCheck,
+    faults,
+    reading,
+    refuse,
+    row_numbers,
+    row_problems,
+    some_geounits,
+)
 from das_spark.spark.readers._areas import (
     NOTHING,
     STATUS_NOTE,
@@ -22,8 +34,7 @@ from das_spark.spark.readers._areas import (
     filled,
     status_of,
 )
-from das_spark.spark.readers._rows import POSITION, RowCheck, faults, row_numbers, row_problems, some_geounits
-from das_spark.spark.readers.base import GEOCODE, EntityBlocks, Problem, files_in, reading, refuse, sixteen
+from das_spark.spark.readers.base import EntityBlocks, files_in, sixteen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

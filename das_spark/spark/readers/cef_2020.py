@@ -30,28 +30,22 @@ from das_spark.errors import InputError
 from das_spark.io.cef import BLOCK_KEY, DELIMITER, ENDINGS, FILES, PERSON, UNIT
 from das_spark.io.input_files import look_at_lines, named_in, require_path, required
 from das_spark.io.record_text import Record
-from das_spark.spark.readers._records import LINE, field_checks, lines_of, number, text
-from das_spark.spark.readers._rows import (
+from das_spark.spark.problems import (
     FAULTS,
+    GEOCODE,
+    MOST_EXAMPLES,
+    Problem,
     RowCheck,
     faults,
+    reading,
+    refuse,
     row_numbers,
     row_problems,
     some_geounits,
 )
+from das_spark.spark.readers._records import LINE, field_checks, lines_of, number, text
 from das_spark.spark.readers._units import further_kinds, units_by_kind, zero_if_null
-from das_spark.spark.readers.base import (
-    GEOCODE,
-    MOST_EXAMPLES,
-    IngestedTables,
-    Problem,
-    Target,
-    level_in_cell,
-    level_of,
-    reading,
-    refuse,
-    released_if_refused,
-)
+from das_spark.spark.readers.base import IngestedTables, Target, level_in_cell, level_of, released_if_refused
 from das_spark.spark.readers.grfc import KEY, GeographicReference, block_key, look_at_geography, open_geography
 
 if TYPE_CHECKING:

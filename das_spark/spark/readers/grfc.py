@@ -12,9 +12,19 @@ from pyspark.sql import functions as F
 
 from das_spark.geography import ENTITY_COLUMNS
 from das_spark.io.cef import BLOCK_KEY, GEOCODE_PARTS, UNIT
+from das_spark.spark.problems import (
+    FAULTS,
+    GEOCODE,
+    Problem,
+    RowCheck,
+    faults,
+    reading,
+    refuse,
+    row_numbers,
+    some_geounits,
+)
 from das_spark.spark.readers._areas import AreaRows, Delimited, block_problems, checked
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, row_numbers, some_geounits
-from das_spark.spark.readers.base import GEOCODE, EntityBlocks, Problem, reading, refuse
+from das_spark.spark.readers.base import EntityBlocks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -17,19 +17,20 @@ from pyspark.sql import functions as F
 from das_spark.errors import InputError
 from das_spark.io.input_files import look_at_lines, require_path, required
 from das_spark.io.ipums_1940 import GEOCODE_PARTS, HOUSEHOLD, PERSON
-from das_spark.spark.readers._records import LINE, field_checks, lines_of, number, text
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, row_numbers
-from das_spark.spark.readers._units import further_kinds, units_by_kind
-from das_spark.spark.readers.base import (
+from das_spark.spark.problems import (
+    FAULTS,
     GEOCODE,
-    IngestedTables,
     Problem,
-    Target,
-    level_of,
+    RowCheck,
+    faults,
+    problems_of,
     reading,
     refuse,
-    released_if_refused,
+    row_numbers,
 )
+from das_spark.spark.readers._records import LINE, field_checks, lines_of, number, text
+from das_spark.spark.readers._units import further_kinds, units_by_kind
+from das_spark.spark.readers.base import IngestedTables, Target, level_of, released_if_refused
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

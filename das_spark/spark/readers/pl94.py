@@ -45,8 +45,19 @@ from das_spark.io.pl94_tables import (
     contradictions,
     person_codes,
 )
+from das_spark.spark.problems import (
+    FAULTS,
+    GEOCODE,
+    Problem,
+    RowCheck,
+    faults,
+    problems_of,
+    reading,
+    refuse,
+    some_geounits,
+    with_position,
+)
 from das_spark.spark.readers._areas import NOTHING, STATUS_NOTE, STATUS_OF, AreaRows, checked, filled, status_of
-from das_spark.spark.readers._rows import FAULTS, RowCheck, faults, problems_of, some_geounits, with_position
 from das_spark.spark.readers._units import (
     BLOCK_ROWS,
     UNITS,
@@ -56,18 +67,7 @@ from das_spark.spark.readers._units import (
     housing_counts,
     units_from_people,
 )
-from das_spark.spark.readers.base import (
-    GEOCODE,
-    EntityBlocks,
-    IngestedTables,
-    Problem,
-    Target,
-    files_in,
-    reading,
-    refuse,
-    released_if_refused,
-    sixteen,
-)
+from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, files_in, released_if_refused, sixteen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

@@ -32,17 +32,21 @@ from das_spark.errors import ConfigurationError, InputError, PrivacyGuardError
 from das_spark.geography import BLOCK, CENSUS_BLOCK, ENTITY_COLUMNS, GQ_TYPES
 from das_spark.io.input_files import columns_in, companion, is_remote, require_path, required
 from das_spark.products import CodedField, FileRecodes
-from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeated_blocks
-from das_spark.spark.readers._rows import (
+from das_spark.spark.problems import (
     FAULTS,
+    GEOCODE,
     POSITION,
+    Problem,
     RowCheck,
     faults,
     is_not,
+    reading,
+    refuse,
     row_numbers,
     row_problems,
     with_position,
 )
+from das_spark.spark.readers._areas import CODES_HINT, AreaRows, checked, repeated_blocks
 from das_spark.spark.readers._tables import (
     NO_GEOUNIT,
     Found,
@@ -57,17 +61,7 @@ from das_spark.spark.readers._tables import (
     unit_fields,
 )
 from das_spark.spark.readers._units import UNITS, VACANT, units_from_people, with_empty_geounits
-from das_spark.spark.readers.base import (
-    GEOCODE,
-    EntityBlocks,
-    IngestedTables,
-    Problem,
-    Target,
-    cell_of,
-    reading,
-    refuse,
-    sixteen,
-)
+from das_spark.spark.readers.base import EntityBlocks, IngestedTables, Target, cell_of, sixteen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

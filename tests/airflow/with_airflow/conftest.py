@@ -25,7 +25,7 @@ os.environ.update(
     AIRFLOW__CORE__UNIT_TEST_MODE="False",
     # The master in the connection, as an operator gives it; two tries of a Spark task, as spark-submit.sh has it.
     AIRFLOW_CONN_SPARK_DEFAULT=json.dumps({"conn_type": "spark", "host": "local[2,2]"}),
-    # A JVM for every stage of an invented census of a few hundred people: what it compiles for long it never needs.
+    # A JVM for every stage of a synthetic census of a few hundred people: what it compiles for long it never needs.
     JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
 )
 for name in [name for name in os.environ if name.startswith("DAS_SPARK_")]:

@@ -11,7 +11,8 @@ import pytest
 
 from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
-from das_spark.spark.readers import READERS, BadInputError
+from das_spark.spark.problems import BadInputError
+from das_spark.spark.readers import READERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,8 @@ from das_spark.config import InputSettings
 from das_spark.errors import ConfigurationError, InputError
 from das_spark.geography import Geolevel, Spine
 from das_spark.io.pl94_tables import race_items
-from das_spark.spark.readers import READERS, BadInputError
+from das_spark.spark.problems import BadInputError
+from das_spark.spark.readers import READERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

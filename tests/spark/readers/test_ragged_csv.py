@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from das_spark.config import InputSettings
 from das_spark.errors import InputError
-from das_spark.spark.readers import READERS, BadInputError
+from das_spark.spark.problems import BadInputError
+from das_spark.spark.readers import READERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

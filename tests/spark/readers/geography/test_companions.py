@@ -6,7 +6,8 @@ import pytest
 from dataframes import assert_rows
 
 from das_spark.errors import InputError
-from das_spark.spark.readers import BadInputError, read_crosswalk, read_quarters
+from das_spark.spark.problems import BadInputError
+from das_spark.spark.readers import read_crosswalk, read_quarters
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 BLOCK, GEOCODE = "440010001001000", "4400100010011000"

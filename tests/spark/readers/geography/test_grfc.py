@@ -8,7 +8,8 @@ import pytest
 
 from das_spark.errors import InputError
 from das_spark.io.population_files import simulate
-from das_spark.spark.readers import GEOGRAPHY_READERS, BadInputError
+from das_spark.spark.problems import BadInputError
+from das_spark.spark.readers import GEOGRAPHY_READERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

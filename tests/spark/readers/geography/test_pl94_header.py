@@ -6,7 +6,8 @@ import pytest
 from dataframes import assert_rows
 
 from das_spark.errors import InputError
-from das_spark.spark.readers import GEOGRAPHY_READERS, BadInputError
+from das_spark.spark.problems import BadInputError
+from das_spark.spark.readers import GEOGRAPHY_READERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -1,23 +1,111 @@
-"""Checks of rows in one pass over a file, and the numbers of the rows that fail.
+"""What is wrong with files that Spark reads: found row by row, described without a value, and refused together.
 
-Every check is one bit of an integer column; one aggregation counts the rows by that integer. Only when a row fails is
-the file read again, to number such rows for the restricted root.
+Every check of rows is one bit of an integer column; one aggregation counts the rows by that integer. Only when a row
+fails is the file read again, to number such rows for the restricted root.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Final
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from das_spark.spark.readers.base import GEOCODE, MOST_EXAMPLES, Problem
+from das_spark.errors import InputError, OutputError
+from das_spark.store import is_disk_full, no_room
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_MOST_PROBLEMS = 20
+"""Problems that one error message lists; the others are counted."""
+
+MOST_EXAMPLES = 10
+"""Row numbers, or geounits, that are kept of one problem."""
+
+GEOCODE: Final = "geocode"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in an input file that is not as it must be; it never holds a value of the file.
+
+    Args:
+        file: File or folder.
+        field: Field, as the file calls it.
+        expected: What was expected there.
+        rows: How many rows are not so.
+        examples: Numbers of some of those rows, counted from 1: for the restricted root only.
+        geounits: Some well-formed geocodes that are concerned.
+    """
+
+    file: str
+    field: str
+    expected: str
+    rows: int
+    examples: tuple[int, ...] = ()
+    geounits: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One line without row numbers."""
+        where = f"{self.file}, {self.field}" if self.field else self.file
+        geounits = f" (geounits {', '.join(self.geounits)})" if self.geounits else ""
+        rows = f"{self.rows:,} row{'s' if self.rows != 1 else ''}"
+        return f"{where}: expected {self.expected}; not so in {rows}{geounits}"
+
+
+class BadInputError(InputError):
+    """Input files break rules; all that were found together, with row numbers in `problems` for the restricted root."""
+
+    code = "DAS201"
+
+    def __init__(self, message: str, *, hint: str = "", problems: tuple[Problem, ...] = ()) -> None:
+        """Keep message, hint and problems."""
+        super().__init__(message, hint=hint)
+        self.problems = problems
+
+
+def refuse(problems: Sequence[Problem], *, hint: str = "") -> None:
+    """Raise one error (`BadInputError`) for all problems, if there are any."""
+    if not problems:
+        return
+    lines = [str(problem) for problem in problems[:_MOST_PROBLEMS]]
+    if len(problems) > _MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - _MOST_PROBLEMS} problems more")
+    hint = hint or "correct the files, or the columns and code bases of [input]"
+    raise BadInputError("\n".join(lines), hint=hint, problems=tuple(problems))
+
+
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Turn Spark's errors about a file or folder into one that names it and quotes nothing of it.
+
+    Raises:
+        InputError: Spark could not find or read it.
+        OutputError: There was no room for scratch files of the tasks that read it.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        raise _unreadable(file, error, error.getCondition() or "") from None
+    except Py4JJavaError as error:
+        raise _unreadable(file, error, "") from None
+
+
+def _unreadable(file: str, error: Exception, condition: str) -> InputError | OutputError:
+    if is_disk_full(error):
+        return no_room(f"{file} cannot be read")
+    if condition.startswith("PATH_NOT_FOUND"):
+        return InputError(f"{file}: no such file or folder", hint="check input.path, input.persons and input.units")
+    reason = f" ({condition})" if condition else ""
+    return InputError(f"{file}: cannot be read{reason}", hint="is the file whole, and of the kind the reader expects?")
 
 
 FAULTS: Final = "faults"
