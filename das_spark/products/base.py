@@ -25,21 +25,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from das_spark.constraints import StructuralZero, UnitBounds
 from das_spark.errors import ConfigurationError
+from das_spark.estimation import OuterPass
 from das_spark.geography import Geolevel, Spine, SpineSettings
 from das_spark.histogram import Schema
 from das_spark.privacy import Budget, Framework, LevelBudget, QueryShare, exact
-
-if TYPE_CHECKING:
-    from das_spark.estimation import OuterPass
-    from das_spark.products._file_recodes import FileRecodes
-    from das_spark.tabulation import Table
+from das_spark.products._file_recodes import FileRecodes
+from das_spark.tabulation import Table
 
 Record = Literal["person", "unit"]
 #: Where text files have the names of their columns: nowhere, in a file beside the parts, or as first line of each part.
