@@ -13,6 +13,7 @@ from das_spark.pipeline import publish
 from das_spark.pipeline.statement import notices_of
 from das_spark.pipeline.summary import summary_of
 from das_spark.privacy import Ledger, LedgerEntry
+from das_spark.store import RunLayout
 
 pytestmark = pytest.mark.slow
 
@@ -25,12 +26,8 @@ def plan(name: str, *settings: str) -> RunPlan:
 
 
 def context(of: RunPlan, folder: Path) -> Any:
-    public = SimpleNamespace(
-        path=folder,
-        **{name: folder / name for name in ("privacy_statement", "privacy_ledger", "verification", "manifest")},
-        tables=SimpleNamespace(path=folder / "tables"),
-    )
-    layout = SimpleNamespace(run_id="run", public=public, restricted=SimpleNamespace(accuracy_html=folder / "accuracy"))
+    layout = RunLayout.at(folder, "run")
+    layout.public.path.mkdir(parents=True, exist_ok=True)
     return SimpleNamespace(
         plan=of,
         spine=of.spine,
@@ -50,7 +47,7 @@ def statement(of: RunPlan, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str
         monkeypatch.setattr(publish, name, lambda *_, value=value, **__: value)
     entry = LedgerEntry("run#0", "2026-01-01", of.product.name, of.product.record, of.budget, insecure=False)
     publish.publish_statement(context(of, folder), entry, Ledger((entry,)))
-    return (folder / "privacy_statement").read_text(encoding="utf-8")
+    return RunLayout.at(folder, "run").public.privacy_statement.read_text(encoding="utf-8")
 
 
 def figures(of: RunPlan, folder: Path) -> dict[str, str]:

@@ -54,6 +54,7 @@ def test_neighbours_publish_the_same_bytes(quickstart, spark, tmp_path):
     assert "same to the last byte" in (tmp_path / "out" / "structure.md").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.whole_run
 def test_published_measurements_and_runs_that_reuse_an_input_are_the_same_for_neighbours(spark, tmp_path):
