@@ -44,15 +44,18 @@ sys.exit(found != ("cpython", 3, 11, "Linux", "x86_64"))'
 }
 
 # Install the locks into $1/.venv, that of development too where there are extras ($2), and the project itself.
+# A lock is complete, so that pip resolves nothing (--no-deps): it would look at the newest release of a package that is
+# asked for with an extra before the locked one, and stop for want of its hash. That nothing is missing is checked after.
 install_locked() {
     local folder=$1 extras=$2 install more=()
     install=("$folder/.venv/bin/python" -m pip install --quiet --disable-pip-version-check)
     [ -z "$extras" ] || more=(--requirement "$folder/conf/development.lock")
     # pyspark is published as source only: what builds it comes from a lock, too.
-    "${install[@]}" --require-hashes --requirement "$folder/conf/build.lock" >&2 &&
-        "${install[@]}" --require-hashes --no-build-isolation --use-pep517 \
+    "${install[@]}" --no-deps --require-hashes --requirement "$folder/conf/build.lock" >&2 &&
+        "${install[@]}" --no-deps --require-hashes --no-build-isolation --use-pep517 \
             --requirement "$folder/conf/environment.lock" "${more[@]}" >&2 &&
-        "${install[@]}" --no-deps --no-build-isolation --editable "$folder$extras" >&2
+        "${install[@]}" --no-deps --no-build-isolation --editable "$folder$extras" >&2 &&
+        "$folder/.venv/bin/python" -m pip --disable-pip-version-check check >&2
 }
 
 # True if $1 is a java of version 17 or later.

@@ -75,7 +75,7 @@ def text(lock: str, packages: dict[str, tuple[str, str]]) -> str:
     version = ".".join(platform.python_version_tuple()[:2])
     machine = f"{platform.python_implementation()} {version} on {platform.system()} {platform.machine()}"
     head = (
-        f"# {HEADS[lock]}.\n# For {machine}: pip install --require-hashes -r conf/{lock}.lock\n"
+        f"# {HEADS[lock]}.\n# For {machine}: pip install --no-deps --require-hashes -r conf/{lock}.lock\n"
         f"# Made anew with: python tests/install/locks.py --{lock}\n"
     )
     return head + "".join(f"{name}=={v} --hash=sha256:{sha}\n" for name, (v, sha) in sorted(packages.items()))
