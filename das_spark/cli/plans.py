@@ -24,6 +24,7 @@ from das_spark.config import (
     geounit_sentences,
     holding_losses,
     load_run,
+    needs_of,
     plan_to_config,
     published_from_people,
     rules_from_people,
@@ -148,14 +149,16 @@ def unused_shares(plan: RunPlan, counts: Mapping[str, int]) -> Iterator[UnusedSh
     exact = plan.invariants.total_levels(plan.spine.names)
     # Where parts have a total together, their noisy totals divide it.
     exact = tuple(name for name in exact if plan.spine.total_key_at(name) is None)
+    needs = needs_of(plan)
+    complete = needs.upward_levels(plan.spine.names) if needs.reads_everything else ()
     for level in plan.budget.levels:
         name = level.geolevel
-        if name in alone:
+        if name in alone and name not in complete:
             why = "every geounit of it is a single child, and has the estimate of its parent"
             yield UnusedShare(name, None, plan.budget.total * level.share, why)
             continue
         queries = [item.query for item in level.queries]
-        skipped = unused_queries(plan.estimation.passes, name, queries)
+        skipped = () if name in complete else unused_queries(plan.estimation.passes, name, queries)
         for query in queries:
             spent = plan.budget.spent(name, query)
             if name in exact and plan.queries[query].rows == 1:

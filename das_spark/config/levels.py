@@ -46,14 +46,16 @@ def level_plan(plan: RunPlan, geolevel: str) -> LevelPlan:
         queries=queries,
         family=FamilyPlan(
             geolevel=geolevel,
+            lowest=geolevel == plan.spine.leaf.name,
             zero_cells=np.flatnonzero(plan.product.zero_cells()).astype(np.int32),
             solvers=plan.estimation.solvers,
             gap_tolerance=plan.estimation.gap_tolerance,
             rounding=plan.estimation.rounding,
             failsafe=plan.estimation.failsafe,
-            class_query=classes.name if classes is not None else "",
+            classes=classes,
             passes=passes,
             queries={name: schema.query(name) for each in passes for name in each.names},
+            workload=tuple(plan.queries.values()),
         ),
         estimator=ESTIMATORS[plan.estimation.estimator],
     )

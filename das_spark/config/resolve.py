@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 NO_TOTAL = "none"
 #: Formats of the tables of a product that has some, where the run file names none.
 _TABLE_FORMATS: tuple[TableFormat, ...] = ("parquet", "csv")
-_SOLVERS = ("batched", "piqp", "clarabel", "osqp")
 
 
 def resolve(run_file: RunFile, problems: Problems, *, files: bool = True, named: bool = False) -> RunPlan | None:
@@ -201,8 +200,9 @@ def check_estimation(section: EstimationSection, rows: MeasurementRows, problems
 
 def estimation_settings(section: EstimationSection, passes: Passes) -> EstimationSettings:
     """`[estimation]` with the passes of every level."""
+    usual = ESTIMATORS[section.estimator].needs.solvers if section.estimator in ESTIMATORS else ()
     return EstimationSettings(
-        solvers=section.solvers or _SOLVERS,
+        solvers=section.solvers or usual,
         gap_tolerance=section.gap_tolerance,
         rounding=section.rounding,
         failsafe=section.failsafe,

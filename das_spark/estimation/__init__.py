@@ -4,7 +4,9 @@
 """
 
 from das_spark.estimation.chain import FAMILY_SOLVERS
+from das_spark.estimation.components import Decomposition
 from das_spark.estimation.family import estimate_family
+from das_spark.estimation.gls import FamilyKnowledge, FamilyPrior, Gaussian, informed
 from das_spark.estimation.problem import (
     LEAST_VARIANCE,
     FamilyBounds,
@@ -24,15 +26,20 @@ __all__ = [
     "FAMILY_SOLVERS",
     "LEAST_VARIANCE",
     "SOLVERS",
+    "Decomposition",
     "FamilyBounds",
     "FamilyDiagnostics",
     "FamilyFlows",
     "FamilyGroups",
+    "FamilyKnowledge",
     "FamilyMeasurement",
     "FamilyPlan",
+    "FamilyPrior",
     "FamilyProblem",
     "FamilyResult",
     "FamilyStatus",
+    "Gaussian",
     "OuterPass",
     "estimate_family",
+    "informed",
 ]

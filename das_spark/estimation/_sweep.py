@@ -94,3 +94,99 @@ def sweep(  # noqa: PLR0913, PLR0917 - one fused loop over arrays is what this m
             for child in range(children):
                 sums[row, child] += step[cell, child]
     return primal, change
+
+
+@_compiled
+def multiply(  # noqa: PLR0913, PLR0917
+    matrices: Floats,
+    site: Integers,
+    slot: Integers,
+    first: Integers,
+    widths: Integers,
+    shares: Floats,
+    right: Floats,
+    means: Floats,
+    sums: Floats,
+    found: Floats,
+) -> None:
+    """Multiply one vector by matrices over averages (components.Averages): means, their products, and back (E-62)."""
+    sets, sites = widths.shape
+    means[:] = 0.0
+    for number in range(sets):
+        for cell in range(right.size):
+            means[slot[number, cell]] += right[cell] * shares[number, site[cell]]
+    sums[:] = 0.0
+    for number in range(sets):
+        for row in range(sites):
+            for column in range(sites):
+                factor = matrices[number, row, column]
+                if factor != 0.0:
+                    into, out = first[number, row], first[number, column]
+                    for place in range(widths[number, row]):
+                        sums[into + place] += factor * means[out + place]
+    found[:] = 0.0
+    for number in range(sets):
+        for cell in range(right.size):
+            found[cell] += sums[slot[number, cell]]
+
+
+@_compiled
+def structured_step(  # noqa: PLR0913, PLR0917
+    matrices: Floats,
+    site: Integers,
+    slot: Integers,
+    first: Integers,
+    widths: Integers,
+    shares: Floats,
+    linear: Floats,
+    pulls: Floats,
+    rho: float,
+    split: Floats,
+    dual: Floats,
+    points: Floats,
+    sums: Floats,
+) -> None:
+    """New points of all children: each child's inverse applied to its right-hand side (E-71)."""
+    children, cells = split.shape
+    size = first[-1, -1] + widths[-1, -1]
+    right, means, products = np.empty(cells), np.empty(size), np.empty(size)
+    sums[:] = 0.0
+    for child in range(children):
+        for cell in range(cells):
+            right[cell] = (
+                linear[child, cell] + rho * (split[child, cell] - dual[child, cell]) + pulls[child, site[cell]]
+            )
+        multiply(matrices[child], site, slot, first, widths, shares, right, means, products, points[child])
+        for cell in range(cells):
+            sums[child, site[cell]] += points[child, cell]
+
+
+@_compiled
+def structured_division(
+    live: Booleans,
+    needed: Floats,
+    relaxation: float,
+    points: Floats,
+    split: Floats,
+    dual: Floats,
+    price: Floats,
+) -> tuple[float, float]:
+    """Divide every cell among the children, and move the multipliers; the sums of squares of both residuals."""
+    children, cells = split.shape
+    free, allowed = np.empty(children), np.empty(children)
+    primal, change = 0.0, 0.0
+    for cell in range(cells):
+        for child in range(children):
+            point = relaxation * points[child, cell] + (1.0 - relaxation) * split[child, cell]
+            free[child] = point + dual[child, cell]
+            allowed[child] = free[child] if live[child, cell] else -np.inf
+        threshold = _threshold(allowed, needed[cell], price[cell]) if needed[cell] >= 0.0 else 0.0
+        price[cell] = threshold
+        for child in range(children):
+            new = max(allowed[child] - threshold, 0.0)
+            if live[child, cell]:
+                primal += (points[child, cell] - new) ** 2
+                change += (new - split[child, cell]) ** 2
+            split[child, cell] = new
+            dual[child, cell] = free[child] - new
+    return primal, change

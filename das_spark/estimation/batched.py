@@ -176,7 +176,7 @@ class BatchedFamily:
 def batched_family(support: Support) -> BatchedFamily | None:
     """Lay a family out; None where the method does not serve."""
     cells, children = len(support.cells), support.children
-    if support.relaxation is not None or support.problem.flows is not None:
+    if support.relaxation is not None or support.problem.flows is not None or support.problem.prior is not None:
         return None
     if support.parent is None and cells < ROOT_CELLS:
         return None
@@ -455,7 +455,7 @@ def _candidate(state: Iterates) -> Candidate:
     for number, partition in enumerate(limits.partitions):
         hand_out(problem, partition, multipliers[:, limits.part(number)], hints)
     return Candidate(
-        x=np.ascontiguousarray(_raked(state).T),
+        x=np.ascontiguousarray(raked(family.support, limits, state.split.copy(), state.point, state.point_dual != 0).T),
         flows=None,
         parent_multipliers=-2.0 * family.unit * state.rho * state.price,
         bound_multipliers=tuple(hints),
@@ -463,17 +463,22 @@ def _candidate(state: Iterates) -> Candidate:
     )
 
 
-def _raked(state: Iterates) -> Floats:
-    """The point with its bounded sums and its cells' sums made exact in turn (E-47).
+def raked(support: Support, limits: Limits, x: Floats, point: Floats, on: Booleans) -> Floats:
+    """Points with their bounded sums and their cells' sums made exact in turn (E-47); changes them.
 
     A sum with a multiplier is put on its bound, not only within: complementarity is what the proof asks for. Where all
     of them cannot be there at once, within has to do.
+
+    Args:
+        support: The family.
+        limits: Its bounded sums, L of them.
+        x: The points, shape ``(n, K)``.
+        point: Bounded sums within their bounds, shape ``(L, K)``.
+        on: Whether a bounded sum has a multiplier, shape ``(L, K)``.
     """
-    family, limits = state.family, state.family.limits
-    divided = family.support.parent is not None
-    x = state.split.copy()
-    if divided:
-        x *= _factor(family.needed, x.sum(axis=1))[:, None]
+    needed = None if support.parent is None else support.parent.astype(np.float64)
+    if needed is not None:
+        x *= _factor(needed, x.sum(axis=1))[:, None]
     indices = [np.where(each.index < 0, each.rows, each.index) for each in limits.partitions]
     matrices = [_summation(index, each.rows) for index, each in zip(indices, limits.partitions, strict=True)]
     pinned, before = True, np.inf
@@ -482,13 +487,13 @@ def _raked(state: Iterates) -> Floats:
         for number, (index, matrix) in enumerate(zip(indices, matrices, strict=True)):
             part, sums = limits.part(number), matrix @ x
             within = np.clip(sums, limits.lower[part], limits.upper[part])
-            wanted = np.maximum(np.where((state.point_dual[part] != 0) & pinned, state.point[part], within), 0.0)
+            wanted = np.maximum(np.where(on[part] & pinned, point[part], within), 0.0)
             worst = max(worst, float((np.abs(sums - wanted) / np.maximum(1.0, np.abs(wanted))).max(initial=0.0)))
             x *= np.vstack([_factor(wanted, sums), np.ones(x.shape[1])])[index]
         if worst <= EXACT:
             break
-        if divided:
-            x *= _factor(family.needed, x.sum(axis=1))[:, None]
+        if needed is not None:
+            x *= _factor(needed, x.sum(axis=1))[:, None]
         if worst > STALLED * before and not pinned:
             break
         pinned, before = pinned and worst <= STALLED * before, worst

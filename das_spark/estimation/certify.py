@@ -116,10 +116,15 @@ def certify(
     x, parent = candidate.x, _parent(problem, cells)
     worst = worst_violation(problem, cells, candidate, parent, relaxation)
     objective, gradient, places = _objective(problem.measurements, cells, x)
+    if problem.prior is not None:
+        further, slope = problem.prior.value_and_gradient(cells, x)
+        objective, gradient = objective + further, gradient + slope
     box = _box(problem, cells, parent, relaxation)
     if parent is None:
         box = np.minimum(box, _level_box(problem.measurements, places, x, 2.0 * objective + 1.0))
     curvature = _curvature(problem.measurements, places, box)
+    if problem.prior is not None:
+        curvature += problem.prior.curvature(len(problem.children))[:, None]
     gap, enough = np.inf, plan.gap_tolerance * max(1.0, objective)
     hints = _hints(candidate)
     for each in (hints, _cleaned(hints, float(np.abs(gradient).max(initial=0.0)))):

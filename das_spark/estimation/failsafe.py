@@ -24,9 +24,9 @@ SLACK = 1.0
 
 def relaxed_family(problem: FamilyProblem, plan: FamilyPlan) -> Presolved | str:
     """The family without consistency with its parent but for the least distance (E-31); or why that cannot help."""
-    query = _class_query(problem, plan)
+    query = plan.classes
     if query is None or problem.parent is None:
-        return f"no bound or measurement asks {plan.class_query!r}"
+        return "the plan has no class query"
     partial = [each.query.name for each in problem.measurements if len(each.rows) != each.query.rows]
     if partial:
         return f"it needs all rows measured, and {', '.join(partial)} has only those of the parent's support"
@@ -65,13 +65,6 @@ def round_relaxed(presolved: Presolved, x: Floats) -> Rounded | None:
             method = "mixed-integer program" + (", widened" if widened else "")
             return rounded(presolved, base, fraction, values.astype(np.int64) - base, method)
     return None
-
-
-def _class_query(problem: FamilyProblem, plan: FamilyPlan) -> Query | None:
-    named = {each.query.name: each.query for each in problem.measurements}
-    named |= {each.query.name: each.query for each in problem.bounds}
-    named |= {each.name: each.query for each in problem.bounds}
-    return named.get(plan.class_query)
 
 
 def _relaxed_support(

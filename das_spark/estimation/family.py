@@ -74,17 +74,19 @@ def family_of_groups(problem: FamilyProblem, groups: Sequence[Group]) -> FamilyP
     """The first stage: the family whose children are groups.
 
     Noisy answers and their variances are summed over members, bounds too; a known total becomes a bound of its own.
+    Where all that is known of members has a mean and a covariance, these are summed instead of the answers.
     """
     members = [positions for _, positions in groups]
+    measurements = tuple(
+        FamilyMeasurement(each.query, each.rows, _summed(each.values, members), _summed(each.variance, members))
+        for each in problem.measurements
+    )
     return FamilyProblem(
         parent_geocode=problem.parent_geocode,
         parent=problem.parent,
         children=tuple(label for label, _ in groups),
         size=problem.size,
-        measurements=tuple(
-            FamilyMeasurement(each.query, each.rows, _summed(each.values, members), _summed(each.variance, members))
-            for each in problem.measurements
-        ),
+        measurements=measurements if problem.prior is None else (),
         bounds=(
             *(
                 replace(each, lower=_summed(each.lower, members), upper=_summed(each.upper, members))
@@ -93,6 +95,7 @@ def family_of_groups(problem: FamilyProblem, groups: Sequence[Group]) -> FamilyP
             *_totals(problem, members),
         ),
         flows=_moved_flows(problem.flows, members),
+        prior=None if problem.prior is None else problem.prior.of_groups(members),
     )
 
 
@@ -109,6 +112,7 @@ def family_of_members(problem: FamilyProblem, label: str, members: Integers, est
         ),
         bounds=tuple(replace(each, lower=each.lower[members], upper=each.upper[members]) for each in problem.bounds),
         flows=_moved_flows(problem.flows, [np.array([position]) for position in members]),
+        prior=None if problem.prior is None else problem.prior.of_members(members),
     )
 
 

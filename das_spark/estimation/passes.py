@@ -105,6 +105,8 @@ def _posed(
 ) -> FamilyProblem:
     """The problem of one inner pass, on the coarsest cells that serve it (E-48); the problem itself if it is that."""
     names = {_query(plan, name).name for name in outer.least_squares[inner]}
+    if problem.prior is not None:
+        return _posed_with_prior(problem, plan, outer, inner, further)
     measured = tuple(each for each in problem.measurements if each.query.name in names)
     missing = names - {each.query.name for each in measured}
     if missing and problem.measurements:
@@ -119,6 +121,24 @@ def _posed(
     if parent is problem.parent and not further and len(measured) == len(problem.measurements):
         return problem
     return replace(problem, parent=parent, measurements=measured, bounds=bounds)
+
+
+def _posed_with_prior(
+    problem: FamilyProblem, plan: FamilyPlan, outer: OuterPass, inner: int, further: Sequence[FamilyBounds]
+) -> FamilyProblem:
+    """The problem of one inner pass where more is known of the children than their own answers (E-68).
+
+    The last inner pass sees everything that is known. An earlier one sees what all that says of its own queries, as
+    if these had been measured with its mean and variance.
+    """
+    assert problem.prior is not None  # noqa: S101
+    bounds = (*problem.bounds, *further)
+    if inner == len(outer.least_squares) - 1:
+        return replace(problem, bounds=bounds)
+    measured = tuple(problem.prior.measurement(_query(plan, name)) for name in outer.least_squares[inner])
+    needed = [*(each.query for each in measured), *(each.query for each in bounds)]
+    parent = _coarsened(problem, needed)
+    return replace(problem, parent=parent, measurements=measured, bounds=bounds, prior=None)
 
 
 def _coarsened(problem: FamilyProblem, queries: Sequence[Query]) -> Histogram | None:

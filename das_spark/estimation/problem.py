@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from das_spark.errors import EstimationError
 
 if TYPE_CHECKING:
+    from das_spark.estimation.gls import FamilyPrior
     from das_spark.histogram import Histogram, Query
 
 Floats = NDArray[np.float64]
@@ -54,13 +55,13 @@ class FamilyMeasurement:
     Attributes:
         query: What was asked.
         rows: Answer rows that are present, sorted and unique, shape ``(r,)``.
-        values: Noisy answers in people, int64, shape ``(K, r)``.
+        values: Noisy answers in people, shape ``(K, r)``: whole numbers, but where they sum up several measurements.
         variance: Noise variance of each child's answers, people squared, positive, shape ``(K,)``.
     """
 
     query: Query
     rows: NDArray[np.int64]
-    values: NDArray[np.int64]
+    values: NDArray[np.int64] | NDArray[np.float64]
     variance: NDArray[np.float64]
 
 
@@ -154,6 +155,7 @@ class FamilyProblem:
         bounds: What must hold in each child; kept sorted by name.
         flows: What must remain divisible below the children, or None.
         groups: Which children have a known total together, or None where none have.
+        prior: What is known of the children besides their own answers, or None.
     """
 
     parent_geocode: str
@@ -164,6 +166,7 @@ class FamilyProblem:
     bounds: tuple[FamilyBounds, ...] = ()
     flows: FamilyFlows | None = None
     groups: FamilyGroups | None = None
+    prior: FamilyPrior | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit together; put measurements and bounds into one order, whatever the caller's."""
@@ -251,27 +254,31 @@ class FamilyPlan:
 
     Attributes:
         geolevel: Name of the children's level.
+        lowest: Whether it is the lowest of the run.
         zero_cells: Structural zeros, int32, sorted.
         solvers: Names of solvers, tried in this order until one is certified.
         gap_tolerance: Largest duality gap accepted, relative to the objective (E-20).
         feasibility_tolerance: Largest violation accepted in people, relative to the size of what is violated (E-17).
         rounding: Objective of the cell-wise rounder; both names mean the same there (README, section 6).
         failsafe: Whether an infeasible family may give up consistency with its parent.
-        class_query: Name of the query whose attributes the failsafe sums out; it must be among bounds or measurements.
+        classes: The class query: bounds on its answers say who can be where, and the failsafe sums its attributes out.
         passes: Outer passes in order; none: one least-squares fit of all that is measured, and the cell-wise rounder.
         queries: Every query that `passes` names, by name.
+        workload: Every query that any level of the run measures; for estimators that take levels together.
     """
 
     geolevel: str
+    lowest: bool = False
     zero_cells: NDArray[np.int32] = field(default_factory=_no_cells)
     solvers: tuple[str, ...] = ("batched", "piqp", "clarabel", "osqp")
     gap_tolerance: float = 1e-6
     feasibility_tolerance: float = 1e-6
     rounding: Rounding = "nearest"
     failsafe: bool = False
-    class_query: str = ""
+    classes: Query | None = None
     passes: tuple[OuterPass, ...] = ()
     queries: Mapping[str, Query] = field(default_factory=dict)
+    workload: tuple[Query, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,16 +263,37 @@ def assemble(presolved: Presolved) -> Assembly:
     matrix, right = _equalities(presolved, flows, layout)
     lower, upper = _bounds(presolved, flows, layout)
     diagonal = 2.0 * scale**2 * weight
+    linear = diagonal * (centre - target) / scale
+    coupling, slope = _coupled(presolved, guess, layout)
     program = Program(
         diagonal=diagonal,
-        linear=diagonal * (centre - target) / scale,
+        linear=linear if slope is None else linear + scale * slope,
         equality=matrix,
         right=(right - matrix @ centre) / scale,
         lower=(lower - centre) / scale,
         upper=(upper - centre) / scale,
         inequalities=_allowance(presolved, layout, scale),
+        coupling=None if coupling is None else sp.csc_matrix(scale**2 * coupling),
     )
     return Assembly(presolved, program, layout, scale, centre, flows)
+
+
+def _coupled(presolved: Presolved, guess: Floats, layout: Layout) -> tuple[sp.csc_matrix | None, Floats | None]:
+    """Hessian and gradient, at the guess, of what is known of children besides their answers (E-67)."""
+    prior = presolved.support.problem.prior
+    if prior is None:
+        return None, None
+    x = presolved.fixed.astype(np.float64)
+    x[presolved.child, presolved.cell] = guess
+    _, gradient = prior.value_and_gradient(presolved.support.cells, x)
+    slope = np.zeros(layout.width)
+    slope[: layout.variables] = gradient[presolved.child, presolved.cell]
+    blocks = []
+    for child in range(presolved.support.children):
+        cells = presolved.support.cells[presolved.cell[presolved.child == child]]
+        blocks.append(2.0 * prior.dense(child, cells))  # variables are sorted by child
+    rest = sp.csc_matrix((layout.width - layout.variables,) * 2)
+    return sp.csc_matrix(sp.block_diag([*blocks, rest], format="csc")), slope
 
 
 def recentred(assembly: Assembly, x: Floats) -> Assembly:
@@ -285,7 +306,7 @@ def recentred(assembly: Assembly, x: Floats) -> Assembly:
         limits = Inequalities(limits.matrix, limits.lower - reached, limits.upper - reached)
     moved = replace(
         program,
-        linear=program.linear + program.diagonal * x,
+        linear=program.gradient(x),
         right=program.right - program.equality @ x,
         lower=program.lower - x,
         upper=program.upper - x,

@@ -141,7 +141,7 @@ def family(shape: Shape, seed: int) -> tuple[FamilyProblem, FamilyPlan]:
         measurements=measurements(shape, counts, generator, parent.cells),
         bounds=(FamilyBounds("class", query, lower, upper),),
     )
-    return problem, FamilyPlan(geolevel="child", class_query="hhgq")
+    return problem, FamilyPlan(geolevel="child", classes=query)
 
 
 def nation(seed: int, states: int = 51, people: float = 2.6e6) -> tuple[FamilyProblem, FamilyPlan]:
@@ -167,7 +167,7 @@ def nation(seed: int, states: int = 51, people: float = 2.6e6) -> tuple[FamilyPr
         ),
         flows=FamilyFlows(query, np.zeros(states, dtype=np.int64), lower, upper, totals),
     )
-    return problem, FamilyPlan(geolevel="National", class_query="hhgq")
+    return problem, FamilyPlan(geolevel="National", classes=query)
 
 
 __all__ = ["SHAPES", "Shape", "class_bounds", "family", "nation"]

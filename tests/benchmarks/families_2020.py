@@ -80,7 +80,7 @@ def plan_2020(level: str) -> FamilyPlan:
         geolevel=level,
         zero_cells=zeros.astype(np.int32),
         solvers=("batched", "piqp", "clarabel", "osqp"),
-        class_query="hhgq",
+        classes=PRODUCT.schema.query("hhgq"),
         passes=passes,
         queries={name: PRODUCT.schema.query(name) for name in names},
     )

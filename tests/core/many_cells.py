@@ -87,7 +87,7 @@ def executor(schema: Schema) -> InProcess:
             lazy=True,
         )
         passes = PASSES if level == "Block" else ()
-        family = FamilyPlan(level, zero_cells=zeros, class_query="kind", passes=passes, queries=queries)
+        family = FamilyPlan(level, zero_cells=zeros, classes=queries["kind"], passes=passes, queries=queries)
         plans[level] = LevelPlan(schema.size, {**queries, "class": queries["kind"]}, family, TopDown())
         own = histograms[level]
         levels[level] = LevelInput(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from das_spark.estimation.chain import solve_chain
 from das_spark.estimation.presolve import Presolved, presolve
 from das_spark.estimation.support import restrict
 from das_spark.histogram import Attribute, Histogram, Query, Recode, Schema
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `measured_trees`
 
 TOY = Schema(
     "toy",
@@ -108,7 +112,7 @@ def small_family(
         bounds=tuple(bounds),
         flows=family_flows,
     )
-    return Small(problem, FamilyPlan(geolevel="toy", class_query="kind"), truth)
+    return Small(problem, FamilyPlan(geolevel="toy", classes=TOY.query("kind")), truth)
 
 
 def wild_schema(generator: np.random.Generator) -> Schema:

@@ -148,7 +148,7 @@ def test_raking_makes_cells_and_bounded_sums_exact(small):
         state = begin(family, 2.0)
         for _ in range(60):
             iterate(state)
-        x = batched._raked(state)
+        x = batched.raked(family.support, family.limits, state.split.copy(), state.point, state.point_dual != 0)
         sums = limited_rows(family) @ x
         assert (x >= 0).all()
         np.testing.assert_allclose(x.sum(axis=1), family.needed, rtol=1e-9)
@@ -167,7 +167,7 @@ def test_sums_that_cannot_all_be_on_their_bounds_are_within_them():
     state = begin(laid_out(problem), 2.0)
     state.point[:], state.point_dual[:] = 3.0, -1.0
     state.split[:] = [[1.0, 4.0], [1.0, 2.0]]
-    x = batched._raked(state)
+    x = batched.raked(state.family.support, state.family.limits, state.split.copy(), state.point, state.point_dual != 0)
     np.testing.assert_allclose(x.sum(axis=1), [5, 3], rtol=1e-9)
     assert (x.sum(axis=0) >= 3 - 1e-9).all()
     assert (x.sum(axis=0) <= 6 + 1e-9).all()

@@ -126,7 +126,7 @@ def divide(generator, node, estimate, depth, total_depth):
     if not node.children:
         return
     problem = family(generator, node, estimate, node.children, depth + 1, total_depth)
-    result = estimate_family(problem, FamilyPlan("toy", class_query="kind"))
+    result = estimate_family(problem, FamilyPlan("toy", classes=SCHEMA.query("kind")))
     assert result.diagnostics.status.is_usable, (result.diagnostics, problem)
     for place, child in enumerate(node.children):
         dense = np.zeros(SCHEMA.size, dtype=np.int64)
@@ -142,7 +142,7 @@ def test_estimates_can_always_be_divided_down_to_the_leaves(seed, total_depth):
     root = grow(generator, "1", 3)
     impose(root, 0, total_depth)
     problem = family(generator, None, None, [root], 0, total_depth)
-    result = estimate_family(problem, FamilyPlan("toy", class_query="kind"))
+    result = estimate_family(problem, FamilyPlan("toy", classes=SCHEMA.query("kind")))
     assert result.diagnostics.status.is_usable, (result.diagnostics, problem)
     dense = np.zeros(SCHEMA.size, dtype=np.int64)
     dense[result.cells] = result.counts[0]

@@ -125,9 +125,9 @@ def test_failsafe_needs_all_rows_measured(small):
 
 
 def test_failsafe_needs_the_class_query(families):
-    result = estimate_family(families[0].problem, replace(with_failsafe(families[0]), class_query="nothing"))
+    result = estimate_family(families[0].problem, replace(with_failsafe(families[0]), classes=None))
     assert result.diagnostics.status is FamilyStatus.INFEASIBLE
-    assert "'nothing'" in result.diagnostics.message
+    assert "no class query" in result.diagnostics.message
 
 
 def test_failsafe_leaves_feasible_families_alone(small, all_rows):

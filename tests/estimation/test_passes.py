@@ -277,7 +277,7 @@ def test_the_failsafe_relaxes_the_family_itself_and_not_a_coarse_pass_of_it(smal
     bound = made.problem.bounds[0]
     parent = Histogram.from_dense(made.problem.parent.dense() + np.eye(toy.size, dtype=int)[0] * 1000)
     problem = replace(made.problem, parent=parent, bounds=(replace(bound, upper=bound.lower + 3),))
-    plan = replace(two_fits(toy), failsafe=True, class_query="kind")
+    plan = replace(two_fits(toy), failsafe=True, classes=toy.query("kind"))
     result = estimate_family(problem, plan)
     alone = estimate_family(problem, replace(plan, passes=()))
     assert result.diagnostics.status == alone.diagnostics.status

@@ -125,7 +125,7 @@ def measured(spark, level, spine):
 
 
 def estimated(spark, frames_, spine, level, parents):
-    plan = LevelPlan(SCHEMA.size, QUERIES, FamilyPlan(level, class_query="hhgq"), TopDown())
+    plan = LevelPlan(SCHEMA.size, QUERIES, FamilyPlan(level, classes=SCHEMA.query("hhgq")), TopDown())
     given = [frames_[name].where(f"level = '{level}'").drop("level") for name in ("geounits", "bounds")]
     public = PublicLevel(given[0], measured(spark, level, spine), given[1], total_key=spine.total_key_at(level))
     task = EstimationTask(plan)

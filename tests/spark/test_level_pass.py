@@ -41,7 +41,7 @@ QUERIES = {name: SCHEMA.query(name) for name in ("hhgq", "detailed", "total")} |
 PARENTS = {"01": {0: 6, 1: 6, 3: 3}, "02": {2: 4}, "03": {}}
 CHILDREN = {"01": ("0101", "0102", "0103"), "02": ("0201",), "03": ("0301", "0302")}
 PEOPLE = {"0101": {0: 5, 3: 2}, "0102": {}, "0103": {1: 7, 5: 1}, "0201": {2: 4}, "0301": {}, "0302": {}}
-PLAN = FamilyPlan(geolevel="County", solvers=("piqp", "osqp"), class_query="hhgq")
+PLAN = FamilyPlan(geolevel="County", solvers=("piqp", "osqp"), classes=SCHEMA.query("hhgq"))
 LAW = DiscreteLaplace(Fraction(7, 2))
 ROWS = pa.schema([("family", pa.string()), ("rank", pa.int64()), ("value", pa.int64())])
 

@@ -135,7 +135,7 @@ def as_problem(family: dense_reference.Family) -> FamilyProblem:
 def compared(solved: dense_reference.Solved) -> Comparison:
     """Solve a family of the reference by the system."""
     family = solved.family
-    problem, plan = as_problem(family), FamilyPlan(solved.level, class_query="hhgq")
+    problem, plan = as_problem(family), FamilyPlan(solved.level)
     result = estimate_family(problem, plan)
     real, whole = np.zeros(solved.real.shape), np.zeros(solved.whole.shape, dtype=np.int64)
     whole[:, result.cells] = result.counts

@@ -20,11 +20,16 @@ class Needs:
         upward: Levels through which it goes upwards before the first of them is estimated from the top: "none", "inner"
             (all but the lowest) or "all". They are measured first, and all rows of them: there is no estimate yet.
         arrays: Names of the arrays that it gives with the estimate of a geounit (`FamilyEstimate.arrays`).
+        reads_everything: Whether it reads all that is measured at the levels of its upward pass: of single children,
+            too, whose estimates are their parents', and queries that no pass of the level fits.
+        solvers: The chain of solvers of a run that names none.
     """
 
     rows: Literal["support", "all"] = "support"
     upward: Literal["none", "inner", "all"] = "none"
     arrays: tuple[str, ...] = ()
+    reads_everything: bool = False
+    solvers: tuple[str, ...] = ("batched", "piqp", "clarabel", "osqp")
 
     def upward_levels(self, levels: Sequence[str]) -> tuple[str, ...]:
         """The levels of the upward pass, from the top; none where there is no such pass."""

@@ -58,10 +58,10 @@ class Inequalities:
 class Program:
     r"""A convex program with a diagonal quadratic term.
 
-    .. math:: \min \tfrac12 \sum_j P_j x_j^2 + c^T x \;:\; A x = b,\; \ell \le x \le u,\; g \le G x \le h,\; x_I \in Z
+    .. math:: \min \tfrac12 x^T P x + c^T x \;:\; A x = b,\; \ell \le x \le u,\; g \le G x \le h,\; x_I \in Z
 
     Attributes:
-        diagonal: P, not negative, shape ``(N,)``.
+        diagonal: Of P, not negative, shape ``(N,)``.
         linear: c, shape ``(N,)``.
         equality: A in CSC form, shape ``(M, N)``.
         right: b, shape ``(M,)``.
@@ -69,6 +69,7 @@ class Program:
         upper: Upper bounds, ``inf`` where there is none, shape ``(N,)``.
         inequalities: G, g and h, or None.
         integral: Whether each variable must be whole, shape ``(N,)``, or None when none must.
+        coupling: What P has beside its diagonal, symmetric, in CSC form; None where P is diagonal.
     """
 
     diagonal: Floats
@@ -79,6 +80,18 @@ class Program:
     upper: Floats
     inequalities: Inequalities | None = None
     integral: NDArray[np.bool_] | None = None
+    coupling: sp.csc_matrix | None = None
+
+    @property
+    def hessian(self) -> sp.csc_matrix:
+        """P in CSC form."""
+        diagonal = sp.csc_matrix(sp.diags_array(self.diagonal))
+        return diagonal if self.coupling is None else sp.csc_matrix(diagonal + self.coupling)
+
+    def gradient(self, x: Floats) -> Floats:
+        """P x + c."""
+        coupled = 0.0 if self.coupling is None else self.coupling @ x
+        return np.asarray(self.diagonal * x + coupled + self.linear, dtype=np.float64)
 
     @property
     def size(self) -> int:
@@ -88,7 +101,8 @@ class Program:
     @property
     def needs(self) -> frozenset[Capability]:
         """What a solver must be able to do."""
-        kinds = {Capability.QUADRATIC if self.diagonal.any() else Capability.LINEAR}
+        quadratic = self.diagonal.any() or self.coupling is not None
+        kinds = {Capability.QUADRATIC if quadratic else Capability.LINEAR}
         if self.integral is not None and self.integral.any():
             kinds.add(Capability.MIXED_INTEGER)
         return frozenset(kinds)
@@ -178,7 +192,7 @@ def dual_residual(program: Program, solution: Solution) -> float:
     """Worst entry of P x + c - A'y - z - G's, relative to max(1, |c|); 0 where multipliers are missing."""
     if solution.x is None or solution.multipliers is None or solution.bounds is None:
         return 0.0
-    gradient = program.diagonal * solution.x + program.linear
+    gradient = program.gradient(solution.x)
     gradient = gradient - program.equality.T @ solution.multipliers - solution.bounds
     if program.inequalities is not None and solution.rows is not None:
         gradient = gradient - program.inequalities.matrix.T @ solution.rows

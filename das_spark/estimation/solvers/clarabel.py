@@ -47,7 +47,7 @@ class ClarabelSolver:
         settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = options.tolerance
         matrix, right, above, below = _stacked(program)
         cones = [clarabel.ZeroConeT(len(program.right)), clarabel.NonnegativeConeT(len(right) - len(program.right))]
-        hessian = sp.csc_matrix(sp.diags_array(program.diagonal))
+        hessian = sp.csc_matrix(sp.triu(program.hessian, format="csc"))
         found = clarabel.DefaultSolver(hessian, program.linear, matrix, right, cones, settings).solve()
         status = _STATUS.get(found.status, Status.FAILED)
         dual = np.array(found.z)

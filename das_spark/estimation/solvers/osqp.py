@@ -49,10 +49,10 @@ class OsqpSolver:
             highs.append(program.inequalities.upper)
         bounded = np.flatnonzero(np.isfinite(program.lower) | np.isfinite(program.upper))
         matrices.append(sp.csc_matrix(sp.eye_array(program.size))[:, bounded].T)
-        tolerance = options.tolerance * (CLOSER if program.diagonal.any() else 1.0)
+        tolerance = options.tolerance * (CLOSER if Capability.QUADRATIC in program.needs else 1.0)
         solver = osqp.OSQP()
         solver.setup(
-            sp.csc_matrix(sp.diags_array(program.diagonal)),
+            sp.csc_matrix(sp.triu(program.hessian, format="csc")),
             program.linear,
             sp.csc_matrix(sp.vstack(matrices, format="csc")),
             np.concatenate([*lows, program.lower[bounded]]),

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 import piqp
-import scipy.sparse as sp
 
 from das_spark.estimation.solvers.base import (
     Capability,
@@ -41,7 +40,7 @@ class PiqpSolver:
         settings.verbose = False
         rows = program.inequalities
         solver.setup(
-            sp.csc_matrix(sp.diags_array(program.diagonal)),
+            program.hessian,
             program.linear,
             program.equality if len(program.right) else None,
             program.right if len(program.right) else None,

@@ -1,0 +1,368 @@
+"""The structured solver: families whose children are known from below, each by a precision of its own (README, 15).
+
+The alternating-direction method of the batched solver, with another first step: a child's matrix, its own answers and
+what lies below it together, is a few small matrices over sites (`components.py`), and so is its inverse, whatever the
+penalties. All cells of the sites take part in that step; those that the parent does not occupy are zero in the other,
+and their multipliers are known, since nothing else touches them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from das_spark.estimation.batched import Limits, raked
+from das_spark.estimation.components import Blocks, Frame
+from das_spark.estimation.gls import inverse
+from das_spark.estimation.solvers.base import Status
+from das_spark.estimation.support import Candidate, Proposal, Support, hand_out
+
+if TYPE_CHECKING:
+    from das_spark.estimation.certify import Proof
+    from das_spark.estimation.gls import FamilyPrior
+    from das_spark.estimation.problem import Booleans, Floats, Integers
+
+RELAXATION: Final = 1.6
+"""Over-relaxation of each step."""
+STIFFNESS: Final = 8.0
+"""Penalty at the start, in units of the median curvature of a cell."""
+TIGHTNESS: Final = 3.0
+"""Penalty of a bounded sum, in units of the curvature that the objective has along it."""
+BALANCED_AT: Final = (60, 140, 260, 420, 620, 860)
+"""Iterations at which the penalty is balanced."""
+REFRESHED: Final = 50
+"""Iterations after which multipliers of cells that the parent does not occupy are set anew."""
+STEADY: Final = 0.8
+"""Share of its last movement by which a multiplier must move again to be hastened."""
+MOST_ITERATIONS: Final = 3000
+FIRST_LOOK: Final = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructuredFamily:
+    """A family of K children on the n cells of all sites that the parent occupies."""
+
+    support: Support  # where it comes from
+    prior: FamilyPrior  # what is known of the children
+    frame: Frame  # the sites
+    place: Integers  # positions of the support's cells among the n, shape (support cells,)
+    live: Booleans  # whether a child can hold people in a cell, shape (K, n)
+    sites: Booleans  # whether any cell of a site is live in a child, shape (K, p)
+    needed: Floats  # people of the parent in each cell, shape (n,); -1 where nothing is divided
+    blocks: Blocks  # matrix of each child, by component; zero for sites that are not live
+    linear: Floats  # linear term of half the objective, shape (K, n)
+    limits: Limits  # bounded sums of sites
+    rows: Booleans  # sites of each bounded sum, shape (L, p)
+
+
+def structured_family(support: Support) -> StructuredFamily | None:
+    """Lay a family out; None where the method does not serve."""
+    prior = support.problem.prior
+    if prior is None or support.relaxation is not None or support.problem.flows is not None:
+        return None
+    algebra, children = prior.algebra, support.children
+    on = np.zeros(algebra.sites, dtype=np.bool_)
+    on[algebra.site[support.cells]] = True
+    frame = algebra.frame(on)
+    limits = _limits(support, frame)
+    if limits is None:
+        return None
+    place = np.searchsorted(frame.cells, support.cells)
+    live = np.zeros((children, len(frame.cells)), dtype=np.bool_)
+    live[:, place] = support.most > 0
+    needed = np.full(len(frame.cells), -1.0)
+    if support.parent is not None:
+        needed[place] = support.parent
+    site = frame.averages.site
+    sites = np.zeros((children, int(on.sum())), dtype=np.bool_)
+    for child in range(children):
+        sites[child, site[live[child]]] = True
+    blocks = [np.zeros((children, len(own), len(own))) for own in frame.positions]
+    linear, known = np.zeros((children, len(frame.cells))), np.zeros(live.shape, dtype=np.bool_)
+    for each in prior.information:
+        (wide,) = np.nonzero(np.isin(each.frame.cells, frame.cells))
+        cells = np.ix_(each.children, np.searchsorted(frame.cells, each.frame.cells[wide]))
+        linear[cells], known[cells] = each.vector[:, wide], True
+        for block, part, own, theirs in zip(blocks, each.blocks, frame.positions, each.frame.positions, strict=True):
+            mine, their = np.nonzero(np.isin(own, theirs))[0], np.nonzero(np.isin(theirs, own))[0]
+            block[np.ix_(each.children, mine, mine)] = part[:, their[:, None], their]
+    if (live & ~known).any():
+        return None
+    dead = ~sites
+    for block, own in zip(blocks, _owned(frame), strict=True):
+        off = dead[:, own]
+        block[off] = 0.0
+        block.transpose(0, 2, 1)[off] = 0.0
+    linear[dead[:, site]] = 0.0
+    return StructuredFamily(support, prior, frame, place, live, sites, needed, tuple(blocks), linear, *limits)
+
+
+def _owned(frame: Frame) -> list[Integers]:
+    """For each component its live sites, as positions among all live sites."""
+    sites = np.flatnonzero(frame.live)
+    pairs = zip(frame.algebra.components, frame.positions, strict=True)
+    return [np.searchsorted(sites, component.sites[own]) for component, own in pairs]
+
+
+def _limits(support: Support, frame: Frame) -> tuple[Limits, Booleans] | None:
+    """The bounds that can bind, as sums of sites; None where one is not."""
+    site = np.searchsorted(np.flatnonzero(frame.live), frame.algebra.site[support.cells])
+    sites, children = int(frame.live.sum()), support.children
+    chosen, rows = [], [np.zeros((0, sites), dtype=np.bool_)]
+    for each in support.partitions:
+        if not each.limits:
+            continue
+        counted = each.index >= 0
+        people = np.full(each.rows, np.inf)
+        if support.parent is not None:
+            people = np.bincount(each.index[counted], support.parent[counted], minlength=each.rows)
+        if not ((each.lower > 0) | ((each.upper > 0) & (each.upper < people))).any():
+            continue
+        of_site = np.full(sites, -2, dtype=np.int64)
+        of_site[site] = each.index
+        if not np.array_equal(of_site[site], each.index):
+            return None
+        chosen.append(each)
+        rows.append(of_site == np.arange(each.rows)[:, None])
+    none = np.zeros((0, children))
+    limits = Limits(
+        partitions=tuple(chosen),
+        first=np.cumsum([0, *(each.rows for each in chosen)]),
+        answer=np.arange(sum(each.rows for each in chosen)),
+        lower=np.concatenate([none, *(each.lower.T for each in chosen)]),
+        upper=np.concatenate([none, *(each.upper.T for each in chosen)]),
+    )
+    return limits, np.concatenate(rows)
+
+
+@dataclass(slots=True, eq=False)
+class _Iterates:
+    """What iterations change; shapes (K, n) for cells and (K, L) for bounded sums."""
+
+    family: StructuredFamily
+    rho: float
+    sigma: Floats  # penalty of each bounded sum of each child
+    matrices: Floats  # inverse of each child, over averages, shape (K, E, p, p)
+    split: Floats  # points that divide the parent's cells exactly
+    dual: Floats  # their scaled multipliers
+    price: Floats  # multiplier of each cell's sum, shape (n,)
+    points: Floats  # points of the first step
+    sums: Floats  # their sums by site, shape (K, p)
+    within: Floats  # bounded sums within their bounds
+    within_dual: Floats  # their scaled multipliers
+    pulled: Floats  # their multipliers when they were looked at last
+    moved: Floats  # how far these had moved then
+    boost: Floats  # by how much their penalty is raised
+    iterations: int = 0
+
+
+def _begin(family: StructuredFamily) -> _Iterates:
+    shape, wide = family.linear.shape, (family.linear.shape[0], len(family.rows))
+    split = _guess(family)
+    answers = _site_sums(family, split) @ family.rows.T
+    state = _Iterates(
+        family=family,
+        rho=STIFFNESS * _curvature(family),
+        sigma=np.ones(wide),
+        matrices=np.zeros(0),
+        split=split,
+        dual=np.zeros(shape),
+        price=np.zeros(shape[1]),
+        points=np.zeros(shape),
+        sums=np.zeros((shape[0], family.sites.shape[1])),
+        within=np.clip(answers, family.limits.lower.T, family.limits.upper.T),
+        within_dual=np.zeros(wide),
+        pulled=np.zeros(wide),
+        moved=np.zeros(wide),
+        boost=np.ones(wide),
+    )
+    _penalized(state, state.rho)
+    _refresh(state)
+    return state
+
+
+def _guess(family: StructuredFamily) -> Floats:
+    """The means given what is below, without what is negative, scaled to the parent's cells."""
+    guess = np.zeros(family.linear.shape)
+    for each in family.prior.means:
+        (wide,) = np.nonzero(np.isin(each.frame.cells, family.frame.cells))
+        guess[np.ix_(each.children, np.searchsorted(family.frame.cells, each.frame.cells[wide]))] = each.vector[:, wide]
+    guess = np.where(family.live, np.maximum(guess, 0.0) + 1e-3, 0.0)
+    if family.support.parent is None:
+        return guess
+    factor = np.divide(family.needed, guess.sum(axis=0), out=np.zeros(len(family.needed)), where=family.needed > 0)
+    return np.asarray(guess * factor, dtype=np.float64)
+
+
+def _site_sums(family: StructuredFamily, x: Floats) -> Floats:
+    sums = np.zeros((len(x), family.sites.shape[1]))
+    np.add.at(sums.T, family.frame.averages.site, x.T)
+    return sums
+
+
+def _curvature(family: StructuredFamily) -> float:
+    """Median over children of the mean curvature of a live cell."""
+    pairs = zip(family.blocks, family.frame.algebra.components, strict=True)
+    trace = sum(np.trace(block, axis1=1, axis2=2) * component.multiplicity for block, component in pairs)
+    cells = (family.sites[:, family.frame.averages.site]).sum(axis=1)
+    return float(np.median(np.asarray(trace)[cells > 0] / cells[cells > 0]))
+
+
+def _penalized(state: _Iterates, rho: float) -> None:
+    """Change the penalty; multipliers keep their value in people's units."""
+    family = state.family
+    state.dual *= state.rho / rho
+    state.rho = rho
+    owned = _owned(family.frame)
+    bare = []
+    for block, own in zip(family.blocks, owned, strict=True):
+        live = family.sites[:, own]
+        matrix = block.copy()
+        place = np.arange(matrix.shape[1])
+        matrix[:, place, place] += np.where(live, rho, 1.0)
+        bare.append(matrix)
+    if len(family.rows):
+        size = np.sqrt(np.bincount(family.frame.averages.site, minlength=family.sites.shape[1]))
+        rows = family.rows[:, owned[0]] * size[owned[0]]
+        masked = rows[None] * family.sites[:, None, owned[0]]
+        seen = np.linalg.solve(bare[0], masked.transpose(0, 2, 1))
+        spread = (masked.transpose(0, 2, 1) * seen).sum(axis=1)
+        sigma = TIGHTNESS * state.boost * np.divide(1.0, spread, out=np.ones(spread.shape), where=spread > 0)
+        state.within_dual *= state.sigma / sigma
+        state.sigma = sigma
+        bare[0] = bare[0] + (masked.transpose(0, 2, 1) * sigma[:, None, :]) @ masked
+    found = []
+    for block, own in zip(inverse(tuple(bare)), owned, strict=True):
+        off = ~family.sites[:, own]
+        block[off] = 0.0
+        block.transpose(0, 2, 1)[off] = 0.0
+        found.append(block)
+    state.matrices = family.frame.averages.of(tuple(found))
+
+
+def _refresh(state: _Iterates) -> None:
+    """Multipliers of cells that are zero whatever happens: what their gradient demands.
+
+    What the multipliers of a bounded sum have in common, over all children, is a price of its cells, for the children's
+    sums add up to the parent's. It is moved there, since iterations would move it a little each.
+    """
+    family = state.family
+    if len(family.rows) and family.support.parent is not None:
+        common = np.median(state.sigma * state.within_dual, axis=0)
+        state.within_dual -= common / state.sigma
+        shift = (common @ family.rows)[family.frame.averages.site] / state.rho
+        state.dual += shift
+        state.price += shift
+        _hasten(state)
+    gradient = family.linear - family.frame.apply(family.blocks, state.split)
+    gradient -= ((state.sigma * state.within_dual) @ family.rows)[:, family.frame.averages.site]
+    state.dual = np.where(family.live, state.dual, gradient / state.rho)
+
+
+def _hasten(state: _Iterates) -> None:
+    """Multipliers of bounded sums that move by the same amount every time: to zero, or at a higher penalty.
+
+    A sum that is not on its bound gives its multiplier back by what it lies within, which between bounds that are near
+    each other is little; one that is pulled hard beyond its bound takes up as little in a step.
+    """
+    pulled = state.sigma * state.within_dual
+    moved = pulled - state.pulled
+    steady = (moved * state.moved > 0) & (np.abs(moved) > STEADY * np.abs(state.moved))
+    back = steady & (pulled * moved < 0)
+    pulled = np.where(back, 0.0, pulled)
+    state.within_dual = pulled / state.sigma
+    onward = steady & ~back
+    state.boost = np.where(onward, np.minimum(4.0 * state.boost, 1e4), state.boost)
+    state.pulled, state.moved = pulled, np.where(back, 0.0, moved)
+    if onward.any():
+        _penalized(state, state.rho)
+
+
+def _iterate(state: _Iterates, stencil: tuple[Integers, Integers]) -> tuple[float, float]:
+    # Here, so that only those who iterate wait for the compiler to be imported (half a second).
+    from das_spark.estimation._sweep import structured_division, structured_step  # noqa: PLC0415
+
+    family, averages = state.family, state.family.frame.averages
+    slot, first = stencil
+    pulls = (state.sigma * (state.within - state.within_dual)) @ family.rows
+    structured_step(
+        state.matrices,
+        averages.site,
+        slot,
+        first,
+        averages.widths,
+        averages.shares,
+        family.linear,
+        pulls,
+        state.rho,
+        state.split,
+        state.dual,
+        state.points,
+        state.sums,
+    )
+    if len(family.rows):
+        answers = state.sums @ family.rows.T
+        free = RELAXATION * answers + (1.0 - RELAXATION) * state.within + state.within_dual
+        state.within = np.clip(free, family.limits.lower.T, family.limits.upper.T)
+        state.within_dual = free - state.within
+    state.iterations += 1
+    primal, change = structured_division(
+        family.live, family.needed, RELAXATION, state.points, state.split, state.dual, state.price
+    )
+    return float(primal) ** 0.5, state.rho * float(change) ** 0.5
+
+
+def _stencil(frame: Frame) -> tuple[Integers, Integers]:
+    """Where the means of each set and site begin among all means, and the mean that each cell is in."""
+    averages = frame.averages
+    ends = np.cumsum(averages.widths.ravel())
+    first = (ends - averages.widths.ravel()).reshape(averages.widths.shape)
+    return first[:, averages.site] + averages.place, first
+
+
+def solve_structured(support: Support, proof: Proof) -> Proposal | None:
+    """Iterate until the family's certificate holds; None where the method does not serve (`structured_family`)."""
+    family = structured_family(support)
+    if family is None:
+        return None
+    state, stencil, look = _begin(family), _stencil(family.frame), FIRST_LOOK
+    while True:
+        primal, change = _iterate(state, stencil)
+        if state.iterations >= look:
+            candidate = _candidate(state)
+            proved = proof(candidate)
+            if proved.certified or state.iterations >= MOST_ITERATIONS or not np.isfinite(candidate.x).all():
+                return Proposal(candidate, Status.OPTIMAL if proved.certified else Status.LIMIT, state.iterations)
+            look = min(MOST_ITERATIONS, state.iterations + _pause(proved.gap, state.iterations))
+        if state.iterations in BALANCED_AT:
+            ratio = primal / change if change > 0 else 1.0
+            _penalized(state, state.rho * float(np.clip(np.sqrt(ratio * _curvature(family)), 0.2, 5.0)))
+        if state.iterations % REFRESHED == 0:
+            _refresh(state)
+
+
+def _pause(gap: float, iterations: int) -> int:
+    if not np.isfinite(gap) or gap <= 0:
+        return 20 + iterations // 4
+    return max(16, int(25 * np.log10(gap / 1e-6)))
+
+
+def _candidate(state: _Iterates) -> Candidate:
+    """The current point on the support, raked, with its multipliers in people's units."""
+    family, place = state.family, state.family.place
+    problem, limits = family.support.problem, family.limits
+    hints = [np.zeros(bound.lower.shape) for bound in problem.bounds]
+    multipliers = -2.0 * state.sigma * state.within_dual
+    for number, partition in enumerate(limits.partitions):
+        hand_out(problem, partition, multipliers[:, limits.part(number)], hints)
+    pinned = state.within_dual.T != 0
+    x = raked(family.support, limits, state.split[:, place].T.copy(), state.within.T, pinned)
+    return Candidate(
+        x=np.ascontiguousarray(x.T),
+        flows=None,
+        parent_multipliers=-2.0 * state.rho * state.price[place],
+        bound_multipliers=tuple(hints),
+        flow_multipliers=None,
+    )
